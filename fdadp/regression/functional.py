@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.checks import flag, fraction, one_of
-from fdadp._common.typing import ArrayLike, FloatArray
-from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records
-from fdadp.functional.tables.sample import Curves
+from fdadp._common.typing import ArrayLike
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.private.release.mechanisms import Mechanism
-from fdadp.regression.additive.predictions import points_within
-from fdadp.regression.fitted.term_files import afresh
-from fdadp.regression.fitted.term_residuals import shares_explained
-from fdadp.regression.on_eigenfunctions import OnEigenfunctions
-from fdadp.regression.private.fit import say_of_public_inputs
-from fdadp.solve.form.chunks import without_curves
+from fdadp.regression.term_model import TermModel
 from fdadp.solve.form.family import Family
-from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.spec import TermSpec
 
 if TYPE_CHECKING:
@@ -34,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=False, eq=False, repr=False)
-class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[misc]
+class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
     """Regression of a curve on curves, numbers and labels, by terms.
 
     Parameters
@@ -159,7 +149,7 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
 
     _default_response = "Y"
     _of_curves = True
-    _stored = (*OnEigenfunctions._stored, "t_", "_y", "eigenbasis_", "_beyond")
+    eigenbasis_ = None
 
     def fit(
         self,
@@ -217,53 +207,9 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         IdentificationWarning
             Naming terms that the data do not identify.
         """
-        one_of(self.variance, "variance", ("auto", "t", "model", "constant"))
-        one_of(self.errors, "errors", ("iid", "curve"))
-        one_of(self.se, "se", ("curve", "cluster", "iid"))
-        if self.se == "cluster" and groups is None:
-            raise InputError("se='cluster' needs groups: fit(data, groups=...)")
-        if self.privacy is not None:
-            with afresh(self):
-                warned = self._fit_private(
-                    data, y, grids, groups, curves=True, weights=weights, offset=offset, by=by, response=response
-                )
-            say_of_public_inputs(warned)
-            return self
-        beside = {"grids": grids, "weights": weights, "offset": offset, "groups": groups}
-        if self._fit_partitions(data, {"y": y, "response": response}, **beside) is not None:
-            return self
-        with afresh(self):
-            asked = self._asked(data, y, grids, weights=weights, offset=offset, groups=groups, by=by, long=response)
-            training, form, persons = self._trained_on(asked, curves=True)
-            self._fitted(form, training.observed, persons)
-            self._complete_again(training)
-            assert training.curves is not None and training.grid is not None
-            form = self._fit.form
-            eta = training.observed.predictor(form, self._fit.coefficients)
-            self._fit = replace(self._fit, form=LongForm(form.designs, training.grid))
-            curves = training.curves
-            self._y = without_curves(curves)
-            self.t_ = training.grid
-            self.observed_at_ = training.observed.points
-            mean = self._family.mean(eta)
-            self._shares = shares_explained(self._family, training.observed, mean, self.edf_, self.null_deviance_)
-            if self.observed_at_ is None:
-                self.fitted_values_ = curves.wrap(mean, curves.grid, rows=curves)
-                self.residuals_ = curves.wrap(training.observed.y - mean, curves.grid, rows=curves)
-            else:
-                self.fitted_values_, self.residuals_ = mean, training.observed.y - mean
+        beside = {"weights": weights, "offset": offset, "groups": groups}
+        self._fit(data, y, grids, by=by, long=response, **beside)
         return self
-
-    def _adopt_response(self, response: Curves | None) -> None:
-        assert response is not None
-        self._y, self.t_, self.observed_at_ = response, response.grid, None
-
-    def _at(self, t: ArrayLike | None) -> FloatArray:
-        """Points of the response, within its domain."""
-        return points_within(t, self.t_, self._y.unit)
-
-    def _wrapped(self, values: FloatArray, points: FloatArray, records: Records) -> Any:
-        return self._y.wrap(values, points, records.index)
 
     def predict(
         self,
@@ -301,14 +247,15 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
             As :meth:`fit`; or points outside the domain.
         """
         one_of(type, "type", ("response", "link", "terms"))
-        records, points = self._new(data, grids), self._at(t)
+        fitted = self._asked()
+        records, points = fitted.records(data, grids), fitted.response.points(t)
         if type != "terms":
-            eta = self._predictor(records, data, offset, points)
-            return self._wrapped(self._family.mean(eta) if type == "response" else eta, points, records)
-        parts = self._fit.form.contributions(records, self._fit.coefficients, points)
+            eta = fitted.predictor(records, data, offset, points)
+            return fitted.response.shown(fitted.family.mean(eta) if type == "response" else eta, points, records)
+        parts = fitted.fit.form.contributions(records, fitted.fit.coefficients, points)
         size = np.zeros((records.n, points.size))
-        shown = [self._wrapped(part + size, points, records) for part in parts]
-        return dict(zip(self.term_names_, shown, strict=True))
+        shown = [fitted.response.shown(part + size, points, records) for part in parts]
+        return dict(zip(fitted.names, shown, strict=True))
 
     def predict_se(
         self,
@@ -341,11 +288,12 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
             generalised least squares, on eigenfunctions. Else a jackknife counts that components were estimated.
         """
         one_of(type, "type", ("response", "link"))
-        records, points = self._new(data, grids), self._at(t)
-        se = self._with_completion(self._standard_errors(records, kind, points), data, grids, points)
+        fitted = self._asked()
+        records, points = fitted.records(data, grids), fitted.response.points(t)
+        se = fitted.standard_errors(records, data, grids, kind, points)
         if type == "response":
-            se = se * self._family.mean_slope(self._predictor(records, data, offset, points))
-        return self._wrapped(se, points, records)
+            se = se * fitted.family.mean_slope(fitted.predictor(records, data, offset, points))
+        return fitted.response.shown(se, points, records)
 
     def predict_interval(
         self,
@@ -374,12 +322,14 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         """
         fraction(level, "level")
         flag(simultaneous, "simultaneous")
-        self._refuse_other_families("predict_interval")
-        records, points = self._new(data, grids), self._at(t)
-        mean = self._predictor(records, data, None, points)
-        se = self._of_mean(records, None, points)
-        half = self._half_width(records, points, se, level, self._as_fitted("variance"), simultaneous=simultaneous)
-        return self._wrapped(mean - half, points, records), self._wrapped(mean + half, points, records)
+        fitted = self._asked()
+        fitted.settings.refuse_other_families("predict_interval")
+        records, points = fitted.records(data, grids), fitted.response.points(t)
+        mean = fitted.predictor(records, data, None, points)
+        se = fitted.errors.of_mean(records, None, points)
+        half = fitted.errors.half_width(records, points, se, level, simultaneous=simultaneous)
+        lower, upper = (fitted.response.shown(ends, points, records) for ends in (mean - half, mean + half))
+        return lower, upper
 
     def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:
         """Share of the variance of the response (about its mean curve, integrated over t) that is explained.
@@ -389,6 +339,6 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         """
         from fdadp.regression.fitted.term_residuals import explained_share
 
-        check_is_fitted(self, "_fit")
+        fitted = self._asked()
         score_is_not_private(self)
-        return explained_share(self, data, y)
+        return explained_share(fitted, data, y)

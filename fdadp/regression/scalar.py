@@ -10,30 +10,21 @@ import numpy as np
 import pandas as pd
 from sklearn.base import RegressorMixin
 from sklearn.utils import ClassifierTags
-from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
-from fdadp.errors import InputError
-from fdadp.functional.tables.records import Labels, Records
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.records import Labels
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.private.release.mechanisms import Mechanism
-from fdadp.regression.fitted.term_files import afresh
-from fdadp.regression.fitted.term_residuals import shares_explained
-from fdadp.regression.private.fit import say_of_public_inputs
-from fdadp.regression.reading.joined_columns import aligned_rows
-from fdadp.regression.reading.records import read_response
-from fdadp.regression.reading.training import numbers_of_classes
-from fdadp.regression.term_model import AdditiveModel
-from fdadp.responses.pointwise import PointwiseResponse
-from fdadp.solve.form.family import Family
+from fdadp.regression.fitted.term_residuals import as_classes, explained_share_of_numbers, refuse_without_classes
+from fdadp.regression.term_model import TermModel
+from fdadp.solve.form.family import Family, family_of
 from fdadp.terms.spec import TermSpec
 
 
 @dataclass(kw_only=False, eq=False, repr=False)
-class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
+class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
     """Regression of a number on curves, numbers and labels, by terms.
 
     Parameters
@@ -108,7 +99,6 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
 
     _default_response = "y"
     _of_curves = False
-    _stored = (*AdditiveModel._stored, "_classes")
 
     def fit(
         self,
@@ -162,28 +152,8 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         IdentificationWarning
             Naming terms that the data do not identify.
         """
-        if self.privacy is not None:
-            with afresh(self):
-                warned = self._fit_private(data, y, grids, groups, curves=False, weights=weights, offset=offset, by=by)
-            say_of_public_inputs(warned)
-            return self
-        beside = {"grids": grids, "weights": weights, "offset": offset, "groups": groups}
-        if self._fit_partitions(data, {"y": y}, **beside) is not None:
-            return self
-        with afresh(self):
-            asked = self._asked(data, y, grids, weights=weights, offset=offset, groups=groups, by=by)
-            training, form, persons = self._trained_on(asked, curves=False)
-            self._fitted(form, training.observed, persons)
-            self._complete_again(training)
-            self._classes = None if training.classes is None else training.classes.tolist()
-            mean = self._family.mean(training.observed.predictor(form, self._fit.coefficients))
-            self._shares = shares_explained(self._family, training.observed, mean, self.edf_, self.null_deviance_)
-            self.fitted_values_ = mean[:, 0]
-            self.residuals_ = training.observed.y[:, 0] - self.fitted_values_
+        self._fit(data, y, grids, by=by, weights=weights, offset=offset, groups=groups)
         return self
-
-    def _adopt_response(self, response: Curves | None) -> None:
-        self._classes = [0, 1] if self._family.name == "binomial" else None
 
     def predict(
         self,
@@ -213,64 +183,47 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             As :meth:`fit`.
         """
         one_of(type, "type", ("response", "link", "terms", "class"))
-        records = self._new(data, grids)
+        fitted = self._asked()
+        records, t = fitted.records(data, grids), fitted.fit.form.t
         if type == "terms":
-            parts = self._fit.form.contributions(records, self._fit.coefficients)
-            return {
-                name: self._labelled(part[:, 0], records) for name, part in zip(self.term_names_, parts, strict=True)
-            }
-        eta = self._predictor(records, data, offset, self._fit.form.t)[:, 0]
+            parts = fitted.fit.form.contributions(records, fitted.fit.coefficients)
+            shown = [fitted.response.shown(part[:, 0], t, records) for part in parts]
+            return dict(zip(fitted.names, shown, strict=True))
+        eta = fitted.predictor(records, data, offset, t)[:, 0]
         if type == "class":
-            self._refuse_without_classes("type='class'")
-            return self._labelled(self.classes_[(eta > 0).astype(int)], records)
-        return self._labelled(self._family.mean(eta) if type == "response" else eta, records)
-
-    def _labelled(self, values: Any, records: Records) -> Any:
-        labels = records.index
-        if labels is None or isinstance(labels, pd.RangeIndex):
-            return values
-        return pd.Series(values, index=labels, name=self.response_name_)
+            refuse_without_classes(fitted.family, "type='class'")
+            return fitted.response.shown(self.classes_[(eta > 0).astype(int)], t, records)
+        return fitted.response.shown(fitted.family.mean(eta) if type == "response" else eta, t, records)
 
     def predict_proba(
         self, data: Any, *, offset: ArrayLike | str | None = None, grids: Mapping[str, ArrayLike] | None = None
     ) -> FloatArray:
         """Probabilities of both classes for new rows, in the order of `classes_`, shape (n, 2)."""
-        self._refuse_without_classes("predict_proba")
+        refuse_without_classes(self._asked().family, "predict_proba")
         second = np.asarray(self.predict(data, offset=offset, grids=grids))
         return np.column_stack((1 - second, second))
 
     @property
     def classes_(self) -> Labels:
         """The two classes of binomial responses; means are probabilities of the second one."""
-        classes: list[Any] | None = getattr(self, "_classes", None)
+        classes = self.fitted_.response.classes if hasattr(self, "fitted_") else None
         if classes is None:
             raise AttributeError("classes_ is there once a model with family='binomial' has been fitted")
-        return np.array(classes, dtype=None if isinstance(classes[0], int | str) else object)
+        return as_classes(classes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if self._family.name == "binomial":  # scikit-learn then asks for probabilities
+        family = self.fitted_.family if hasattr(self, "fitted_") else family_of(self.family)
+        if family.name == "binomial":  # scikit-learn then asks for probabilities
             tags.estimator_type, tags.regressor_tags = "classifier", None
             tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
-    def _refuse_without_classes(self, what: str) -> None:
-        if self._family.name != "binomial":
-            raise InputError(f"{what} is there for family='binomial', got {self._family.name!r}")
-
     def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:
         """Share of the variance of new responses that is explained; of other families, of the deviance."""
-        check_is_fitted(self, "_fit")
+        fitted = self._asked()
         score_is_not_private(self)
-        name = self.response_name_
-        data, y = aligned_rows(self, data, y)
-        observed = read_response(data if y is None else {name: y}, name)
-        if isinstance(observed, Curves | PointwiseResponse):
-            raise InputError(f"{name} must hold one number a row, got curves")
-        if observed.dtype.kind != "f":
-            self._refuse_without_classes("a score of labels")
-            observed = numbers_of_classes(observed, self.classes_, name)
-        return self._deviance_explained(observed, np.asarray(self.predict(data, type="link")))
+        return explained_share_of_numbers(fitted, data, y)
 
     def predict_se(
         self,
@@ -292,12 +245,12 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             jackknife counts that components were estimated.
         """
         one_of(type, "type", ("response", "link"))
-        records = self._new(data, grids)
-        se = self._of_mean(records, kind)
-        se = self._with_completion(se, data, grids, self._fit.form.t)
+        fitted = self._asked()
+        records, t = fitted.records(data, grids), fitted.fit.form.t
+        se = fitted.standard_errors(records, data, grids, kind, t)
         if type == "response":
-            se = se * self._family.mean_slope(self._predictor(records, data, offset, self._fit.form.t))
-        return self._labelled(np.asarray(se[:, 0]), records)
+            se = se * fitted.family.mean_slope(fitted.predictor(records, data, offset, t))
+        return fitted.response.shown(np.asarray(se[:, 0]), t, records)
 
     def predict_interval(
         self, data: Any, level: float = 0.95, *, grids: Mapping[str, ArrayLike] | None = None
@@ -314,10 +267,12 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         from scipy.stats import t as student
 
         fraction(level, "level")
-        self._refuse_other_families("predict_interval")
-        mean: FloatArray = np.asarray(self.predict(data, grids=grids))
-        records = self._new(data, grids)
-        se = self._of_mean(records, None)[:, 0]
-        left = max(self._fit.n_rows - self.edf_, 1.0)
-        half = student.ppf((1 + level) / 2, left) * np.sqrt(se**2 + self.sigma2_)
-        return self._labelled(mean - half, records), self._labelled(mean + half, records)
+        fitted = self._asked()
+        fitted.settings.refuse_other_families("predict_interval")
+        fit = fitted.fit
+        records, t = fitted.records(data, grids), fit.form.t
+        mean, se = fitted.predictor(records, data, None, t)[:, 0], fitted.errors.of_mean(records, None)[:, 0]
+        left = max(fit.n_rows - fit.edf_total, 1.0)
+        half = student.ppf((1 + level) / 2, left) * np.sqrt(se**2 + fit.sigma2)
+        lower, upper = (fitted.response.shown(ends, t, records) for ends in (mean - half, mean + half))
+        return lower, upper

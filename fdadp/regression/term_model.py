@@ -1,358 +1,707 @@
-"""What regressions of curves and of numbers on many terms share: terms, the fit, and what it says of its terms."""
+"""What regressions of curves and of numbers on many terms share: what can be asked of a fitted model."""
 
 from __future__ import annotations
 
-import contextlib
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
-from typing import Any
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import flag, one_of
+from fdadp._common.checks import flag, whole
 from fdadp._common.parameters import NestedParameters
-from fdadp._common.typing import ArrayLike, FloatArray, IntArray
-from fdadp.errors import CompletedCurvesWarning, IdentificationWarning, InputError
-from fdadp.functional.tables.records import Records, TrainingSummary
-from fdadp.functional.tables.sample import Curves
-from fdadp.regression.fitted.inference import Inference
-from fdadp.regression.fitted.learned_errors import clusters_of
-from fdadp.regression.fitted.term_views import TermViews
-from fdadp.regression.formula.parse import ParsedFormula, parse
-from fdadp.regression.memory import refuse_too_large
-from fdadp.regression.private.fit import PrivateTerms
-from fdadp.regression.reading.columns import Grids, check_grids
-from fdadp.regression.reading.completion import CompletedAgain
-from fdadp.regression.reading.joined_columns import aligned_columns, positioned
-from fdadp.regression.reading.person_rows import check_max_rows, check_person_rows, person_weights, warn_of_rows
-from fdadp.regression.reading.records import kinds_of
-from fdadp.regression.reading.training import (
-    Covariates,
-    Training,
-    TrainingSpec,
-    along,
-    beside,
-    is_expression,
-    read_training,
-)
-from fdadp.regression.terms_from_chunks import TermsFromChunks
-from fdadp.solve.errors.gls import fit_along_curves, judging_system
-from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.fit.chunked_observations import ChunkedObservations
-from fdadp.solve.fit.observations import Observations, fit_terms
-from fdadp.solve.form.family import Family, family_of
-from fdadp.solve.form.long_form import LongForm
-from fdadp.terms.along import with_refund_sizes
-from fdadp.terms.intercept import Intercept, MeanCurve
-from fdadp.terms.numbers.scalar_factor import Factor
-from fdadp.terms.numbers.scalar_linear import Linear
-from fdadp.terms.spec import TermDesign, TermSpec
-from fdadp.terms.times_column import multiplier_of
+from fdadp._common.typing import ArrayLike
+from fdadp.errors import InputError
+from fdadp.privacy._seen import Kin
+from fdadp.regression.fitted import inference
+from fdadp.regression.fitted.coefficient_functions import effect_of, effect_rows
+from fdadp.regression.fitted.curves_left_out import compared
+from fdadp.regression.fitted.fitted import Fitted
+from fdadp.regression.settings import ModelSettings
+from fdadp.solve.form.family import Family
+from fdadp.terms.spec import TermSpec
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from statsmodels.iolib.summary import Summary
+
+    from fdadp.privacy import Privacy
+    from fdadp.privacy.account.ledger import Ledger
+    from fdadp.privacy.noise.sources import Noise
+    from fdadp.private.plan.plan import Plan
+    from fdadp.regression.fitted.inference import Bootstrap
+    from fdadp.regression.reading.columns import Grids
+
+Model = TypeVar("Model", bound="TermModel")
 
 
-class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, TermViews, BaseEstimator):  # type: ignore[misc]
-    """Base of :class:`fdadp.FunctionalRegression` and :class:`fdadp.ScalarRegression`."""
+class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
+    """Base of :class:`fdadp.FunctionalRegression` and :class:`fdadp.ScalarRegression`.
+
+    An estimator is its settings; what was fitted is one value, `fitted_`, which all methods ask.
+
+    Attributes
+    ----------
+    fitted_ : Fitted
+        The fitted model.
+    ledger_ : Ledger or None
+        What was released, under which assumptions; None without privacy.
+    plan_ : Plan or None
+        How a private fit shared out its budget.
+    privacy_ : Privacy or None
+        The guarantee of the fit, whatever was set since.
+    notes_ : tuple of str
+        What the releases of a private fit say of its bounds, of n and of what it explains.
+    importances_ : dict of str to float, or None
+        Of a private fit, the share of the explained variance that each term has by itself, from released values.
+    joined_ : str or None
+        How many rows were joined, and by what; None where rows belong together by position.
+    """
 
     formula: str | Sequence[TermSpec]
-    smoothing: str | ArrayLike
-    intercept: bool
-    response: str | None
     family: str | Family
-    person_rows: str | None
-    max_rows: int | None
-    k: str = "auto"
-    """Whose choices hold where terms make none: ours or, for comparisons, refund's."""
+    privacy: Privacy | None
 
-    response_name_: str
-    _grids_of_fit: frozenset[str] = frozenset()
-    """Columns that `fit` was told grids of, which new rows need not have where no term reads them."""
-    _parsed: ParsedFormula
-    _default_response: str
-    _fit: AdditiveFit
-    missing: str | Mapping[str, str]
-    _covariates: Covariates
-    """How new rows are read."""
-    _offset: str | None = None
-    """Column of rows, or an expression of them, that belongs to the model and is added to what it predicts."""
-    _again: CompletedAgain | None = None
-    """The fit with sparse curves completed anew."""
+    fitted_: Fitted
+    ledger_: Ledger | None = None
+    plan_: Plan | None = None
+    privacy_: Privacy | None = None
+    notes_: tuple[str, ...] = ()
+    importances_: Mapping[str, float] | None = None
     joined_: str | None = None
-    """How many rows were joined, and by what; None where rows belong together by position."""
-    _settled: Mapping[str, Any] = MappingProxyType({})
-    """Settings as they were at the fit."""
-    _fitted_family: Family | None = None
+
+    _of_curves: ClassVar[bool]
+    _default_response: ClassVar[str]
     _n_unpenalized: int | None = None
     """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
+    _noise: Noise | None = None
+    """Source of the noise of private fits, for audits."""
+    _published: tuple[str, ...] = ()
+    """Attributes that the last fit made."""
 
-    def _check_settings(self) -> None:
-        family_of(self.family)
-        flag(self.intercept, "intercept")
-        if self.response is not None and not isinstance(self.response, str):
-            raise InputError(f"response must be the name of a column, got {self.response!r}")
-        if isinstance(self.smoothing, str) and self.smoothing not in ("reml", "gcv"):
-            raise InputError(f"smoothing must be 'reml', 'gcv' or smoothing parameters, got {self.smoothing!r}")
+    # --- fits ---
 
-    def _asked(self, data: Any, y: Any, grids: Grids | None, *, by: str | None = None, **beside: Any) -> TrainingSpec:
-        """What to train on, by the formula or the terms."""
-        self._check_settings()
-        data = positioned(by, data)
-        self._parsed = self._read_model(data, grids)
-        if self._as_refund:
-            sizes = tuple(map(with_refund_sizes, self._parsed.terms))
-            self._parsed = self._parsed._replace(terms=sizes)
-        if self.response is not None and self._parsed.response not in (None, self.response):
-            raise InputError(f"response must be left out where a formula has one, got {self.response!r}")
-        self.response_name_ = self._parsed.response or self.response or self._default_response
-        columns = columns_of(self._parsed.terms)
-        now = [term for term in self._parsed.terms if getattr(term, "limits", None) is None]
-        if y is None and not isinstance(self.formula, str) and self.response_name_ in columns_of(now):  # not its past
-            raise InputError(
-                f"formula must not explain {self.response_name_} by itself; if that is meant, copy the column under "
-                "another name"
-            )
-        check_grids(grids, data, self.response_name_)
-        self._grids_of_fit = frozenset(grids or ())
-        offset = self._parsed.one_offset(beside.get("offset"))
-        computed = self._parsed.offset is not None or (isinstance(offset, str) and is_expression(offset, data))
-        self._offset = f"I({offset})" if computed else None
-        if self._offset is not None:
-            beside["offset"], columns = self._offset, (*columns, self._offset)
-        asked, self.joined_ = aligned_columns(
-            by, TrainingSpec(data, y, self.response_name_, columns, grids, missing=self._gaps, **beside)
-        )
-        return asked
+    def _fit(self, data: Any, y: Any, grids: Grids | None, *, long: Any = None, **beside: Any) -> None:
+        """Fit to a table: privately, in the partitions of a table of Dask's, or to rows that are all at hand."""
+        from fdadp.regression.chunked import in_partitions
+        from fdadp.regression.whole import fit_whole
 
-    def _read_model(self, data: Any, grids: Grids | None) -> ParsedFormula:
-        """Terms, and whether there are a constant and a mean curve."""
-        if isinstance(self.formula, str):
-            return parse(self.formula, kinds_of(data, grids))
-        wanted = "a formula, or a sequence of terms such as [terms.ff('X')]"
-        specs: tuple[Any, ...] = tuple(self.formula) if isinstance(self.formula, Sequence) else (None,)
-        if not all(isinstance(spec, TermSpec) for spec in specs):
-            raise InputError(f"formula must be {wanted}, got {self.formula!r}")
-        odd = next((name for name in columns_of(specs) if not isinstance(name, str)), None)
-        if odd is not None:
-            raise InputError(f"columns of terms must be named by text, got {odd!r}")
-        return ParsedFormula(None, specs, self.intercept, self.intercept)
+        settings = ModelSettings.of(self)
+        settings.check_groups(beside["groups"], "fit(data, groups=...)")
+        by = beside.pop("by")
+        if self.privacy is not None:
+            from fdadp.regression.private.fit import fit_private, say_of_public_inputs
+            from fdadp.regression.private.prepared import PrivateSettings
 
-    def _trained_on(self, asked: TrainingSpec, *, curves: bool) -> tuple[Training, LongForm, IntArray | None]:
-        """Training rows with their responses, the terms on bases that suit them, and numbers of groups of rows."""
-        training = read_training(asked, self._family, curves=curves)
-        groups = clusters_of(asked.groups, asked.data, training.observed.records.n)
-        training = replace(training, observed=self._by_person(training.observed, groups))
-        self._covariates = training.covariates
-        indicators = map(Linear, training.covariates.completion.indicators.values())
-        specs = (*self._parsed.terms, *indicators)
-        records = training.observed.records
-        made = training.observed.made(training.points)
-        seen = TrainingSummary.of(
-            lambda: (records[rows] for rows in records.blocks()), made, training.observed.of_records
-        )
-        form = self._designs(specs, seen, training.points)
-        if training.curves is not None:
-            _check_axes(form, records, training.curves.unit, asked.response)
-        return training, form, groups
-
-    @property
-    def _as_refund(self) -> bool:
-        """Whether terms are to be as refund has them where they leave a choice."""
-        return one_of(self.k, "k", ("auto", "refund")) == "refund"
-
-    @property
-    def _along_curves(self) -> bool:
-        """Whether generalised least squares was asked for."""
-        if getattr(self, "errors", "iid") == "iid":
-            return False
-        if self._family.name != "gaussian":
-            raise InputError(f"errors='curve' is there for family='gaussian', got {self._family.name!r}")
-        return True
-
-    @property
-    def _gaps(self) -> str | Mapping[str, str]:
-        """What to do about entries that covariates lack."""
-        return "raise" if self.missing == "auto" else self.missing
-
-    @property
-    def _family(self) -> Family:
-        """Of the fit, or else the one that was asked for."""
-        return self._fitted_family or family_of(self.family)
-
-    def _new(self, data: Any, grids: Mapping[str, ArrayLike] | None) -> Records:
-        """New rows, read as the training rows were."""
-        check_is_fitted(self, "_fit")
-        others = {name: grid for name, grid in (grids or {}).items() if name not in self._grids_of_fit}
-        check_grids(others, data, self.response_name_)
-        kept = () if self._offset is None else (self._offset,)
-        return self._covariates.read(data, (*columns_of(self._fit.form.designs), *kept), grids)
-
-    def _complete_again(self, training: Training) -> None:
-        """Learn how far the fit depends on the components that completed sparse curves."""
-        sparse = "pace" in self._covariates.completion.how.values()
-        self._again = None
-        if sparse and training.loose is not None and self._least_squares:
-            with contextlib.suppress(InputError):  # too few curves: standard errors say so
-                own = training.loose, self._covariates.completion, training.observed, self._fit
-                self._again = CompletedAgain.of(*own)
-
-    @property
-    def _least_squares(self) -> bool:
-        """Whether the fit is by least squares with splines along the response."""
-        splines = getattr(self, "response_basis", "splines") == "splines"
-        return self._family.name == "gaussian" and getattr(self, "errors", "iid") == "iid" and splines
-
-    def _with_completion(self, se: FloatArray, data: Any, grids: Grids | None, t: FloatArray) -> FloatArray:
-        """Standard errors of linear predictors (n, T') that know that components of sparse curves were estimated."""
-        sparse = [name for name, how in self._covariates.completion.how.items() if how == "pace"]
-        if not sparse:
-            return se
-        if self._again is None:
-            warnings.warn(
-                f"standard errors take {', '.join(sparse)} as known, which missing='pace' completed: in simulations "
-                "nominal 95 % held the mean given what was seen of a curve in 57 to 64 % "
-                "(docs/decisions/0028-incomplete-covariates.md)",
-                CompletedCurvesWarning,
-                stacklevel=3,
-            )
-            return se
-        loose = self._covariates.loose(data, columns_of(self._fit.form.designs), grids)
-        return np.asarray(np.sqrt(se**2 + self._again.variance(loose, self._fit.form, t)))
-
-    def _designs(self, specs: Sequence[TermSpec], seen: TrainingSummary, t: FloatArray | None) -> LongForm:
-        """Terms on bases that suit the training records."""
-        mean: list[TermSpec] = [Intercept()] if self._parsed.intercept else []
-        if t is not None and self._parsed.mean_curve and not any(isinstance(spec, MeanCurve) for spec in specs):
-            mean.append(MeanCurve())
-        designs = self._about_means([spec.fixed(seen, t) for spec in [*mean, *specs]], specs, seen, t)
-        if not designs:
-            raise InputError("formula must have at least one term, or an intercept, got none")
-        refuse_same_names(designs)
-        form = LongForm(designs, np.zeros(1) if t is None else t)
-        refuse_too_large(form)
-        return form
-
-    def _about_means(
-        self, designs: Sequence[TermDesign], specs: Sequence[TermSpec], seen: TrainingSummary, t: FloatArray | None
-    ) -> tuple[TermDesign, ...]:
-        """Curves and numbers less their means, where the model has what this takes: a mean curve, or a constant.
-
-        Of a product with a column that is the column itself, as a term. The fit then does not depend on the zero of
-        their units, which a penalised mean curve cannot make up for.
-        """
-        if self._as_refund or not self._parsed.intercept or (t is not None and not self._parsed.mean_curve):
-            return tuple(designs)
-        alone = {s.column for s in specs if isinstance(s, Linear | Factor) and (t is None or not s.constant)}
-        return tuple(d.about(seen) if multiplier_of(d) in (None, *alone) else d for d in designs)
-
-    def _fitted(self, form: LongForm, observed: Observations, groups: IntArray | None = None) -> None:
-        """Fit all terms, and publish what was found."""
-        working = None
-        if self._along_curves:
-            fit, working = fit_along_curves(form, observed, self.smoothing, self._n_unpenalized)
+            groups = beside.pop("groups")
+            only = {} if long is None else {"response": long}
+            private = PrivateSettings.of(self)
+            self._keep(fit_private(self, private, data, y, grids, groups, by=by, noise=self._noise, **beside, **only))
+            say_of_public_inputs(self._warned())
+        elif in_partitions(data, {"y": y, "response": long}):
+            self.fit_chunks(data, grids=grids, **beside)
         else:
-            fit = self._estimated(form, observed)
-        self._adopt(fit, observed.null_deviance(self._family))
-        self._prior_weights = observed.weights
-        self._learn_errors(fit.form, observed, groups, working)
+            self._keep(fit_whole(settings, data, y, grids, by=by, long=long, **beside))
 
-    def _by_person(self, observed: Observations, groups: IntArray | None) -> Observations:
-        """Rows with the weights that let each person count once, unless each row is to."""
-        check_person_rows(self.person_rows, grouped=groups is not None)
-        check_max_rows(self.person_rows, self.max_rows, 1 if groups is None else int(np.bincount(groups).max()))
-        by_person = person_weights(groups)
-        if by_person is None:
-            return observed
-        warn_of_rows(self.person_rows, self._family.name)
-        if self.person_rows == "sum":
-            return observed
-        if getattr(self, "response_basis", None) == "eigen":
-            raise InputError(
-                "person_rows must be 'sum' with response_basis='eigen', which takes no weights, where persons have "
-                f"different numbers of rows, got {self.person_rows!r}"
-            )
-        own = by_person[:, None] if observed.points is None else by_person[observed.points.record]
-        given = np.ones_like(observed.y) if observed.weights is None else observed.weights
-        return replace(observed, weights=own * given)
+    def fit_chunks(
+        self: Model,
+        chunks: Sequence[Any] | Callable[[], Iterable[Any]],
+        *,
+        grids: Mapping[str, ArrayLike] | None = None,
+        weights: str | None = None,
+        offset: str | None = None,
+        groups: str | None = None,
+    ) -> Model:
+        """Fit the model from chunks that need not fit into memory together; the answer is that of :meth:`fit`.
 
-    def _as_fitted(self, name: str) -> Any:
-        """A setting as it was at the fit, whatever it is set to since."""
-        return self._settled.get(name, getattr(self, name, None))
+        Parameters
+        ----------
+        chunks : sequence of tables, function returning an iterator over tables, or one table of dask's
+            Each as :meth:`fit` takes them, the response a column among them. They are read four times, and a look is
+            taken at the first: for ranges and levels, for errors along curves, for sums, for residuals; responses with
+            gaps once more, families other than the Gaussian once for each step. Columns of numbers are kept, and of few
+            rows residuals.
+            A table in Dask's partitions, or a sequence of ``dask.delayed`` tables, is read where Dask's active
+            scheduler computes it (docs/cluster.md): sums come here and columns of numbers, never curves.
+            A private fit does not look at them (:class:`fdadp.regression.private.chunks.DeclaredTable`): the kernel
+            reads them once, and keeps up to 256 MiB, or else again for every release, with the same result bit for
+            bit as :meth:`fit` for the same noise, whatever the chunks. Predictions are then arrays.
+        grids : mapping of str to array_like, optional
+            Grids of plain arrays, by column; of a private fit those of all columns of curves.
+        weights, offset, groups : str, optional
+            Columns that :meth:`fit` has as well: numbers, or curves on the grid of the response; whose each row is. The
+            rows of a person may be spread over chunks.
 
-    def _estimated(self, form: LongForm, observed: Observations | ChunkedObservations) -> AdditiveFit:
-        """The fit of the terms to observations, all at hand or in chunks."""
-        believed = judging_system(form, observed, self._family, self.smoothing)
-        return fit_terms(form, observed, self._family, self.smoothing, self._n_unpenalized, believed)
+        Returns
+        -------
+        self
+            Without `fitted_values_` and `residuals_`.
 
-    def _adopt(self, fit: AdditiveFit, null_deviance: float) -> None:
-        """Publish a fit as attributes."""
-        self._fit, self.null_deviance_, self._fitted_family = fit, null_deviance, family_of(self.family)
-        self._shares = self._held_score = None
-        self._settled = {name: getattr(self, name, None) for name in ("formula", "smoothing", "se", "variance")}
-        self.smoothing_parameters_ = fit.smoothing_parameters
-        self.smoothing_names_ = fit.form.penalty_names
-        self.edf_ = fit.edf_total
-        self.criterion_ = fit.criterion
-        self.sigma2_, self.scale_, self.deviance_ = fit.sigma2, fit.scale, fit.rss
-        self.term_names_ = tuple(design.name for design in fit.form.designs)
-        lost = fit.unidentified()
-        if lost:
-            warnings.warn(
-                f"the data do not identify all of {', '.join(lost)}: what is not identified was set to 0. "
-                + "; ".join(f"{name} {why}" for name, why in lost.items()),
-                IdentificationWarning,
-                stacklevel=4,
-            )
+        Raises
+        ------
+        InputError
+            As :meth:`fit`; chunks that differ in the kinds or grids of their columns, or from one pass to the next;
+            `missing` other than ``"raise"``, ``"linear"`` and ``"smooth"``, which need a row alone; `errors` other than
+            ``"iid"``; responses at points of each row's own.
+        PrivacyError
+            Of a private fit: as :meth:`fit`; also a source that fails while it is read: the budget is then spent.
+        """
+        columns = {"weights": weights, "offset": offset, "groups": groups}
+        if self.privacy is not None:
+            from fdadp.regression.private.fit import fit_private_chunks, say_of_public_inputs
+            from fdadp.regression.private.prepared import PrivateSettings
 
-    def _predictor(self, records: Records, data: Any, offset: ArrayLike | str | None, t: FloatArray) -> FloatArray:
-        """The linear predictor of new rows at points, shape (n, T'), by default with the model's own offset."""
-        eta = self._limited(records, self._fit.form.predictor(records, self._fit.coefficients, t), t)
-        if offset is None and self._offset is not None:
-            return np.asarray(eta + along(records.columns[self._offset], t))
-        added = beside(offset, "offset", data, eta.shape)
-        return eta if added is None else eta + added
+            private = PrivateSettings.of(self)
+            self._keep(fit_private_chunks(self, private, chunks, grids, columns, self._noise))
+            say_of_public_inputs(self._warned())
+        else:
+            from fdadp.regression.chunked import fit_chunks
 
-    def _deviance_explained(self, y: FloatArray, eta: FloatArray) -> float:
-        """Share of the deviance about one mean, where responses were observed."""
-        seen = ~np.isnan(y)
-        family, y, name = self._family, y[seen], self.response_name_
-        family.check(y, name=name)
-        family.check_mean(float(y.mean()), name)
-        if (y == y[0]).all():
-            raise InputError(f"{name} must have two different values or more for a score, got {y[0]:g} alone")
-        about = family.half_deviance(y, np.full(y.size, family.predictor(np.array(y.mean()))))
-        return 1 - float(family.half_deviance(y, eta[seen]).sum() / about.sum())
+            self._keep(fit_chunks(ModelSettings.of(self), chunks, grids, columns))
+        return self
 
-    def _refuse_other_families(self, what: str) -> None:
-        if self._family.name != "gaussian":
-            raise InputError(
-                f"{what} is there for family='gaussian', got {self._family.name!r}; predict_se has standard errors of "
-                "the means"
-            )
+    def _warned(self) -> tuple[str, ...]:
+        released = self.fitted_.released
+        return () if released is None else released.warned
 
+    def _keep(self, fitted: Fitted) -> None:
+        """Publish a fitted model as attributes, in place of an earlier one."""
+        fit, released, response = fitted.fit, fitted.released, fitted.response
+        found: dict[str, Any] = {
+            "fitted_": fitted,
+            "response_name_": response.name,
+            "term_names_": fitted.names,
+            "edf_": fit.edf_total,
+            "criterion_": fit.criterion,
+            "sigma2_": fit.sigma2,
+            "scale_": fit.scale,
+            "deviance_": fit.rss,
+            "null_deviance_": fitted.null_deviance,
+            "loglik_": fitted.errors.loglik,
+            "joined_": fitted.joined,
+        }
+        found["smoothing_parameters_"], found["smoothing_names_"] = fitted.smoothing
+        if fitted.rows is not None:
+            found |= {"fitted_values_": fitted.rows.means, "residuals_": fitted.rows.residuals}
+        if released is not None:
+            own = ("ledger", "plan", "privacy", "notes", "importances")
+            found |= {f"{name}_": getattr(released, name) for name in own}
+        if response.curves is not None:
+            found |= {"t_": response.curves.grid, "observed_at_": response.observed_at, "eigenbasis_": fitted.basis}
+        for name in self._published:
+            delattr(self, name)
+        for name, value in found.items():
+            setattr(self, name, value)
+        self._published = tuple(found)
 
-def _check_axes(form: LongForm, records: Records, unit: str | None, response: str) -> None:
-    """Refuse curves that act at the response's t, and are dated from another day or in another unit."""
-    for design in form.designs:
-        columns = () if design.separable else design.columns
-        for name, column in ((name, records.columns[name]) for name in columns):
-            if isinstance(column, Curves) and None not in (unit, column.unit) and unit != column.unit:
-                raise InputError(
-                    f"{name} must be on the axis of {response} in {design.name}, got {column.unit} and {unit}; label "
-                    "their points with numbers on one axis"
-                )
+    def _asked(self) -> Fitted:
+        """The fitted model; raises NotFittedError before the fit."""
+        check_is_fitted(self, "fitted_")
+        return self.fitted_
 
+    def plan(
+        self,
+        grids: Mapping[str, ArrayLike | int] | None = None,
+        *,
+        groups: str | bool | None = None,
+        offset: str | None = None,
+        n: float | None = None,
+    ) -> Plan:
+        """Plan a private fit from public values alone: which releases, with which shares, features and rounds.
 
-def refuse_same_names(designs: Sequence[TermDesign]) -> None:
-    """Refuse two terms of one name."""
-    names = [design.name for design in designs]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"terms must be different, got {twice} twice")
+        Nothing is read and nothing spent. ``print`` shows it; :func:`fdadp.plan` says what the fit may be worth.
 
+        Parameters
+        ----------
+        grids : mapping of str to (array_like or int)
+            Points of all columns of curves, or how many there are.
+        groups : str or True, optional
+            That rows belong to persons, where ``Privacy(unit="person")`` wants it said.
+        offset : str, optional
+            As of :meth:`fit`.
+        n : float, optional
+            Number of persons to plan for, where ``privacy`` does not declare one.
 
-def columns_of(terms: Sequence[TermSpec] | Sequence[TermDesign]) -> tuple[str, ...]:
-    """Columns that terms read, each once."""
-    return tuple(dict.fromkeys(name for term in terms for name in term.columns))
+        Raises
+        ------
+        PrivacyError, InputError
+            As :meth:`fit` would before it reads the data.
+        """
+        from fdadp.regression.private.fit import plan_private
+        from fdadp.regression.private.prepared import PrivateSettings
+
+        return plan_private(PrivateSettings.of(self), grids, groups, offset, n)
+
+    # --- coefficients ---
+
+    def coef(
+        self,
+        name: str,
+        se: bool = False,
+        level: float | None = None,
+        *,
+        t: ArrayLike | None = None,
+        at: Mapping[str, ArrayLike] | None = None,
+        kind: str | None = None,
+        with_mean: bool = False,
+        **points: ArrayLike,
+    ) -> pd.DataFrame:
+        """Coefficient function of a term on a grid: ``β(s, t)`` of ``ff(X)``, ``f(age, t)`` of ``s(age)``.
+
+        Parameters
+        ----------
+        name : str
+            Of the term, one of ``term_names_``; ``"s(t)"`` is the mean curve, centred, ``"(Intercept)"`` its mean.
+        se : bool
+            Also standard errors, and pointwise intervals.
+        level : float, optional
+            Of these intervals, in (0, 1); default 0.95. Given, it says `se` too.
+        t, **points : array_like, optional
+            Points of the axes, such as ``coef("ff(X)", s=[0, 0.5], t=[0.2])``: ``s`` of a curve's domain, ``x`` of its
+            values, a column's name for its numbers or levels. Default: even points over what was seen, and all levels.
+        at : mapping, optional
+            The same by name, for columns whose names are those of other arguments.
+        kind : str, optional
+            What is believed of the errors, as in :meth:`predict_se`.
+        with_mean : bool
+            Of terms that are centred (the mean curve, ``s(age)``): standard errors of their sum with the mean of all
+            other terms, as refund's ``coef`` gives them.
+
+        Returns
+        -------
+        DataFrame
+            A row for each point of the product of the axes: its coordinates, ``value``, and where wanted ``se``,
+            ``lower`` and ``upper``. ``value`` is missing where the model has no coefficient (beyond ``limits``).
+            ``frame.pivot(index="s", columns="t", values="value")`` is a surface as a table.
+
+        Raises
+        ------
+        InputError
+            No such term, axis or level, or points outside a curve's domain.
+
+        Examples
+        --------
+        >>> from fdadp import FunctionalRegression, load_canadian_weather, terms
+        >>> weather = load_canadian_weather()
+        >>> model = FunctionalRegression([terms.ff("X")]).fit({"X": weather.X, "Y": weather.Y})
+        >>> model.coef("ff(X)", se=True, s=[0.25, 0.5], t=[0.5]).columns.tolist()
+        ['s', 't', 'value', 'se', 'lower', 'upper']
+        """
+        fitted = self._asked()
+        rows = effect_rows(fitted.fit.form, name, {"t": t, **(at or {}), **points})
+        covariance = fitted.errors.covariance(kind) if flag(se, "se") or level is not None else None
+        return effect_of(fitted.fit, rows, covariance, 0.95 if level is None else level, with_mean=with_mean).to_frame()
+
+    @property
+    def coefficients_(self) -> pd.Series[float]:
+        """All coefficients, numbered within each term, in coordinates where penalties are diagonal; of :meth:`vcov`."""
+        fit = self._asked().fit
+        return pd.Series(fit.coefficients, index=inference.coefficient_names(fit))
+
+    @property
+    def term_edf_(self) -> dict[str, float]:
+        """Effective degrees of freedom of each term, by its name."""
+        return self._asked().edf
+
+    @property
+    def r2_(self) -> float:
+        """Adjusted R²: one minus the ratio of the residual variance to that about one mean, mgcv's ``r.sq``.
+
+        NaN where it is not defined: responses are all equal, no degrees of freedom are left, or a family other than the
+        Gaussian was fitted from chunks.
+        """
+        return self._asked().r2
+
+    @property
+    def explained_deviance_(self) -> float:
+        """Share of the deviance about one mean that is explained; of gaussian responses of the sum of squares."""
+        return self._asked().explained_deviance
+
+    def vcov(self, kind: str | None = None) -> pd.DataFrame:
+        """Covariance of all coefficients.
+
+        Parameters
+        ----------
+        kind : {"curve", "cluster", "iid", "unconditional"}, optional
+            Errors of any law within a curve; within a group of curves (``fit(data, groups=)``); or independent, as
+            refund takes them, with smoothing parameters as known or (mgcv's ``unconditional=TRUE``, of Gaussian fits by
+            REML) as estimated. Default: ``se``. What goes by curves always knows that they are estimated.
+
+        Returns
+        -------
+        DataFrame of shape (p, p)
+            Rows and columns are numbered within each term; coefficients are in coordinates where penalties are
+            diagonal.
+
+        Raises
+        ------
+        InputError
+            An unknown kind, or one that this model has not: without groups, of another family, or with smoothing
+            parameters that REML did not choose.
+
+        References
+        ----------
+        Wood, Pya & Säfken (2016), doi:10.1080/01621459.2016.1180986, section 4, on the last kind.
+        """
+        return inference.named_covariance(self._asked().errors, kind)
+
+    @property
+    def aic_(self) -> float:
+        """``-2 loglik + 2 edf``, one more for a scale that is estimated: mgcv's ``AIC``.
+
+        Where REML chose the smoothing parameters, that counts in the degrees of freedom: ``tr(Vc G)/σ²``, at most
+        ``tr(2F - FF)``, with F = A⁻¹G (Wood, Pya & Säfken 2016, doi:10.1080/01621459.2016.1180986). Of families other
+        than the Gaussian Vc is to first order, and so the number is within about 1 of mgcv's.
+
+        Do not choose models of curves by it: points of a curve count as independent observations, so that a covariate
+        without effect is taken in most samples. Use :meth:`compare`, or :meth:`anova`.
+        """
+        return inference.aic(self._asked().errors)
+
+    @property
+    def loo_(self) -> float:
+        """Mean over curves of the integrated squared error without the curve, at the smoothing parameters of the fit.
+
+        Of numbers the mean squared error. With groups whole persons are left out, and each counts once, or as often as
+        it has rows, as `person_rows` says. Of the Gaussian family, of fits that were not made in chunks.
+        """
+        return inference.error_left_out(self._asked().errors)[0]
+
+    @property
+    def loo_se_(self) -> float:
+        """Standard error of :attr:`loo_`, over curves or persons."""
+        return inference.error_left_out(self._asked().errors)[1]
+
+    def compare(self, other: Any) -> pd.DataFrame:
+        """Which of two models predicts new curves, or persons, better: their errors of curves left out, in pairs.
+
+        Parameters
+        ----------
+        other : model of the same class
+            Fitted to the same rows, with any terms.
+
+        Returns
+        -------
+        DataFrame
+            A row for each model, that of fewer degrees of freedom first: ``edf``, ``loo`` and ``se``; in the second the
+            ``gain`` over the first and its standard error ``gain_se``, over curves; and which is ``preferred``: the
+            first, unless the gain is larger than its standard error.
+
+        Raises
+        ------
+        InputError
+            Other responses or groups, families other than the Gaussian, models without their training rows.
+
+        Notes
+        -----
+        Smoothing parameters are those of the fit to all curves. Models whose smoothing the same error chose are
+        compared by curves held out (:func:`fdadp.functional.probabilities.compare_over_splits`).
+        """
+        own = self._asked()
+        if not isinstance(other, type(self)):
+            raise InputError(f"other must be a {type(self).__name__}, got {type(other).__name__}")
+        return compared(own.errors, other._asked().errors)
+
+    def test_terms(self, kind: str | None = None) -> pd.DataFrame:
+        """Test for each term that its values at the training rows are all 0.
+
+        Parameters
+        ----------
+        kind : {"curve", "cluster", "iid", "unconditional"}, optional
+            As in :meth:`vcov`.
+
+        Returns
+        -------
+        DataFrame
+            A row for each term but the constant: ``edf``, ``statistic`` (Wald's, on ``df`` directions), ``df`` and
+            ``p``. By curves or clusters directions are the smoothest ones, without what smoothing takes away
+            (:func:`fdadp.solve.errors.term_tests.wald_by_clusters`); else those in which the term varies most. Of
+            ``re(g)`` the test is that its variance is 0: on numbers the exact score test, on curves one by flipped
+            signs of curves, or of groups of them (:mod:`fdadp.solve.errors.variance_tests`), except where `kind` asks
+            for refund's.
+
+        References
+        ----------
+        Wood (2013), doi:10.1093/biomet/ass048; Hotelling (1931), doi:10.1214/aoms/1177732979, by clusters.
+        """
+        return inference.terms_tested(self._asked().errors, kind)
+
+    def anova(self, other: Any, kind: str | None = None) -> pd.DataFrame:
+        """Compare with a model nested in this one, or of which this one is a part.
+
+        A Wald test in the larger model that the terms which the smaller one lacks are all 0, with the covariance of
+        `kind`; no likelihood ratio, whose law is unknown where errors depend along a curve.
+
+        Parameters
+        ----------
+        other : model of the same class
+            Fitted to the same rows.
+        kind : {"curve", "cluster", "iid", "unconditional"}, optional
+            As in :meth:`vcov`.
+
+        Returns
+        -------
+        DataFrame
+            A row for each model, the smaller one first: ``edf``, ``rss``, ``aic``; in the second ``statistic``, ``df``
+            and ``p`` of the terms by which they differ.
+
+        Raises
+        ------
+        InputError
+            Neither model has all terms of the other, or they were fitted to different numbers of observations.
+        """
+        if not isinstance(other, TermModel):
+            raise InputError(f"other must be a model of many terms, got {type(other).__name__}")
+        return inference.nested_models(self._asked(), other._asked(), kind)
+
+    def bands(
+        self,
+        name: str,
+        level: float = 0.95,
+        simultaneous: bool = True,
+        *,
+        t: ArrayLike | None = None,
+        at: Mapping[str, ArrayLike] | None = None,
+        kind: str | None = None,
+        seed: int = 0,
+        **points: ArrayLike,
+    ) -> pd.DataFrame:
+        """Bands of a term's coefficient function, such as ``β(s, t)`` of ``ff(X)``.
+
+        Parameters
+        ----------
+        name : str
+            Of the term.
+        level : float
+            Probability that the band holds the function: all of it, or at each point.
+        simultaneous : bool
+            All of it, on the grid of the band.
+        t, at, **points
+            Grid, as in :meth:`coef`.
+        kind : {"curve", "cluster", "iid", "unconditional"}, optional
+            As in :meth:`vcov`.
+        seed : int
+            Of the draws of which the largest deviation is taken.
+
+        Returns
+        -------
+        DataFrame
+            As of :meth:`coef`, with ``se``, ``lower`` and ``upper``.
+        """
+        wanted = {"t": t, **(at or {}), **points}
+        return inference.band(self._asked().errors, name, wanted, level, kind, seed, simultaneous=simultaneous)
+
+    def bootstrap(self, n_samples: int = 200, *, groups: ArrayLike | None = None, seed: int = 0) -> Bootstrap:
+        """Draw curves, or groups of them, with replacement and fit again, at the same smoothing parameters.
+
+        Families other than the Gaussian take one step of the fit from the estimates.
+
+        Parameters
+        ----------
+        n_samples : int
+        groups : array_like of shape (n,), optional
+            Whose each training row is; default: as `fit` was told.
+        seed : int
+
+        Returns
+        -------
+        Bootstrap
+            With :meth:`~fdadp.regression.fitted.inference.Bootstrap.coef` for percentile and normal intervals.
+
+        Raises
+        ------
+        InputError
+            Of loaded models and those fitted to chunks, which keep no rows.
+
+        References
+        ----------
+        Efron & Tibshirani (1993), An Introduction to the Bootstrap, doi:10.1201/9780429246593.
+        """
+        return inference.bootstrapped(self._asked().errors, n_samples, groups, seed)
+
+    # --- what is to be doubted ---
+
+    def residuals(self, type: str = "deviance") -> Any:
+        """Residuals of the training rows, in the form of ``fitted_values_``.
+
+        Parameters
+        ----------
+        type : {"deviance", "pearson", "response"}
+            Signed square roots of what each observation adds to the deviance; differences from the mean over their
+            standard deviation but for the scale; or the differences themselves, which are ``residuals_``. Of gaussian
+            responses without weights all are the same.
+
+        Raises
+        ------
+        InputError
+            Another type, or a model that was loaded from a file, which holds no training rows.
+        """
+        from fdadp.regression.fitted.term_residuals import residuals_of
+
+        return residuals_of(self._asked(), type)
+
+    def check(
+        self,
+        data: Any,
+        y: Any = None,
+        *,
+        grids: Mapping[str, ArrayLike] | None = None,
+        weights: ArrayLike | str | None = None,
+        offset: ArrayLike | str | None = None,
+        response: pd.DataFrame | None = None,
+        n_draws: int = 400,
+        random_state: int = 0,
+    ) -> pd.DataFrame:
+        """Say whether the bases of the terms are large enough, as mgcv's ``k.check`` does, by records and along t.
+
+        Parameters
+        ----------
+        data, y, grids, weights, offset, response
+            The training rows, as :meth:`fit` takes them; at most 2,000 of them, drawn at random, are looked at.
+        n_draws : int
+            Random arrangements of the records that the real one is compared with.
+        random_state : int
+            Their seed.
+
+        Returns
+        -------
+        DataFrame
+            A row for each term that is no number. ``k``: the most degrees of freedom that its basis has, and ``edf``,
+            those it takes. ``k_index``: half the mean squared difference of deviance residuals of records whose
+            covariates are neighbours, over their variance; below 1, with a small ``p_value`` (the share of random
+            arrangements that have less), the residuals still depend on the covariates. ``p_value_t``, of curves: how
+            often chance leaves as much along t as there is, in splines of twice the size. Residual curves are kept
+            whole, so that errors may depend along the curve; rows of one person in several rows are not.
+
+        References
+        ----------
+        mgcv's ``k.check``; Wood (2017), Generalized Additive Models, section 5.9, doi:10.1201/9781315370279.
+        """
+        from fdadp.regression.fitted.term_check import check_model
+
+        fitted = self._asked()
+        whole(n_draws, "n_draws")
+        return check_model(fitted, (data, y, grids, weights, offset, response), n_draws, random_state)
+
+    def concurvity(self, pairwise: bool = False) -> pd.DataFrame:
+        """How far each term can be written by the others: the collinearity of smooth terms.
+
+        Parameters
+        ----------
+        pairwise : bool
+            By each other term, not by all of them together.
+
+        Returns
+        -------
+        DataFrame
+            A row for each term (all coefficients that are numbers without a penalty are one), three measures between
+            0, nothing in common, and 1, not identified: ``worst`` of all functions in the span of its basis;
+            ``observed``, of the estimated one; ``estimate``, of its basis functions on average.
+
+        References
+        ----------
+        mgcv's ``concurvity``.
+        """
+        from fdadp.regression.fitted.concurvity import concurvity_table
+
+        return concurvity_table(self._asked().fit, flag(pairwise, "pairwise"))
+
+    # --- tables and pictures ---
+
+    def summary(self) -> Summary:
+        """Tables of the fit, as text (``print``) and HTML (in a notebook)."""
+        from fdadp.regression.fitted.term_summary import summarise
+
+        return summarise(self._asked())
+
+    def __str__(self) -> str:
+        return str(self.summary()) if hasattr(self, "fitted_") else repr(self)
+
+    def _repr_html_(self) -> str:
+        inherited: Any = super()
+        return str(self.summary().as_html()) if hasattr(self, "fitted_") else str(inherited._repr_html_())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": self._repr_html_()}
+
+    def plot(self, name: str | None = None, **kwargs: Any) -> Figure:
+        """Picture of every term, or of one: curves with bands, surfaces, levels; see :func:`fdadp.plot.terms`."""
+        from fdadp.plot import terms
+
+        self._asked()
+        return terms(self, name, **kwargs)
+
+    def plot_residuals(self, **kwargs: Any) -> Figure:
+        """Pictures of the residuals, see :func:`fdadp.plot.residuals`."""
+        from fdadp.plot import residuals
+
+        self._asked()
+        return residuals(self, **kwargs)
+
+    # --- beyond the fit ---
+
+    def sample(self, n: int, random_state: int | None = None) -> pd.DataFrame:
+        """Draw a synthetic cohort from a private fit, at no further cost of privacy.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        random_state : int, optional
+            Seed; the noise of the fit was drawn before, so this is no privacy noise.
+
+        Returns
+        -------
+        DataFrame of n rows
+            Columns of the model and the response; curves as FDataGrid. ``attrs["synthetic"]`` says where it is from.
+
+        Raises
+        ------
+        InputError
+            A fit without privacy, whose rows might be told from what is drawn; a column that an offset or expression is
+            of, and no term, so that nothing of it was released.
+
+        Notes
+        -----
+        Columns are drawn independently of each other, curves with the shapes of the public prior: of shapes and of
+        how covariates hang together a private fit releases nothing (:mod:`fdadp.private.synthetic`). The same model
+        fitted to a large cohort gives this fit back. Its standard errors do not hold: they know nothing of the noise in
+        this fit, nor how many persons it was of. Take them from this fit.
+        """
+        from fdadp.regression.private.sample import synthetic_cohort
+
+        return synthetic_cohort(self._asked(), n, random_state)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the fitted model to a pickle-free file; return its path.
+
+        What is stored is in :mod:`fdadp.regression.fitted.term_files`: not the training rows, so that a loaded model
+        has no ``fitted_values_`` and ``residuals_``.
+
+        Raises
+        ------
+        InputError
+            Settings that no file can hold, such as a function as ``limits``.
+        """
+        from fdadp.regression.fitted.term_files import save
+
+        return save(self._asked(), self, path)
+
+    @classmethod
+    def load(cls: type[Model], path: str | os.PathLike[str]) -> Model:
+        """Read a model that :meth:`save` wrote; modules of terms of your own must be imported before.
+
+        Raises
+        ------
+        FileFormatError
+            Not such a file, or one of another class or version.
+        """
+        from fdadp.regression.fitted.term_files import load
+
+        model, fitted = load(path, cls)
+        model._keep(fitted)
+        own: Model = model
+        return own

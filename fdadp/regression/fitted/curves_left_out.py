@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,8 +14,10 @@ from fdadp.solve.errors.leave_one_out import Residuals
 if TYPE_CHECKING:
     import pandas as pd
 
+    from fdadp.regression.fitted.errors import CoefficientErrors
 
-def errors_left_out(model: Any) -> tuple[FloatArray, FloatArray]:
+
+def errors_left_out(errors: CoefficientErrors) -> tuple[FloatArray, FloatArray]:
     """Mean squared error of each curve, or person, without itself, integrated along t; and what each counts, (G,).
 
     A fit with groups leaves out all curves of a person; a person counts once, or as often as it has curves, as
@@ -26,21 +28,21 @@ def errors_left_out(model: Any) -> tuple[FloatArray, FloatArray]:
     InputError
         Of families other than the Gaussian, and of models without their training rows.
     """
-    own, form = model._residuals, model._fit.form
-    if model._family.name != "gaussian":
-        raise InputError(f"loo_ is there for family='gaussian', got {model._family.name!r}; hold curves out instead")
-    if not isinstance(own, Residuals) or model._fit.n < 2:
+    own, form, settings = errors.residuals, errors.fit.form, errors.settings
+    if settings.family.name != "gaussian":
+        raise InputError(f"loo_ is there for family='gaussian', got {settings.family.name!r}; hold curves out instead")
+    if not isinstance(own, Residuals) or errors.fit.n < 2:
         raise InputError(
             "loo_ needs two training rows or more, of which private fits and models from files and chunks keep none"
         )
-    groups = model._groups
-    changes = model._left_out(own, "curve" if groups is None else "cluster")
+    groups = errors.groups
+    changes = errors.left_out("curve" if groups is None else "cluster")
     left = own.without(form, changes if groups is None else changes[groups])
-    each = _mean_square(own, left, form.t, along=model._of_curves)
+    each = _mean_square(own, left, form.t, along=settings.of_curves)
     if groups is None:
         return each, np.ones(len(each))
     counts = np.bincount(groups).astype(np.float64)
-    return np.bincount(groups, each) / counts, counts if model.person_rows == "sum" else np.ones(len(counts))
+    return np.bincount(groups, each) / counts, counts if settings.person_rows == "sum" else np.ones(len(counts))
 
 
 def _mean_square(own: Residuals, left: FloatArray, t: FloatArray, *, along: bool) -> FloatArray:
@@ -63,20 +65,18 @@ def mean_and_se(values: FloatArray, counts: FloatArray) -> tuple[float, float]:
     return mean, float(np.sqrt(len(values) / (len(values) - 1) * (away @ away)))
 
 
-def compared(model: Any, other: Any) -> pd.DataFrame:
+def compared(one: CoefficientErrors, other: CoefficientErrors) -> pd.DataFrame:
     """Two models of the same curves by their errors of curves left out, as a row each, the smaller one first."""
     import pandas as pd
 
-    if not isinstance(other, type(model)):
-        raise InputError(f"other must be a {type(model).__name__}, got {type(other).__name__}")
     (small, own), (large, theirs) = sorted(
-        ((m, errors_left_out(m)) for m in (model, other)), key=lambda pair: pair[0]._fit.edf_total
+        ((m, errors_left_out(m)) for m in (one, other)), key=lambda pair: pair[0].fit.edf_total
     )
     if len(own[0]) != len(theirs[0]) or not np.array_equal(own[1], theirs[1]) or not _same_responses(small, large):
         raise InputError("other must be fitted to the same responses and groups, got others")
     gain, se = mean_and_se(own[0] - theirs[0], own[1])
     table = pd.DataFrame(
-        [(m._fit.edf_total, *mean_and_se(*found)) for m, found in ((small, own), (large, theirs))],
+        [(m.fit.edf_total, *mean_and_se(*found)) for m, found in ((small, own), (large, theirs))],
         columns=["edf", "loo", "se"],
         index=["smaller", "larger"],
     )
@@ -85,16 +85,14 @@ def compared(model: Any, other: Any) -> pd.DataFrame:
     return table
 
 
-def _same_responses(one: Any, two: Any) -> bool:
+def _same_responses(one: CoefficientErrors, two: CoefficientErrors) -> bool:
     """Whether two fits had the same responses, by means and residuals of the training rows."""
-    found = [m._fit.form.predictor(m._residuals.records, m._fit.coefficients) for m in (one, two)]
-    if any(m._residuals.points is not None for m in (one, two)) or found[0].shape != found[1].shape:
-        return bool(one._fit.n_rows == two._fit.n_rows)
-    y = [f + m._residuals.values for f, m in zip(found, (one, two), strict=True)]
-    seen = [
-        np.ones(v.shape) if m._residuals.weights is None else m._residuals.weights > 0
-        for v, m in zip(y, (one, two), strict=True)
-    ]
+    own = [m.residuals for m in (one, two) if isinstance(m.residuals, Residuals)]
+    found = [m.fit.form.predictor(r.records, m.fit.coefficients) for m, r in zip((one, two), own, strict=True)]
+    if any(r.points is not None for r in own) or found[0].shape != found[1].shape:
+        return bool(one.fit.n_rows == two.fit.n_rows)
+    y = [f + r.values for f, r in zip(found, own, strict=True)]
+    seen = [np.ones(v.shape) if r.weights is None else r.weights > 0 for v, r in zip(y, own, strict=True)]
     both = (seen[0] > 0) & (seen[1] > 0)
     size = float(np.abs(y[0][both]).max(initial=0.0))
     return np.array_equal(seen[0] > 0, seen[1] > 0) and np.allclose(y[0][both], y[1][both], atol=1e-8 * size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,20 +16,23 @@ from fdadp.terms.numbers.random_effect import levels_of
 from fdadp.terms.on_functions import OnFunctions
 from fdadp.terms.spec import TermDesign
 
+if TYPE_CHECKING:
+    from fdadp.regression.fitted.errors import CoefficientErrors
+
 FEW = 3
 """Curves for each direction that other terms take out of the curves, at least."""
 
 
-def numbers_tested(model: Any, design: TermDesign, which: IntArray) -> TermTest | None:
+def numbers_tested(errors: CoefficientErrors, design: TermDesign, which: IntArray) -> TermTest | None:
     """The exact score test of a term whose one penalty has no null space; None of all others."""
     penalties = design.penalties
     if len(penalties) != 1 or not (penalties > 0).all():
         return None
     with one_blas_thread():
-        return score_test(model._fit, which, model._family.known_scale)
+        return score_test(errors.fit, which, errors.settings.family.known_scale)
 
 
-def curves_tested(model: Any, design: TermDesign) -> TermTest | None:
+def curves_tested(errors: CoefficientErrors, design: TermDesign) -> TermTest | None:
     """The test by flipped signs of a random effect on curves; None of other terms.
 
     Not a number where the model has no residuals of single curves, as of one that was fitted to chunks.
@@ -37,11 +40,11 @@ def curves_tested(model: Any, design: TermDesign) -> TermTest | None:
     levels = levels_of(_of(design))
     if levels is None:
         return None
-    own, form = model._residuals, model._fit.form
+    own, form = errors.residuals, errors.fit.form
     if not isinstance(own, Residuals):
         return TermTest(np.nan, len(levels) - 1, np.nan)
     tested = _codes(design, own.records)
-    units, added = np.arange(own.n) if model._groups is None else model._groups, [design]
+    units, added = np.arange(own.n) if errors.groups is None else errors.groups, [design]
     if not _within(units, tested):
         units = np.arange(own.n)
     for other in form.designs:  # a finer random effect is part of the errors
@@ -50,7 +53,7 @@ def curves_tested(model: Any, design: TermDesign) -> TermTest | None:
             if _within(finer, tested) and finer.max() < units.max():
                 units, added = finer, [design, other]
     with one_blas_thread():
-        left = _along_term(model, own, design, added)
+        left = _along_term(errors, own, design, added)
         return flip_test(left, _known(form.designs, own.records), tested, units)
 
 
@@ -71,9 +74,9 @@ def _within(finer: IntArray, coarser: IntArray) -> bool:
     return len(set(coarser.tolist())) < len(set(finer.tolist())) == pairs
 
 
-def _along_term(model: Any, own: Residuals, design: TermDesign, added: list[TermDesign]) -> FloatArray:
+def _along_term(errors: CoefficientErrors, own: Residuals, design: TermDesign, added: list[TermDesign]) -> FloatArray:
     """What terms but the added ones leave of each curve, in the directions in which the term varies along t, (n, r)."""
-    fit, form = model._fit, model._fit.form
+    fit, form = errors.fit, errors.fit.form
     of = [(d, form.functions(d, fit.coefficients[form.slices[form.designs.index(d)]])) for d in added]
     turn = np.linalg.qr(np.ascontiguousarray(design.along.design(form.t)))[1]
     weights = 1.0 if own.weights is None else own.weights

@@ -21,6 +21,8 @@ from fdadp.terms.spec import TermDesign
 if TYPE_CHECKING:
     import pandas as pd
 
+    from fdadp.regression.fitted.fitted import Fitted
+
 RECORDS = 2000
 """Most records that are looked at, drawn at random."""
 
@@ -28,24 +30,23 @@ NEAREST = 3
 """Neighbours of a record where its covariates are more than one number."""
 
 
-def check_model(model: Any, asked: tuple[Any, ...], n_draws: int, seed: int) -> pd.DataFrame:
+def check_model(fitted: Fitted, asked: tuple[Any, ...], n_draws: int, seed: int) -> pd.DataFrame:
     """Check a fitted model with its training rows: `asked` is what its `fit` was given."""
     data, y, grids, weights, offset, long = asked
-    fit = model._fit
-    made = model._covariates.completion.indicators.values()
+    fit, settings, response = fitted.fit, fitted.settings, fitted.response
+    made = fitted.covariates.completion.indicators.values()
     names = dict.fromkeys(name for design in fit.form.designs for name in design.columns if name not in made)
-    if model._offset is not None and (offset is None or f"I({offset})" == model._offset):
-        offset = model._offset
+    if fitted.offset is not None and (offset is None or f"I({offset})" == fitted.offset):
+        offset = fitted.offset
         names[offset] = None
-    known = dict(model._covariates.grids)
-    if hasattr(model, "t_"):
-        known.setdefault(model.response_name_, model.t_)
-    rows = TrainingSpec(
-        data, y, model.response_name_, tuple(names), grids, weights, offset, long, model._gaps, defaults=known
-    )
-    observed = read_training(rows, model._family, curves=hasattr(model, "t_")).observed
-    mean = model._family.mean(observed.predictor(fit.form, fit.coefficients))
-    left = deviance_residuals(model._family, observed.y, mean, observed.weights)
+    known = dict(fitted.covariates.grids)
+    if response.curves is not None:
+        known.setdefault(response.name, response.curves.grid)
+    columns = (response.name, tuple(names))
+    rows = TrainingSpec(data, y, *columns, grids, weights, offset, long, settings.gaps, defaults=known)
+    observed = read_training(rows, settings.family, curves=settings.of_curves).observed
+    mean = settings.family.mean(observed.predictor(fit.form, fit.coefficients))
+    left = deviance_residuals(settings.family, observed.y, mean, observed.weights)
     left = np.where(np.isnan(left), 0.0, left)
     if observed.points is not None:
         record, n = observed.points.record, observed.records.n

@@ -1,57 +1,29 @@
 """Saved models of many terms: files of :mod:`fdadp.files.container`, packed by :mod:`fdadp.files.records`.
 
-A file holds the constructor's arguments, the terms on their bases and the fit: coefficients, their covariance, what
-the summary says; of a private fit the ledger, not the plan. No training row is in it, but without privacy a thin-plate
-smooth stands on values of its covariate, and a factor on its labels.
+A file holds the constructor's arguments and the :class:`~fdadp.regression.fitted.fitted.Fitted`: the terms on their
+bases, coefficients, their covariance, what the summary says; of a private fit the ledger, not the plan. No training
+row is in it. But without privacy a thin-plate smooth stands on values of its covariate, and a factor on its labels.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fdadp.errors import IdentificationWarning
 from fdadp.files.container import Layout, complete
 from fdadp.files.records import pack, unpack
 from fdadp.privacy.account.ledger import Ledger
 from fdadp.privacy.study.models import record_model
 from fdadp.private.release.mechanisms import guarantee_from_json, guarantee_to_json
 from fdadp.private.whitened.base import WhiteTerm
+from fdadp.regression.settings import ModelSettings
 from fdadp.terms.spec import TermDesign, TermSpec
 
 if TYPE_CHECKING:
-    from fdadp.regression.fitted.term_views import TermViews
-
-# Fits that start from nothing, and leave what was there where they fail.
-
-
-LEFT = "_left_by_fit"
-"""Attribute with the names of what a fit left, itself among them."""
-
-
-@contextmanager
-def afresh(model: Any) -> Iterator[None]:
-    """Fit a model as if it were new: nothing of an earlier fit is left, and all of it comes back on an error.
-
-    What others attached to the model, such as callbacks, stays.
-    """
-    state = vars(model)
-    before = {name: state.pop(name) for name in state.get(LEFT, ()) if name in state}
-    others = set(state)
-    try:
-        yield
-    except BaseException:
-        for name in set(state) - others:
-            del state[name]
-        state.update(before)
-        raise
-    state[LEFT] = tuple(sorted({*state, LEFT} - others))
-
+    from fdadp.regression.fitted.fitted import Fitted
 
 GUARANTEE = ("privacy", "mechanism")
 """Parameters that are kept as plain JSON."""
@@ -63,40 +35,43 @@ def _layout(kind: type) -> Layout:
     return Layout(kind.__name__, {"numbers": "v"})
 
 
-def save(model: TermViews, path: str | os.PathLike[str]) -> Path:
-    """Write a fitted model.
+def save(fitted: Fitted, model: Any, path: str | os.PathLike[str]) -> Path:
+    """Write a fitted model, and the settings of its estimator.
 
     Raises
     ------
     InputError
-        Arguments or terms that no file can hold, such as functions as limits.
+        Settings or terms that no file can hold, such as functions as limits.
     """
-    held: Any = model
-    state = {name: getattr(model, name) for name in model._stored}
-    params = held.get_params(deep=False)
+    released = fitted.released
+    ledger = None if released is None else released.ledger
+    held = None if released is None else replace(released, ledger=None, privacy=None, plan=None)
+    errors: Any = replace(fitted.errors.stored(), settings=None)  # type: ignore[arg-type]  # they stand beside it
+    response = replace(fitted.response, observed_at=None)
+    stored = replace(fitted, errors=errors, response=response, rows=None, released=held, grids=())
+    params = model.get_params(deep=False)
     plain = {name: value for name, value in params.items() if name not in GUARANTEE}
-    tree, numbers = pack((plain, model._fit, state), type(model).__name__)
-    ledger = held.ledger_
+    tree, numbers = pack((plain, stored), type(model).__name__)
     content = {
         "tree": tree,
         "guarantee": guarantee_to_json(params),
         "ledger": None if ledger is None else ledger.to_json(),
-        "notes": [*_accuracy(held), *held.notes_],
+        "notes": [*_accuracy(fitted), *(() if released is None else released.notes)],
     }
-    released = ledger is not None and ledger.private and ledger.for_release
-    written = _layout(type(model)).write(path, content, {"numbers": numbers}, released=released)
-    record_model(written, ledger, held.privacy_)
+    may_leave = ledger is not None and ledger.private and ledger.for_release
+    written = _layout(type(model)).write(path, content, {"numbers": numbers}, released=may_leave)
+    record_model(written, ledger, None if released is None else released.privacy)
     return written
 
 
-def _accuracy(model: Any) -> list[str]:
+def _accuracy(fitted: Fitted) -> list[str]:
     """What a fit explains, in words, for certificates."""
-    of = "" if model._offset is None else ", of what the offset leaves"
-    return [f"adjusted R-squared {model.r2_:.3f}{of}"] if math.isfinite(model.r2_) else []
+    of = "" if fitted.offset is None else ", of what the offset leaves"
+    return [f"adjusted R-squared {fitted.r2:.3f}{of}"] if math.isfinite(fitted.r2) else []
 
 
-def load(path: str | os.PathLike[str], kind: type[Any]) -> Any:
-    """Read a fitted model of a class.
+def load(path: str | os.PathLike[str], kind: type[Any]) -> tuple[Any, Fitted]:
+    """Read a fitted model of a class: the estimator with its settings, and what was fitted.
 
     Raises
     ------
@@ -104,18 +79,20 @@ def load(path: str | os.PathLike[str], kind: type[Any]) -> Any:
         Not such a file, one of another version, or a term whose class is not there.
     """
     content, arrays = _layout(kind).read(path)
-    with complete(path, "model"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", IdentificationWarning)
-        params, fit, state = unpack(content["tree"], arrays["numbers"], may_be_made)
+    with complete(path, "model"):
+        params, stored = unpack(content["tree"], arrays["numbers"], may_be_made)
         model = kind(**params, **guarantee_from_json(content["guarantee"]))
-        with afresh(model):
-            if content["ledger"] is not None:
-                model.ledger_ = Ledger.from_json(content["ledger"])
-                model.privacy_ = model.privacy if model.ledger_.private else None
-            model._adopt(fit, state["null_deviance_"])
-            for name in kind._stored:
-                setattr(model, name, state[name])
-    return model
+        errors = replace(
+            stored.errors,
+            settings=ModelSettings.of(model),
+            changes=[],
+            scores=list(stored.errors.scores),
+        )
+        released = stored.released
+        if released is not None:
+            ledger = Ledger.from_json(content["ledger"])
+            released = replace(released, ledger=ledger, privacy=model.privacy if ledger.private else None)
+        return model, replace(stored, errors=errors, released=released)
 
 
 def may_be_made(kind: type) -> bool:

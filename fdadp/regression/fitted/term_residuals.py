@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,14 @@ from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.sample import Curves, as_grid
 from fdadp.regression.reading.joined_columns import aligned_rows
 from fdadp.regression.reading.records import read_response
+from fdadp.regression.reading.training import numbers_of_classes
+from fdadp.regression.spec import columns_of
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.fit.observations import Observations
 
 if TYPE_CHECKING:
+    from fdadp.functional.tables.records import Labels
+    from fdadp.regression.fitted.fitted import Fitted
     from fdadp.solve.form.family import Family
 
 AT_A_TIME = 2**18
@@ -78,52 +82,77 @@ def _parts(observed: Observations, mean: FloatArray) -> Iterator[tuple[FloatArra
             yield observed.y[rows][seen], mean[rows][seen], np.sqrt(used[rows][seen])
 
 
-def residuals_of(model: Any, kind: str) -> Any:
+def residuals_of(fitted: Fitted, kind: str) -> Any:
     """Residuals of the training rows, in the form of the fitted values."""
     one_of(kind, "type", ("deviance", "pearson", "response"))
-    if not hasattr(model, "residuals_"):
+    rows, response, family = fitted.rows, fitted.response, fitted.family
+    if rows is None:
         raise InputError("residuals must be those of a fit, got a model without training rows: a file holds none")
     if kind == "response":
-        return model.residuals_
-    curves = hasattr(model, "t_") and model.observed_at_ is None
+        return rows.residuals
+    own = response.curves if response.observed_at is None else None
     mean, left = (
-        as_curves(v, default=model.t_, any_layout=True) if curves else v
-        for v in (model.fitted_values_, model.residuals_)
+        as_curves(v, default=own.grid, any_layout=True) if own is not None else v for v in (rows.means, rows.residuals)
     )
-    m, r = (mean.values, left.values) if curves else (np.asarray(mean), np.asarray(left))
-    weights = model._prior_weights
-    weights = None if weights is None else weights.reshape(m.shape)
+    m, r = (np.asarray(v if own is None else v.values) for v in (mean, left))
+    weights = None if rows.weights is None else rows.weights.reshape(m.shape)
     if kind == "deviance":
-        found = deviance_residuals(model._family, m + r, m, weights)
+        found = deviance_residuals(family, m + r, m, weights)
     else:
-        found = r / np.sqrt(model._family.variance(m)) * (1.0 if weights is None else np.sqrt(weights))
-    return model._y.wrap(found, model.t_, rows=left) if curves else found
+        found = r / np.sqrt(family.variance(m)) * (1.0 if weights is None else np.sqrt(weights))
+    return found if own is None else own.wrap(found, own.grid, rows=left)
 
 
 # How well a model of curves predicts new ones: the share of their variance that it explains.
 
 
-def explained_share(model: Any, data: Any, y: Any) -> float:
+def explained_share(fitted: Fitted, data: Any, y: Any) -> float:
     """Of new curves: a column of `data`, or `y`, in any form that `fit` takes."""
-    name = model.response_name_
-    data, y = aligned_rows(model, data, y)
+    name, shape = fitted.response.name, fitted.response
+    assert shape.curves is not None
+    data, y = aligned_rows(columns_of(fitted.fit.form.designs), name, data, y)
     held = data if y is None else {name: getattr(y, "array", y)}  # an FDataGrid in a Series
     observed = read_response(held, name)
     if isinstance(observed, Curves) and not observed.gridded:  # they came without points
-        observed = replace(observed, grid=as_grid(model.t_, observed.grid.size, f"grid of {name}"))
-    records, fit = model._new(data, None), model._fit
+        observed = replace(observed, grid=as_grid(shape.curves.grid, observed.grid.size, f"grid of {name}"))
+    records, fit = fitted.records(data, None), fitted.fit
     if isinstance(observed, PointwiseResponse):
-        model._at(np.unique([observed.t.min(), observed.t.max()]))
+        shape.points(np.unique([observed.t.min(), observed.t.max()]))
         eta = Observations(records, observed.y, points=observed).predictor(fit.form, fit.coefficients)
-        return float(model._deviance_explained(observed.y, eta))
+        return fitted.deviance_explained(observed.y, eta)
     if not isinstance(observed, Curves):
         raise InputError(f"{name} must hold curves, got one entry a row")
-    eta = model._predictor(records, data, None, model._at(observed.grid))
-    if model._family.name != "gaussian":
-        return float(model._deviance_explained(observed.values, eta))
+    eta = fitted.predictor(records, data, None, shape.points(observed.grid))
+    if fitted.family.name != "gaussian":
+        return fitted.deviance_explained(observed.values, eta)
     if observed.grid.size > 1 and np.isfinite(observed.values).all():
         return functional_r2(observed.values, eta, observed.grid)
     return _of_observed(observed, eta)
+
+
+def explained_share_of_numbers(fitted: Fitted, data: Any, y: Any) -> float:
+    """Of new numbers: a column of `data`, or `y`; of other families than the Gaussian, of the deviance."""
+    name, classes = fitted.response.name, fitted.response.classes
+    data, y = aligned_rows(columns_of(fitted.fit.form.designs), name, data, y)
+    observed = read_response(data if y is None else {name: y}, name)
+    if isinstance(observed, Curves | PointwiseResponse):
+        raise InputError(f"{name} must hold one number a row, got curves")
+    if observed.dtype.kind != "f":
+        refuse_without_classes(fitted.family, "a score of labels")
+        observed = numbers_of_classes(observed, as_classes(classes), name)
+    records = fitted.records(data, None)
+    return fitted.deviance_explained(observed, fitted.predictor(records, data, None, fitted.fit.form.t)[:, 0])
+
+
+def as_classes(classes: Sequence[Any]) -> Labels:
+    """The two classes of binomial responses; means are probabilities of the second one."""
+    return np.array(classes, dtype=None if isinstance(classes[0], int | str) else object)
+
+
+def refuse_without_classes(family: Family, what: str) -> None:
+    """Refuse what only binomial responses have."""
+    if family.name != "binomial":
+        raise InputError(f"{what} is there for family='binomial', got {family.name!r}")
 
 
 def _of_observed(observed: Curves, eta: FloatArray) -> float:

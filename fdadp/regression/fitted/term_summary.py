@@ -2,42 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 
 from fdadp.regression.fitted.coefficient_functions import effect_rows, varies
+from fdadp.regression.fitted.inference import aic, error_left_out, terms_tested
 from fdadp.regression.reading.person_rows import said_of_rows
 from fdadp.terms.spec import TermDesign
 
 if TYPE_CHECKING:
-    from fdadp.regression.fitted.term_views import TermViews
+    from fdadp.regression.fitted.fitted import Fitted
 
 
-def summarise(model: TermViews) -> Summary:
+def summarise(fitted: Fitted) -> Summary:
     """Build the tables: the fit as a whole, numbers, smooth terms, smoothing parameters; and notes."""
     result = Summary()
-    result.tables.append(SimpleTable(_facts(model), title=_title(model)))
-    numbers = _numbers(model)
+    result.tables.append(SimpleTable(_facts(fitted), title=_title(fitted)))
+    numbers = _numbers(fitted)
     if numbers:
         result.tables.append(SimpleTable(numbers, headers=["", "estimate", "std. error", "t", "p"]))
-    smooths = _smooths(model)
+    smooths = _smooths(fitted)
     if smooths:
         result.tables.append(SimpleTable(smooths, headers=["term", "edf", "at most", "Wald", "df", "p"]))
-    chosen = np.atleast_2d(model.smoothing_parameters_)  # on eigenfunctions a row for each
+    values, names = fitted.smoothing
+    chosen = np.atleast_2d(values)  # on eigenfunctions a row for each
     if chosen.size:
-        rows = [(name, *(f"{v:.4g}" for v in own)) for name, own in zip(model.smoothing_names_, chosen.T, strict=True)]
+        rows = [(name, *(f"{v:.4g}" for v in own)) for name, own in zip(names, chosen.T, strict=True)]
         each = [""] if len(chosen) == 1 else [f"[{k + 1}]" for k in range(len(chosen))]
         result.tables.append(SimpleTable(rows, headers=["smoothing parameter", *each]))
-    result.add_extra_txt([*_notes(model), *_guarantee(model)])
+    result.add_extra_txt([*_notes(fitted), *_guarantee(fitted)])
     return result
 
 
-def _guarantee(model: Any) -> list[str]:
+def _guarantee(fitted: Fitted) -> list[str]:
     """What may be released."""
-    ledger = model.ledger_
+    ledger = None if fitted.released is None else fitted.released.ledger
     if ledger is None:
         return ["Fitted without privacy: do not release."]
     known = ledger.promise
@@ -45,40 +47,40 @@ def _guarantee(model: Any) -> list[str]:
     return [private, *([] if ledger.for_release else ["The noise was seeded, for simulation: do not release."])]
 
 
-def _title(model: Any) -> str:
-    return "Regression of curves" if hasattr(model, "t_") else "Regression of numbers"
+def _title(fitted: Fitted) -> str:
+    return "Regression of curves" if fitted.settings.of_curves else "Regression of numbers"
 
 
-def _facts(model: Any) -> list[tuple[str, str, str, str]]:
-    fit = model._fit
-    smoothing = model._as_fitted("smoothing")
+def _facts(fitted: Fitted) -> list[tuple[str, str, str, str]]:
+    fit, family, smoothing = fitted.fit, fitted.family, fitted.settings.smoothing
     chosen = smoothing.upper() if isinstance(smoothing, str) else "Fixed smoothing"
-    t, private = fit.form.t, model.ledger_ is not None
+    t = fit.form.t
     facts = [
-        ("Response", model.response_name_, "Family", f"{model._family.name}, {model._family.link}"),
+        ("Response", fitted.response.name, "Family", f"{family.name}, {family.link}"),
         ("Records", f"{fit.n}", "Observations", f"{fit.n_rows}"),
-        ("R-squared (adj.)", _known(model.r2_, ".4f"), "Deviance explained", _known(model.explained_deviance_, ".1%")),
+        ("R-squared (adj.)", _known(fitted.r2, ".4f"), "Deviance explained", _known(fitted.explained_deviance, ".1%")),
         ("Smoothing", "public prior", "Scale", f"{fit.sigma2:.4g}")
-        if private
+        if fitted.private
         else (chosen, f"{fit.criterion:.6g}", "Scale", f"{fit.sigma2:.4g}"),
-        ("Total edf", f"{fit.edf_total:.2f}", *_score(model)),
+        ("Total edf", f"{fit.edf_total:.2f}", *_score(fitted)),
     ]
-    if hasattr(model, "t_"):
+    if fitted.settings.of_curves:
         facts.insert(2, ("Points of t", f"{t.size}", "Domain", f"{t.min():.4g} to {t.max():.4g}"))
-        if model.eigenbasis_ is not None:
-            share = _known(float(model.eigenbasis_.explained_ratio.sum()), ".1%")
-            facts.insert(3, ("Eigenfunctions", f"{model.eigenbasis_.n_components}", "of the variance", share))
+        if fitted.basis is not None:
+            share = _known(float(fitted.basis.explained_ratio.sum()), ".1%")
+            facts.insert(3, ("Eigenfunctions", f"{fitted.basis.n_components}", "of the variance", share))
     return facts
 
 
-def _score(model: Any) -> tuple[str, str]:
+def _score(fitted: Fitted) -> tuple[str, str]:
     """What models are chosen by: of curves, whose points AIC takes as independent, the error of curves left out."""
-    if model.ledger_ is not None:
+    errors = fitted.errors
+    if fitted.private:
         return "AIC", "not known"
-    if not model._of_curves:
-        return "AIC", f"{model.aic_:.6g}"
-    score = model._score
-    return "Error of curves left out", "not known" if score is None else f"{score[0]:.4g}"
+    if not fitted.settings.of_curves:
+        return "AIC", f"{aic(errors):.6g}"
+    known = errors.scores or (errors.has_rows and fitted.family.name == "gaussian")
+    return "Error of curves left out", f"{error_left_out(errors)[0]:.4g}" if known else "not known"
 
 
 def _known(value: float, how: str) -> str:
@@ -91,17 +93,17 @@ def is_parametric(design: TermDesign) -> bool:
     return not varies(design) and not functions and not len(design.penalties)
 
 
-def _numbers(model: Any) -> list[tuple[str, ...]]:
+def _numbers(fitted: Fitted) -> list[tuple[str, ...]]:
     """Coefficients that are numbers: estimate, standard error, t statistic and p-value."""
     from scipy.stats import t as student
 
-    fit, covariance = model._fit, model._covariance_of(None)
+    fit, covariance = fitted.fit, fitted.errors.covariance(None)
     found: list[tuple[str, ...]] = []
     for design in fit.form.designs:
         if not is_parametric(design):
             continue
         effect = effect_rows(fit.form, design.name)
-        left = model._degrees_of(None, design.name)
+        left = fitted.errors.degrees(None, design.name)
         labels = [design.name]
         for axis in effect.axes.values():
             labels = [f"{label}[{level}]" for label in labels for level in axis]
@@ -115,15 +117,15 @@ def _numbers(model: Any) -> list[tuple[str, ...]]:
     return found
 
 
-def _smooths(model: Any) -> list[tuple[str, ...]]:
-    edf, tests = model.term_edf_, model.test_terms()
+def _smooths(fitted: Fitted) -> list[tuple[str, ...]]:
+    edf, tests = fitted.edf, terms_tested(fitted.errors, None).to_dict("index")
     found: list[tuple[str, ...]] = []
-    for design in model._fit.form.designs:
+    for design in fitted.fit.form.designs:
         if is_parametric(design):
             continue
         row = (design.name, f"{edf[design.name]:.2f}", f"{design.size}")
-        if design.name in tests.index:
-            test = tests.loc[design.name]
+        if design.name in tests:
+            test = tests[design.name]
             found.append((*row, f"{test['statistic']:.4g}", f"{test['df']:g}", _p(float(test["p"]))))
         else:
             found.append((*row, "", "", ""))
@@ -141,18 +143,18 @@ ERRORS = {
 }
 
 
-def _notes(model: Any) -> list[str]:
-    formula = model._as_fitted("formula")
+def _notes(fitted: Fitted) -> list[str]:
+    formula, ledger = fitted.settings.formula, None if fitted.released is None else fitted.released.ledger
     notes = [f"Formula: {formula}"] if isinstance(formula, str) else []
-    errors = "Standard errors and tests know the noise of the releases" if model.ledger_ is not None else None
-    notes += [] if model.joined_ is None else [f"Rows: {model.joined_}."]
-    if model.ledger_ is not None:
-        said = model.ledger_.details.get("rows of a person")
+    errors = "Standard errors and tests know the noise of the releases" if ledger is not None else None
+    notes += [] if fitted.joined is None else [f"Rows: {fitted.joined}."]
+    if ledger is not None:
+        said = ledger.details.get("rows of a person")
     else:
-        said = said_of_rows(model.person_rows) if model._grouped else None
+        said = said_of_rows(fitted.settings.person_rows) if fitted.errors.grouped else None
     notes += [] if said is None else [f"Rows of a person: {said}."]
-    notes.append((errors or ERRORS[model._kind_of(None)]) + ".")
-    lost = model._fit.unidentified()
+    notes.append((errors or ERRORS[fitted.errors.kind_of(None)]) + ".")
+    lost = fitted.fit.unidentified()
     if lost:
         whys = "; ".join(f"{name} {why}" for name, why in lost.items())
         notes.append(f"Note: the data do not identify all of {', '.join(lost)}. {whys}.")

@@ -40,10 +40,9 @@ def positioned(by: str | None, data: Any) -> Any:
     return aligned(by, data, next(iter(data)))[0] if by == "position" and isinstance(data, Mapping) and data else data
 
 
-def aligned_rows(model: Any, data: Any, y: Any) -> tuple[Any, Any]:
+def aligned_rows(columns: Sequence[str], response: str, data: Any, y: Any) -> tuple[Any, Any]:
     """A table for a fitted model, and the response beside it or in it, with their rows joined."""
-    columns = tuple(dict.fromkeys(c for design in model._fit.form.designs for c in design.columns))
-    found, _ = aligned_columns(None, TrainingSpec(data, y, model.response_name_, columns))
+    found, _ = aligned_columns(None, TrainingSpec(data, y, response, columns))
     return found.data, found.y
 
 

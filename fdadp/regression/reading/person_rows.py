@@ -13,6 +13,7 @@ from fdadp._common.checks import whole
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError, PersonRowsWarning
 from fdadp.privacy.rows._laws import LAWS, Law, law_of
+from fdadp.regression.reading.columns import rows_beside
 
 
 def check_person_rows(person_rows: Any, *, grouped: bool) -> None:
@@ -111,3 +112,40 @@ def warn_of_rows(person_rows: str | None, family: str) -> None:
         PersonRowsWarning,
         stacklevel=5,
     )
+
+
+def clusters_of(groups: Any, data: Any, n: int) -> IntArray | None:
+    """Numbers of groups from 0, shape (n,); None where there are none.
+
+    Parameters
+    ----------
+    groups : array_like of shape (n,), str or None
+        Labels, or the name of a column of `data`.
+    data : object
+        The table.
+    n : int
+        Number of rows.
+
+    Raises
+    ------
+    InputError
+        No such column, not one label a row, other row labels than the table has, missing groups, or a single one.
+    """
+    import pandas as pd
+
+    if groups is None:
+        return None
+    rows_beside(data, "groups", groups)
+    if isinstance(groups, str):
+        if groups not in data:
+            raise InputError(f"groups must be labels or a column of data, got {groups!r}, which is none")
+        groups = data[groups]
+    labels = np.asarray(groups, dtype=object)
+    if labels.shape != (n,):
+        raise InputError(f"groups must have one label a row, shape ({n},), got shape {labels.shape}")
+    numbers, levels = pd.factorize(labels, use_na_sentinel=True)
+    if (numbers < 0).any():
+        raise InputError(f"groups must not be missing, got a missing one in row {int(np.argmax(numbers < 0))}")
+    if len(levels) < 2:
+        raise InputError(f"groups must be two or more, got only {levels[0]!r}")
+    return np.asarray(numbers, dtype=np.int64)

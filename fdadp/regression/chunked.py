@@ -1,0 +1,315 @@
+"""Fits of many terms to tables in chunks that need not fit into memory together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fdadp._common.tasks import is_dask
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.tables.records import Records
+from fdadp.functional.tables.sample import Curves
+from fdadp.regression.estimate import Estimate, estimated, warn_of_unidentified
+from fdadp.regression.fitted.errors import CoefficientErrors, variance_from
+from fdadp.regression.fitted.fitted import Fitted, FittedResponse
+from fdadp.regression.reading.chunked_records import ChunkedRecords
+from fdadp.regression.reading.columns import Grids
+from fdadp.regression.reading.completion import Completion, treatments
+from fdadp.regression.reading.person_rows import ByPerson, check_max_rows, check_person_rows, warn_of_rows
+from fdadp.regression.reading.records import read_records
+from fdadp.regression.reading.training import Covariates, TrainingSpec, beside, check_responses, weights_beside
+from fdadp.regression.settings import ModelSettings
+from fdadp.regression.spec import ModelSpec, designs, read_spec
+from fdadp.solve.errors.leave_one_out import Residuals
+from fdadp.solve.errors.sandwich import LEVERAGES, ChangeSums, cluster_errors, left_out, of_many
+from fdadp.solve.fit.chunked_observations import ChunkedObservations
+from fdadp.solve.fit.observations import Observations
+from fdadp.solve.form.family import Family
+
+
+def fit_chunks(settings: ModelSettings, chunks: Any, grids: Grids | None, columns: dict[str, Any]) -> Fitted:
+    """Fit a model to chunks, in a few passes over them.
+
+    Parameters
+    ----------
+    settings : ModelSettings
+    chunks, grids
+        As :meth:`fdadp.FunctionalRegression.fit_chunks` takes them.
+    columns : dict
+        Names of the columns of ``weights``, ``offset`` and ``groups``, or None.
+    """
+    if settings.errors != "iid":
+        raise InputError("errors must be 'iid' when fitting from chunks, got 'curve'")
+    settings.check_groups(columns["groups"], "fit_chunks(chunks, groups=...)")
+    check_person_rows(settings.person_rows, grouped=columns["groups"] is not None)
+    for argument, name in columns.items():
+        if name is not None and not isinstance(name, str):
+            raise InputError(f"{argument} must be the name of a column when fitting from chunks, got {name!r}")
+    look = ChunkedRecords(chunks, (), grids=grids).of_first(partial(_looked, settings, grids, columns["offset"]))
+    spec, given = look.spec, columns | {"offset": look.offset}
+    names = tuple(dict.fromkeys((*look.columns, *(name for name in given.values() if name is not None))))
+    source = ChunkedRecords(chunks, names, spec.response, grids, settings.progress, look.completion)
+    head = source.head
+    response = head[f"the response {spec.response}"]
+    curves = response if isinstance(response, Curves) else None
+    how = _How(settings.family, settings.of_curves, spec.response, given["weights"], given["offset"])
+    with one_blas_thread():
+        read = _of_persons(settings, _Responses(source, how), given["groups"])
+        t = None if curves is None else curves.grid
+        observed, seen = ChunkedObservations.seen(read, t)
+        form = designs(spec, spec.parsed.terms, seen, t)
+        estimate = estimated(spec, form, observed)
+        null_deviance = observed.null_deviance(settings.family)
+        errors = _errors(settings, estimate, observed, given["groups"])
+    warn_of_unidentified(errors.fit)
+    known = {name: c.grid for name, c in head.items() if isinstance(c, Curves) and c is not response}
+    return Fitted(
+        response=FittedResponse(name=spec.response, curves=curves, classes=_classes(settings)),
+        errors=errors,
+        covariates=Covariates(known, look.completion),
+        null_deviance=null_deviance,
+        offset=spec.offset,
+        grids=spec.grids,
+        joined=spec.joined,
+        basis=estimate.basis,
+    )
+
+
+def in_partitions(data: Any, not_columns: Mapping[str, Any]) -> bool:
+    """Whether a table is in Dask's partitions.
+
+    Raises
+    ------
+    InputError
+        Something beside such a table that must be one of its columns.
+    """
+    if not (is_dask(data) or (isinstance(data, Mapping) and any(map(is_dask, data.values())))):
+        return False
+    odd = next((name for name, value in not_columns.items() if value is not None), None)
+    if odd is not None:
+        raise InputError(f"{odd} must be None where data are Dask's: the response is one of their columns")
+    return True
+
+
+def _classes(settings: ModelSettings) -> list[int] | None:
+    return [0, 1] if settings.family.name == "binomial" and not settings.of_curves else None
+
+
+# --- the first chunk ---
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What the first chunk says: the model, columns, the offset as it is read, and how gaps are filled in."""
+
+    spec: ModelSpec
+    columns: tuple[str, ...]
+    offset: str | None
+    completion: Completion
+
+
+def _looked(settings: ModelSettings, grids: Grids | None, offset: str | None, table: Any) -> _Look:
+    spec, asked = read_spec(settings, table, None, grids, offset=offset)
+    return _Look(spec, tuple(asked.columns), asked.offset, _row_by_row(asked))
+
+
+def _row_by_row(asked: TrainingSpec) -> Completion:
+    """How entries that columns lack are filled in, where that needs no other row."""
+    if asked.missing == "raise":
+        return Completion({}, {}, {}, {})
+    loose, _ = read_records(asked.data, asked.columns, asked.grids, missing=asked.columns)
+    how = treatments(asked.missing, {name: loose.kind(name) for name in asked.columns})
+    odd = next((what for what in how.values() if what not in ("linear", "smooth")), None)
+    if odd is not None:
+        raise InputError(f"missing must be 'raise', 'linear' or 'smooth' when fitting from chunks, got {odd!r}")
+    return Completion(how, {}, {}, {})
+
+
+# --- responses ---
+
+
+@dataclass(frozen=True)
+class _How:
+    """How the responses of chunks are read: as numbers that the family may have."""
+
+    family: Family
+    curves: bool
+    name: str
+    weights: str | None
+    offset: str | None
+    persons: ByPerson | None = None
+
+    def __call__(self, records: Records, response: Any) -> Observations:
+        y = _numbers(response, self.name, self.curves)
+        w = weights_beside(_column(records, self.weights), {}, y.shape, first=records.first)
+        added = beside(_column(records, self.offset), "offset", {}, y.shape, first=records.first)
+        check_responses(self.family, y, w, added, self.name, records.first)
+        if self.persons is not None:
+            own = np.broadcast_to(self.persons.weights(records.labels(self.persons.groups).tolist()), y.shape)
+            w = own if w is None else w * own
+        return Observations(records, y, w, added)
+
+    def then(self, function: Callable[[Observations], Any], records: Records, response: Any) -> Any:
+        """A function of them."""
+        return function(self(records, response))
+
+
+@dataclass(frozen=True)
+class _Responses:
+    """The chunks with their responses."""
+
+    source: ChunkedRecords
+    how: _How
+
+    def over(self, function: Callable[[Observations], Any], merge: Any, finish: Any = None) -> Any:
+        """As :meth:`ChunkedRecords.over`."""
+        return self.source.over(partial(self.how.then, function), merge, finish=finish)
+
+    def here(self) -> Iterator[Observations] | None:
+        """The chunks, where they are in this process."""
+        return None if self.source.elsewhere else (self.how(*rows) for rows in self.source.read())
+
+
+def _of_persons(settings: ModelSettings, read: _Responses, groups: str | None) -> _Responses:
+    """The same with weights that let each person count once, unless each row is to."""
+    if groups is None:
+        check_max_rows(settings.person_rows, settings.max_rows, 1)
+    if groups is None or (settings.person_rows == "sum" and settings.max_rows is None):
+        return read
+    counts: Counter[Any] = read.over(partial(_rows_of_persons, groups), _together)
+    check_max_rows(settings.person_rows, settings.max_rows, max(counts.values()))
+    if len(set(counts.values())) == 1:
+        return read
+    warn_of_rows(settings.person_rows, settings.family.name)
+    if settings.person_rows == "sum":
+        return read
+    return replace(read, how=replace(read.how, persons=ByPerson(groups, counts)))
+
+
+def _rows_of_persons(groups: str, chunk: Observations) -> Counter[Any]:
+    return Counter(chunk.records.labels(groups).tolist())
+
+
+def _together(one: Counter[Any], other: Counter[Any]) -> Counter[Any]:
+    return one + other
+
+
+def _numbers(response: Any, name: str, curves: bool) -> FloatArray:
+    """Responses of a chunk, shape (n, T) or (n, 1)."""
+    if isinstance(response, Curves) and not curves:
+        raise InputError(f"{name} must hold one number a row, got curves; use FunctionalRegression")
+    if isinstance(response, Curves):
+        return response.values
+    if curves:
+        raise InputError(f"{name} must hold curves (an FDataGrid, or an array of shape (n, T)); use ScalarRegression")
+    if response.dtype.kind != "f":
+        raise InputError(f"{name} must hold numbers in chunks (0 and 1 for two classes), got {response[0]!r}")
+    return np.asarray(response)[:, None]
+
+
+def _column(records: Records, name: str | None) -> Any:
+    """Numbers of a column, or of its curves; None where there is none."""
+    column = None if name is None else records.columns[name]
+    return column.values if isinstance(column, Curves) else column
+
+
+# --- errors ---
+
+
+@dataclass
+class _Left:
+    """What a fit left of some rows: log-likelihood, residuals or sums of what these change, and by group."""
+
+    loglik: float
+    residuals: list[Residuals]
+    changes: ChangeSums | None
+    groups: list[Any]
+    scores: dict[Any, FloatArray]
+
+    def merge(self, other: _Left) -> _Left:
+        """With those of the rows after these."""
+        self.loglik += other.loglik
+        self.residuals += other.residuals
+        self.groups += other.groups
+        if self.changes is not None and other.changes is not None:
+            self.changes = self.changes.merge(other.changes)
+        for label, scores in other.scores.items():
+            self.scores[label] = self.scores[label] + scores if label in self.scores else scores
+        return self
+
+
+def _errors(
+    settings: ModelSettings, estimate: Estimate, observed: ChunkedObservations, groups: str | None
+) -> CoefficientErrors:
+    """Go through the chunks once more for what the fit leaves of them."""
+    fit = estimate.fit
+    along = len(fit.form.t) if estimate.precision is None else estimate.precision.rank
+    small = observed.n * along * fit.form.size <= LEVERAGES
+    left = _left if small else _summed
+    found: CoefficientErrors = observed.over(
+        partial(left, settings, estimate, observed.n, groups),
+        _Left.merge,
+        partial(_learned, settings, estimate, groups is not None),
+    )
+    return replace(found, fit=fit)
+
+
+def _left(settings: ModelSettings, estimate: Estimate, n: int, groups: str | None, chunk: Observations) -> _Left:
+    """All residuals: of few rows."""
+    fit, family = estimate.fit, settings.family
+    scale = 1.0 if family.known_scale else max(fit.rss / fit.n_rows, 1e-300)
+    eta, here = chunk.predictor(fit.form, fit.coefficients), chunk.used > 0
+    loglik = family.log_likelihood(chunk.y[here], eta[here], chunk.used[here], scale)
+    labels = [] if groups is None else chunk.records.labels(groups).tolist()
+    return _Left(loglik, [Residuals.of(chunk, eta, family, estimate.precision)], None, labels, {})
+
+
+def _summed(settings: ModelSettings, estimate: Estimate, n: int, groups: str | None, chunk: Observations) -> _Left:
+    """Sums of what leaving out single rows changes, and the scores of groups: of many rows."""
+    fit = estimate.fit
+    found = _left(settings, estimate, n, groups, chunk)
+    (own,) = found.residuals
+    scores = own.scores(fit.form)
+    found.changes = ChangeSums.of(fit, of_many(scores, fit.inverse, n))
+    numbers: dict[Any, int] = {}
+    which = np.array([numbers.setdefault(label, len(numbers)) for label in found.groups], dtype=np.int64)
+    if numbers:
+        by_group = np.zeros((len(numbers), scores.shape[1]))
+        np.add.at(by_group, which, scores)
+        found.scores = dict(zip(numbers, by_group, strict=True))
+    found.residuals, found.groups = [], []
+    return found
+
+
+def _learned(settings: ModelSettings, estimate: Estimate, grouped: bool, left: _Left) -> CoefficientErrors:
+    """Covariances and variances from what is left; computed where the rows are."""
+    fit = estimate.fit
+    errors = CoefficientErrors(settings=settings, fit=fit, loglik=left.loglik, beyond=estimate.beyond)
+    form, inverse = fit.form, fit.inverse
+    labels = list(left.scores) if left.changes is not None else list(dict.fromkeys(left.groups))
+    if grouped and len(labels) < 2:
+        raise InputError(f"groups must be two or more, got {labels[0]!r} in all rows")
+    if left.changes is not None:
+        errors.clusters["curve"] = left.changes.errors(fit)
+        if grouped:
+            scores = np.stack(list(left.scores.values()))
+            errors.clusters["cluster"] = cluster_errors(fit, of_many(scores, inverse, len(scores)))
+        return errors
+    with one_blas_thread():
+        whole = Residuals.together(left.residuals)
+        changes = left_out(form, inverse, whole)
+        errors.clusters["curve"] = cluster_errors(fit, changes)
+        if grouped:
+            numbers = {label: i for i, label in enumerate(labels)}
+            which = np.array([numbers[label] for label in left.groups], dtype=np.int64)
+            errors.clusters["cluster"] = cluster_errors(fit, left_out(form, inverse, whole, which))
+        if whole.n > 1 and settings.of_curves and settings.family.name == "gaussian":
+            errors.variances.update({kind: variance_from(fit, whole, changes, kind) for kind in ("t", "model")})
+    return errors

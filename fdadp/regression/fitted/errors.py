@@ -1,0 +1,258 @@
+"""What is known of the errors of a fit: residuals, and covariances and variances from them, computed when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from fdadp._common.checks import one_of
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import FloatArray, IntArray
+from fdadp.errors import InputError
+from fdadp.functional.tables.records import Records
+from fdadp.regression.estimate import Estimate
+from fdadp.regression.fitted.coefficient_functions import place_of
+from fdadp.regression.settings import ModelSettings
+from fdadp.solve.errors.leave_one_out import RecordScores, Residuals
+from fdadp.solve.errors.residual_variance import ResidualVariance, looks, residual_variance
+from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors, left_out
+from fdadp.solve.errors.smoothing_uncertainty import unconditional_covariance_of_fit
+from fdadp.solve.errors.term_tests import TermTest
+from fdadp.solve.fit.additive_fit import AdditiveFit
+from fdadp.solve.fit.observations import Observations
+from fdadp.solve.form.long_form import LongForm
+
+KINDS = ("curve", "cluster", "iid", "unconditional")
+
+BY_CLUSTERS = ("curve", "cluster")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoefficientErrors:
+    """Errors of the coefficients of a fit, and the variance of new responses.
+
+    What is computed once is kept in the mappings, of which a file holds all.
+
+    Attributes
+    ----------
+    settings : ModelSettings
+    fit : AdditiveFit
+    loglik : float
+        NaN of private fits.
+    residuals : Residuals, RecordScores or None
+        None of private fits, and of fits from chunks and files.
+    groups : ndarray of int, or None
+        Number of the group of each training row.
+    beyond : mapping of ndarray, or None
+        Variance of mean curves that no coefficient knows of, by kind of standard error.
+    clusters : dict of str to ClusterErrors
+        By kind, "curve" or "cluster".
+    variances : dict of str
+        Variance of new responses, by kind; "released" is that of a private fit.
+    random_tests : dict of str to TermTest
+        Tests of random effects on curves that were made.
+    scores : list of (float, float)
+        Error of curves left out and its standard error, once it is known.
+    changes : list of ndarray
+        Changes of the coefficients without each curve, once they are known.
+    """
+
+    settings: ModelSettings
+    fit: AdditiveFit
+    loglik: float = float("nan")
+    residuals: Residuals | RecordScores | None = None
+    groups: IntArray | None = None
+    beyond: Mapping[str, FloatArray] | None = None
+    clusters: dict[str, ClusterErrors] = field(default_factory=dict)
+    variances: dict[str, Any] = field(default_factory=dict)
+    random_tests: dict[str, TermTest] = field(default_factory=dict)
+    scores: list[tuple[float, float]] = field(default_factory=list)
+    changes: list[FloatArray] = field(default_factory=list)
+
+    @classmethod
+    def learned(
+        cls, settings: ModelSettings, estimate: Estimate, observed: Observations, groups: IntArray | None
+    ) -> CoefficientErrors:
+        """Keep what covariances need, of a fit to rows that are at hand."""
+        fit, family, working = estimate.fit, settings.family, estimate.working
+        eta, seen = observed.predictor(fit.form, fit.coefficients), observed.used > 0
+        believed = (estimate.precision, None) if working is None else (working.precision, working.learned)
+        if working is None:
+            y = np.where(seen, observed.y, family.placeholder)
+            scale = 1.0 if family.known_scale else fit.rss / fit.n_rows
+            loglik = family.log_likelihood(y[seen], eta[seen], observed.used[seen], max(scale, 1e-300))
+        else:
+            weighted = fit.sigma2 * (fit.n_rows - fit.edf_total)
+            loglik = working.log_det / 2 - fit.n_rows / 2 * (1 + float(np.log(2 * np.pi * weighted / fit.n_rows)))
+        return cls(
+            settings=settings,
+            fit=fit,
+            loglik=loglik,
+            residuals=Residuals.of(observed, eta, family, *believed),
+            groups=groups,
+            beyond=estimate.beyond,
+        )
+
+    def stored(self) -> CoefficientErrors:
+        """What a file holds: all that can be computed, without the residuals that it is computed from."""
+        self._compute_all()
+        return replace(self, residuals=None, groups=None, changes=[])
+
+    def _compute_all(self) -> None:
+        from fdadp.regression.fitted.inference import error_left_out, tested_as_random
+
+        if self.residuals is not None:
+            for kind in ("curve",) if self.groups is None else BY_CLUSTERS:
+                self.by_clusters(kind)
+        gaussian = self.settings.family.name == "gaussian"
+        if self.has_rows and self.settings.variance is not None and gaussian:
+            for kind in ("t", "model"):
+                self.variance_of(kind)
+        for place in self.fit.form.slices if self.settings.of_curves else ():
+            tested_as_random(self, np.arange(place.start, place.stop), self.kind_of(None), None)
+        if self.has_rows and gaussian:
+            error_left_out(self)
+
+    # --- covariances of coefficients ---
+
+    @property
+    def grouped(self) -> bool:
+        """Whether the fit was told whose each row is."""
+        return self.groups is not None or "cluster" in self.clusters
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether residuals of two records or more are there one by one."""
+        return isinstance(self.residuals, Residuals) and self.fit.n > 1
+
+    def by_clusters(self, kind: str) -> ClusterErrors:
+        """Errors of any law within a curve, or a group."""
+        if kind not in self.clusters and self.residuals is not None:
+            with one_blas_thread():
+                self.clusters[kind] = cluster_errors(self.fit, self.left_out(kind))
+        return self.clusters[kind]
+
+    def left_out(self, kind: str) -> FloatArray:
+        """Changes of the coefficients without each curve, or each group."""
+        own = self.residuals
+        assert own is not None
+        if kind == "cluster":
+            return left_out(self.fit.form, self.fit.inverse, own, self.groups)
+        if not self.changes:
+            self.changes.append(left_out(self.fit.form, self.fit.inverse, own))
+        return self.changes[0]
+
+    def kind_of(self, kind: str | None) -> str:
+        """Assumption about the errors: the one that is asked for, or the default of the model."""
+        known = self.fit.n > 1 and (self.residuals is not None or "curve" in self.clusters)
+        if kind is None:
+            own = self.settings.se  # of curves; numbers have no errors along a curve
+            if self.grouped and own != "iid":
+                return "cluster"
+            return "curve" if own == "curve" and known else "iid"
+        one_of(kind, "kind", KINDS)
+        if kind == "cluster" and not self.grouped:
+            raise InputError("kind='cluster' needs groups, got a model without; fit(data, groups=...)")
+        if kind == "curve" and not known:
+            raise InputError("kind='curve' needs residuals of two training rows or more, which this model has not")
+        if kind == "unconditional" and self.fit.on_eigenfunctions:
+            raise InputError("kind='unconditional' is there for response_basis='splines', got 'eigen'")
+        if kind == "unconditional" and self.settings.family.name != "gaussian":
+            raise InputError(f"kind='unconditional' is there for family='gaussian', got {self.settings.family.name!r}")
+        return kind
+
+    def covariance(self, kind: str | None) -> FloatArray:
+        """Covariance of all coefficients, shape (p, p)."""
+        wanted = self.kind_of(kind)
+        if wanted in BY_CLUSTERS:
+            return self.by_clusters(wanted).covariance
+        return self.fit.bayesian_covariance if wanted == "iid" else unconditional_covariance_of_fit(self.fit)
+
+    def of_mean(self, records: Records, kind: str | None, t: FloatArray | None = None) -> FloatArray:
+        """Standard errors of the linear predictor that coefficients know of, shape (n, T)."""
+        if self.kind_of(kind) == "iid":
+            return self.fit.standard_errors(records, t)
+        return self.fit.form.standard_errors(records, self.covariance(kind), t)
+
+    def of_predictor(self, records: Records, kind: str | None, points: FloatArray) -> FloatArray:
+        """Of the linear predictor at points, with what no coefficient knows of; shape (n, T')."""
+        se = self.of_mean(records, kind, points)
+        if self.beyond is None:
+            return se
+        beyond = self.beyond["iid" if self.kind_of(kind) == "iid" else "curve"]
+        return np.asarray(np.sqrt(np.maximum(se**2 + np.interp(points, self.fit.form.t, beyond), 0.0)))
+
+    def degrees(self, kind: str | None, name: str | None = None) -> float:
+        """Degrees of freedom of that covariance, or of a term's: of clusters, or what is left of the observations."""
+        wanted = self.kind_of(kind)
+        if wanted not in BY_CLUSTERS:
+            return max(self.fit.n_rows - self.fit.edf_total, 1.0)
+        errors = self.by_clusters(wanted)
+        return float(errors.n_clusters - 1 if name is None else errors.degrees[place_of(self.fit.form, name)])
+
+    # --- variance of new responses ---
+
+    def variance_of(self, kind: str) -> ResidualVariance:
+        """Of new responses about their means: "t", along the response; "model", and by what records look like."""
+        if kind not in self.variances and isinstance(self.residuals, Residuals):
+            with one_blas_thread():
+                self.variances[kind] = variance_from(self.fit, self.residuals, self.left_out("curve"), kind)
+        found: ResidualVariance = self.variances[kind]
+        return found
+
+    def half_width(
+        self, records: Records, points: FloatArray, se: FloatArray, level: float, *, simultaneous: bool = False
+    ) -> FloatArray:
+        """Of prediction intervals of records at points, shape (n, T'); `se` is that of the means."""
+        kind = self.settings.variance
+        law: Any = self.variances.get("released")
+        if law is not None:
+            quantile = law.whole_curve_quantile(level) if simultaneous else law.quantile(level)
+            return np.asarray(quantile * np.sqrt(law.of_records(records, points) + se**2))
+        if simultaneous:
+            raise InputError("simultaneous must be False without privacy, where intervals are pointwise, got True")
+        if not self.has_rows and not self.variances:
+            if kind in ("t", "model"):
+                raise InputError(f"variance={kind!r} needs residuals of single curves, which this model has not")
+            kind = "constant"
+        if kind == "constant":
+            from scipy.stats import norm
+
+            return np.asarray(norm.ppf((1 + level) / 2) * np.sqrt(se**2 + self.fit.sigma2))
+        fit = self.fit
+        kind = "model" if kind in ("auto", None) else kind
+        model = self.variance_of(kind)
+        known = np.zeros((records.n, 0))
+        if kind == "model":
+            known = looks(records, fit.form.predictor(records, fit.coefficients), fit.form.designs)
+        # Residuals of curves that the fit does not know have the mean's own variance in them already, on average.
+        usual = fit.mean_variance(self.covariance(None))
+        variance = model.variance(known, points) + np.maximum(se**2 - usual, 0.0)
+        return np.asarray(model.quantile(level) * np.sqrt(variance))
+
+
+def variance_from(fit: AdditiveFit, own: Residuals, changes: FloatArray, kind: str) -> ResidualVariance:
+    """Variance of new responses, from the residuals of records that the fit does not know.
+
+    Parameters
+    ----------
+    fit : AdditiveFit
+    own : Residuals
+    changes : ndarray of shape (n, p)
+        Changes of the coefficients without each record.
+    kind : {"t", "model"}
+    """
+    form: LongForm = fit.form
+    alone = own.without(form, changes)
+    if own.points is None:
+        record, t = np.repeat(np.arange(len(alone)), form.t.size), np.tile(form.t, len(alone))
+    else:
+        record, t = own.points.record, own.points.t
+    seen = np.ones(alone.size, dtype=bool) if own.weights is None else own.weights.ravel() > 0
+    known = None
+    if kind == "model":
+        known = looks(own.records, form.predictor(own.records, fit.coefficients), form.designs)
+    return residual_variance(record[seen], t[seen], alone.ravel()[seen], known)

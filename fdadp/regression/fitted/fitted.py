@@ -1,0 +1,298 @@
+"""A fitted model of many terms: one value that ordinary, chunked and private fits make, and files hold."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.errors import CompletedCurvesWarning, InputError
+from fdadp.functional.tables.records import Records
+from fdadp.functional.tables.sample import Curves, as_grid
+from fdadp.regression.fitted.errors import CoefficientErrors
+from fdadp.regression.private.near_the_mean import near_the_mean
+from fdadp.regression.reading.columns import Grids, check_grids
+from fdadp.regression.reading.completion import CompletedAgain
+from fdadp.regression.reading.training import Covariates, along, beside
+from fdadp.regression.settings import ModelSettings
+from fdadp.regression.spec import columns_of
+from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.solve.fit.additive_fit import AdditiveFit
+from fdadp.solve.form.family import Family
+from fdadp.terms.on_functions import OnFunctions, by_function
+
+if TYPE_CHECKING:
+    from fdadp.functional.fpca import Eigenbasis
+    from fdadp.privacy import Privacy
+    from fdadp.privacy.account.ledger import Ledger
+    from fdadp.private.plan.plan import Plan
+    from fdadp.private.public.columns import Column
+    from fdadp.private.public.prior import CurvePrior
+    from fdadp.regression.private.columns import PrivateColumns
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedResponse:
+    """What is known of the response, so that predictions come as it came.
+
+    Attributes
+    ----------
+    name : str
+    curves : Curves or None
+        Its grid and kind, of no rows; None where the response is a number.
+    classes : sequence or None
+        The two classes of a binomial number.
+    observed_at : PointwiseResponse or None
+        Records and points of a response at points of each record's own.
+    """
+
+    name: str
+    curves: Curves | None = None
+    classes: Any = None
+    observed_at: PointwiseResponse | None = None
+
+    def points(self, t: ArrayLike | None) -> FloatArray:
+        """Points of the response, within its domain; default its own grid.
+
+        Raises
+        ------
+        InputError
+            Dates, points that do not increase, or some outside the domain.
+        """
+        assert self.curves is not None
+        own, unit = self.curves.grid, self.curves.unit
+        if t is None:
+            return own
+        if np.asarray(t).dtype.kind in "mM":
+            raise InputError(f"t must be numbers in the unit of the response, {unit or 'its grid'}, got dates")
+        points = as_grid(np.atleast_1d(np.asarray(t)), np.size(t), "t")
+        if points[0] < own[0] or points[-1] > own[-1]:
+            raise InputError(f"t must lie within [{own[0]:g}, {own[-1]:g}], got [{points[0]:g}, {points[-1]:g}]")
+        return points
+
+    def shown(self, values: Any, points: FloatArray, records: Records) -> Any:
+        """Values at points (n, T') as the response came, or numbers (n,) with the labels of the rows."""
+        if self.curves is not None:
+            return self.curves.wrap(values, points, records.index)
+        labels = records.index
+        if labels is None or isinstance(labels, pd.RangeIndex):
+            return values
+        return pd.Series(values, index=labels, name=self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedRows:
+    """Training rows after the fit.
+
+    Attributes
+    ----------
+    means, residuals : as the response came
+    weights : ndarray or None
+        Of the observations, where the fit took any.
+    """
+
+    means: Any
+    residuals: Any
+    weights: FloatArray | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Released:
+    """What a private fit released, and what is said of it.
+
+    Attributes
+    ----------
+    notes : tuple of str
+        What the releases say of the bounds, of n and of what is explained.
+    warned : tuple of str
+        Notes that users must be warned of.
+    importances : mapping of str to float
+        Share of the explained variance that each term has by itself.
+    curve_prior : CurvePrior
+        Law of the shapes of curves, for synthetic cohorts.
+    columns : tuple of Column
+        With released locations and scales.
+    ledger : Ledger or None
+        None only while it is put into a file beside this.
+    privacy : Privacy or None
+        The guarantee; None where the ledger says that the fit is not private.
+    plan : Plan or None
+        None of a model from a file.
+    """
+
+    notes: tuple[str, ...]
+    warned: tuple[str, ...]
+    importances: Mapping[str, float]
+    curve_prior: CurvePrior
+    columns: tuple[Column, ...]
+    ledger: Ledger | None = None
+    privacy: Privacy | None = None
+    plan: Plan | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """A fitted model.
+
+    Attributes
+    ----------
+    response : FittedResponse
+    errors : CoefficientErrors
+        The fit, its settings, and what is known of the errors.
+    covariates : Covariates or PrivateColumns
+        How new rows are read.
+    null_deviance : float
+        Deviance about one mean; NaN of private fits.
+    offset : str or None
+        A column, or an expression of columns, that is added to what the model predicts.
+    grids : tuple of str
+        Columns that the fit was told grids of.
+    joined : str or None
+        How many rows were joined, and by what.
+    shares : (float, float) or None
+        Adjusted R² and the explained share of the deviance, where the fit could tell.
+    again : CompletedAgain or None
+        The fit with sparse curves completed anew.
+    basis : Eigenbasis or None
+        Of ``response_basis="eigen"``.
+    rows : TrainedRows or None
+        None of private fits, and of fits from chunks and files.
+    released : Released or None
+        None without privacy.
+    """
+
+    response: FittedResponse
+    errors: CoefficientErrors
+    covariates: Covariates | PrivateColumns
+    null_deviance: float
+    offset: str | None = None
+    grids: tuple[str, ...] = ()
+    joined: str | None = None
+    shares: tuple[float, float] | None = None
+    again: CompletedAgain | None = None
+    basis: Eigenbasis | None = None
+    rows: TrainedRows | None = None
+    released: Released | None = None
+
+    @property
+    def settings(self) -> ModelSettings:
+        """Settings as they were at the fit."""
+        return self.errors.settings
+
+    @property
+    def fit(self) -> AdditiveFit:
+        """Coefficients, and the terms on their bases."""
+        return self.errors.fit
+
+    @property
+    def family(self) -> Family:
+        """Of the responses."""
+        return self.settings.family
+
+    @property
+    def private(self) -> bool:
+        """Whether the coefficients come from noisy releases."""
+        return self.released is not None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the terms."""
+        return tuple(design.name for design in self.fit.form.designs)
+
+    # --- what the fit says ---
+
+    @property
+    def smoothing(self) -> tuple[FloatArray, tuple[str, ...]]:
+        """Smoothing parameters, (M,), or (K, M) on eigenfunctions; and their names."""
+        fit = self.fit
+        terms = [design for design in fit.form.designs if isinstance(design, OnFunctions)]
+        if not terms:
+            return fit.smoothing_parameters, fit.form.penalty_names
+        return by_function(terms, fit.smoothing_parameters), tuple(n for d in terms for n in d.of.penalty_names)
+
+    @property
+    def edf(self) -> dict[str, float]:
+        """Effective degrees of freedom of each term, by its name."""
+        fit = self.fit
+        places = zip(self.names, fit.form.slices, strict=True)
+        return {name: float(fit.edf[place].sum()) for name, place in places}
+
+    @property
+    def r2(self) -> float:
+        """Adjusted R²; NaN where it is not defined."""
+        if self.shares is not None:
+            return self.shares[0]
+        fit = self.fit
+        left, gaussian = fit.n_rows - fit.edf_total, self.family.name == "gaussian"
+        if not gaussian or self.null_deviance <= 0 or left <= 0:
+            return float("nan")
+        return 1 - fit.rss / left / (self.null_deviance / (fit.n_rows - 1))
+
+    @property
+    def explained_deviance(self) -> float:
+        """Share of the deviance about one mean that is explained."""
+        if self.shares is not None:
+            return self.shares[1]
+        return 1 - self.fit.rss / self.null_deviance if self.null_deviance > 0 else float("nan")
+
+    # --- new rows ---
+
+    def records(self, data: Any, grids: Grids | None) -> Records:
+        """New rows, read as the training rows were."""
+        others = {name: grid for name, grid in (grids or {}).items() if name not in self.grids}
+        check_grids(others, data, self.response.name)
+        kept = () if self.offset is None else (self.offset,)
+        return self.covariates.read(data, (*columns_of(self.fit.form.designs), *kept), grids)
+
+    def predictor(self, records: Records, data: Any, offset: Any, t: FloatArray) -> FloatArray:
+        """The linear predictor of new rows at points, shape (n, T'), by default with the model's own offset."""
+        eta = self.fit.form.predictor(records, self.fit.coefficients, t)
+        if "released" in self.errors.variances:
+            eta = near_the_mean(self.errors, records, eta, t)
+        if offset is None and self.offset is not None:
+            return np.asarray(eta + along(records.columns[self.offset], t))
+        added = beside(offset, "offset", data, eta.shape)
+        return eta if added is None else eta + added
+
+    def standard_errors(
+        self, records: Records, data: Any, grids: Grids | None, kind: str | None, t: FloatArray
+    ) -> FloatArray:
+        """Of the linear predictor, (n, T'); they allow for components of sparse curves that were estimated.
+
+        Warns
+        -----
+        CompletedCurvesWarning
+            Where they take completed curves as known.
+        """
+        se = self.errors.of_predictor(records, kind, t)
+        sparse = [name for name, how in self.covariates.completion.how.items() if how == "pace"]
+        if not sparse:
+            return se
+        if self.again is None:
+            warnings.warn(
+                f"standard errors take {', '.join(sparse)} as known, which missing='pace' completed: in simulations "
+                "nominal 95 % held the mean given what was seen of a curve in 57 to 64 % "
+                "(docs/decisions/0028-incomplete-covariates.md)",
+                CompletedCurvesWarning,
+                stacklevel=3,
+            )
+            return se
+        assert isinstance(self.covariates, Covariates)
+        loose = self.covariates.loose(data, columns_of(self.fit.form.designs), grids)
+        return np.asarray(np.sqrt(se**2 + self.again.variance(loose, self.fit.form, t)))
+
+    def deviance_explained(self, y: FloatArray, eta: FloatArray) -> float:
+        """Share of the deviance about one mean, where responses were observed."""
+        seen = ~np.isnan(y)
+        family, y, name = self.family, y[seen], self.response.name
+        family.check(y, name=name)
+        family.check_mean(float(y.mean()), name)
+        if (y == y[0]).all():
+            raise InputError(f"{name} must have two different values or more for a score, got {y[0]:g} alone")
+        about = family.half_deviance(y, np.full(y.size, family.predictor(np.array(y.mean()))))
+        return 1 - float(family.half_deviance(y, eta[seen]).sum() / about.sum())

@@ -1,0 +1,177 @@
+"""What is asked of the data: the terms of a model, the names of its columns, and the terms on their bases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.tables.records import TrainingSummary
+from fdadp.regression.formula.parse import ParsedFormula, parse
+from fdadp.regression.memory import refuse_too_large
+from fdadp.regression.reading.columns import Grids, check_grids
+from fdadp.regression.reading.joined_columns import aligned_columns, positioned
+from fdadp.regression.reading.records import kinds_of
+from fdadp.regression.reading.training import TrainingSpec, is_expression
+from fdadp.regression.settings import ModelSettings
+from fdadp.solve.form.long_form import LongForm
+from fdadp.terms.along import with_refund_sizes
+from fdadp.terms.intercept import Intercept, MeanCurve
+from fdadp.terms.numbers.scalar_factor import Factor
+from fdadp.terms.numbers.scalar_linear import Linear
+from fdadp.terms.on_functions import in_scalar_form
+from fdadp.terms.spec import TermDesign, TermSpec
+from fdadp.terms.times_column import multiplier_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """What is asked: public, before any row is read.
+
+    Attributes
+    ----------
+    settings : ModelSettings
+    parsed : ParsedFormula
+        Terms, and whether there are a constant and a mean curve.
+    response : str
+        Name of the response.
+    offset : str or None
+        A column, or an expression of columns, that belongs to the model and is added to what it predicts.
+    grids : tuple of str
+        Columns that the fit was told grids of. New rows need no such column where no term reads it.
+    joined : str or None
+        How many rows were joined, and by what; None where rows belong together by position.
+    """
+
+    settings: ModelSettings
+    parsed: ParsedFormula
+    response: str
+    offset: str | None = None
+    grids: tuple[str, ...] = ()
+    joined: str | None = None
+
+
+def read_terms(settings: ModelSettings, kinds: Callable[[], Mapping[str, str]]) -> ParsedFormula:
+    """Terms, and whether there are a constant and a mean curve.
+
+    Parameters
+    ----------
+    settings : ModelSettings
+    kinds : callable
+        Returns the kind of each column, for formulas.
+    """
+    if isinstance(settings.formula, str):
+        return parse(settings.formula, kinds())
+    wanted = "a formula, or a sequence of terms such as [terms.ff('X')]"
+    specs: tuple[Any, ...] = tuple(settings.formula) if isinstance(settings.formula, Sequence) else (None,)
+    if not all(isinstance(spec, TermSpec) for spec in specs):
+        raise InputError(f"formula must be {wanted}, got {settings.formula!r}")
+    odd = next((name for name in columns_of(specs) if not isinstance(name, str)), None)
+    if odd is not None:
+        raise InputError(f"columns of terms must be named by text, got {odd!r}")
+    return ParsedFormula(None, specs, settings.intercept, settings.intercept)
+
+
+def read_spec(
+    settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *, by: str | None = None, **beside: Any
+) -> tuple[ModelSpec, TrainingSpec]:
+    """What is asked of a table, by the formula or the terms, and which rows to train on.
+
+    Raises
+    ------
+    InputError
+        Terms or settings that are unknown, or columns that are not there.
+    """
+    data = positioned(by, data)
+    parsed = read_terms(settings, lambda: kinds_of(data, grids))
+    if settings.as_refund:
+        parsed = parsed._replace(terms=tuple(map(with_refund_sizes, parsed.terms)))
+    if settings.response is not None and parsed.response not in (None, settings.response):
+        raise InputError(f"response must be left out where a formula has one, got {settings.response!r}")
+    response = parsed.response or settings.response or settings.default_response
+    columns = columns_of(parsed.terms)
+    now = [term for term in parsed.terms if getattr(term, "limits", None) is None]
+    if y is None and not isinstance(settings.formula, str) and response in columns_of(now):  # not its past
+        raise InputError(
+            f"formula must not explain {response} by itself; if that is meant, copy the column under another name"
+        )
+    check_grids(grids, data, response)
+    given = parsed.one_offset(beside.get("offset"))
+    computed = parsed.offset is not None or (isinstance(given, str) and is_expression(given, data))
+    offset = f"I({given})" if computed else None
+    if offset is not None:
+        beside["offset"], columns = offset, (*columns, offset)
+    asked, joined = aligned_columns(
+        by, TrainingSpec(data, y, response, columns, grids, missing=settings.gaps, **beside)
+    )
+    named = tuple(grids or ())
+    spec = ModelSpec(settings=settings, parsed=parsed, response=response, offset=offset, grids=named, joined=joined)
+    return spec, asked
+
+
+def designs(spec: ModelSpec, terms: Sequence[TermSpec], seen: TrainingSummary, t: FloatArray | None) -> LongForm:
+    """Terms on bases that suit the training records.
+
+    On eigenfunctions they are those of a number: functions along the response are found with the fit.
+    """
+    if spec.settings.on_eigenfunctions:
+        return _in_scalar_form(spec, terms, seen, t)
+    parsed = spec.parsed
+    mean: list[TermSpec] = [Intercept()] if parsed.intercept else []
+    if t is not None and parsed.mean_curve and not any(isinstance(term, MeanCurve) for term in terms):
+        mean.append(MeanCurve())
+    made = _about_means(spec, [term.fixed(seen, t) for term in [*mean, *terms]], terms, seen, t)
+    if not made:
+        raise InputError("formula must have at least one term, or an intercept, got none")
+    refuse_same_names(made)
+    form = LongForm(made, np.zeros(1) if t is None else t)
+    refuse_too_large(form)
+    return form
+
+
+def _in_scalar_form(
+    spec: ModelSpec, terms: Sequence[TermSpec], seen: TrainingSummary, t: FloatArray | None
+) -> LongForm:
+    assert t is not None
+    if not (spec.parsed.intercept and spec.parsed.mean_curve):
+        raise InputError("formula must have an intercept and a mean curve with response_basis='eigen'")
+    if not terms:
+        raise InputError("formula must have at least one term with response_basis='eigen', got none")
+    made = _about_means(spec, [in_scalar_form(term, seen, t) for term in terms], terms, seen, None)
+    refuse_same_names(made)
+    return LongForm(made, t)
+
+
+def _about_means(
+    spec: ModelSpec,
+    made: Sequence[TermDesign],
+    terms: Sequence[TermSpec],
+    seen: TrainingSummary,
+    t: FloatArray | None,
+) -> tuple[TermDesign, ...]:
+    """Curves and numbers less their means, where the model has what this takes: a mean curve, or a constant.
+
+    Of a product with a column that is the column itself, as a term. The fit then does not depend on the zero of
+    their units, which a penalised mean curve cannot make up for.
+    """
+    if spec.settings.as_refund or not spec.parsed.intercept or (t is not None and not spec.parsed.mean_curve):
+        return tuple(made)
+    alone = {s.column for s in terms if isinstance(s, Linear | Factor) and (t is None or not s.constant)}
+    return tuple(d.about(seen) if multiplier_of(d) in (None, *alone) else d for d in made)
+
+
+def refuse_same_names(made: Sequence[TermDesign]) -> None:
+    """Refuse two terms of one name."""
+    names = [design.name for design in made]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"terms must be different, got {twice} twice")
+
+
+def columns_of(terms: Sequence[TermSpec] | Sequence[TermDesign]) -> tuple[str, ...]:
+    """Columns that terms read, each once."""
+    return tuple(dict.fromkeys(name for term in terms for name in term.columns))
