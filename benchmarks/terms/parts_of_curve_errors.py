@@ -26,7 +26,7 @@ def one(name: str, n: int, smooth: float, seed: int) -> list[float]:
     made = SIMULATORS[name](n, np.random.default_rng([seed, n]), smooth)
     model: Any = FunctionalRegression(made.model)
     model.fit(made.data, grids={column: T for column in ("X", "Y") if column in made.data})
-    fit, residuals = model._fit, model._residuals
+    fit, residuals = model.fitted_.fit, model.fitted_.errors.residuals
     assert isinstance(residuals, Residuals)
     bias = fit.bayesian_covariance - fit.sigma2 * fit.inverse @ fit.gram @ fit.inverse
     plain = residuals.scores(fit.form) @ fit.inverse

@@ -6,7 +6,6 @@ whole columns and, where persons have several rows, the ids.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import tempfile
@@ -105,11 +104,11 @@ def observe_terms(data: Data, model: Model, noise: Noise) -> dict[str, Any]:
     along = _along(str(model.formula))
     own = isinstance(table, dict)
     grids = {name: GRID for name in ("X", "V", "Y") if name in table} if own else None
-    fitted._fit_private = functools.partial(fitted._fit_private, noise=noise)  # all else as people call it
+    fitted._noise = noise  # all else as people call it
     try:
         fitted.fit(table, grids=grids, groups=groups)
     finally:
-        vars(fitted).pop("_fit_private", None)
+        del fitted._noise
     with tempfile.TemporaryDirectory() as folder:
         saved = fitted.save(Path(folder) / "model").read_bytes()
     new = people(4, np.random.default_rng(0))

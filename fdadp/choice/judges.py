@@ -18,6 +18,7 @@ from fdadp.privacy import Privacy
 from fdadp.privacy.boundary import Table, labels, table
 from fdadp.private.public.inputs import private_curves
 from fdadp.regression import AdditiveFunctionOnFunction
+from fdadp.regression.private.prepared import PrivateSettings, prepared
 from fdadp.regression.private.table import Entries, PrivateTable
 
 OCTAVES = 20
@@ -235,8 +236,9 @@ def _by_rows(model: Any) -> Callable[[Block], Any]:
 
 def _of_columns(twin: Any, data: Data, ids: Any) -> tuple[Table, list[Entries], list[Table]]:
     """The response of a model of columns, and what is read for its terms."""
-    own = PrivateTable(data.X, data.grids or None, twin._public_bounds(), data.Y)
-    found = twin._prepared(own, ids, given=data.Y, curves=twin._of_curves, offset=None)
+    private = PrivateSettings.of(twin)
+    own = PrivateTable(data.X, data.grids or None, private.public_bounds(), data.Y)
+    found = prepared(private, own, given=data.Y)
     entries = list(found.reading.given.values())
     *columns, target = (_table(own.entries(asked)) for asked in entries)
     return target, entries[:-1], columns

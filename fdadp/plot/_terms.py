@@ -129,7 +129,7 @@ def terms(
     private = getattr(model, "ledger_", None) is not None
     effects = [_effect(model.coef(one, se=True, level=level, kind=kind, **points), one, private) for one in names]
     if data is not None:
-        columns = {design.name: design.columns for design in model._fit.form.designs}
+        columns = {design.name: design.columns for design in model.fitted_.fit.form.designs}
         effects = [one.with_rows(where_seen(columns.get(one.name, ()), one.axes, data)) for one in effects]
     known = sorted({axis for effect in effects for axis in effect.axes})
     texts = {axis: label(labels, axis, axis, known) for axis in known}

@@ -149,7 +149,7 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
 
     _default_response = "Y"
     _of_curves = True
-    eigenbasis_ = None
+    eigenbasis_: Eigenbasis | None = None
 
     def fit(
         self,
@@ -208,7 +208,7 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
             Naming terms that the data do not identify.
         """
         beside = {"weights": weights, "offset": offset, "groups": groups}
-        self._fit(data, y, grids, by=by, long=response, **beside)
+        self._train(data, y, grids, by=by, long=response, **beside)
         return self
 
     def predict(

@@ -152,7 +152,7 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         IdentificationWarning
             Naming terms that the data do not identify.
         """
-        self._fit(data, y, grids, by=by, weights=weights, offset=offset, groups=groups)
+        self._train(data, y, grids, by=by, weights=weights, offset=offset, groups=groups)
         return self
 
     def predict(

@@ -84,7 +84,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
 
     # --- fits ---
 
-    def _fit(self, data: Any, y: Any, grids: Grids | None, *, long: Any = None, **beside: Any) -> None:
+    def _train(self, data: Any, y: Any, grids: Grids | None, *, long: Any = None, **beside: Any) -> None:
         """Fit to a table: privately, in the partitions of a table of Dask's, or to rows that are all at hand."""
         from fdadp.regression.chunked import in_partitions
         from fdadp.regression.whole import fit_whole

@@ -173,7 +173,7 @@ def predict_terms(
     model = model_of(fit)
     data, grids = table(columns)
     more: dict[str, Any] = {"grids": grids} | ({} if t is None else {"t": np.atleast_1d(t)})
-    out = {model.term_names_[place_of(model._fit.form, str(name))] for name in exclude or ()}
+    out = {model.term_names_[place_of(model.fitted_.fit.form, str(name))] for name in exclude or ()}
     if kind == "terms" or out:
         parts = {name: np.asarray(part) for name, part in model.predict(data, type="terms", **more).items()}
     if kind == "terms":
@@ -182,7 +182,7 @@ def predict_terms(
     result = {"fit": np.asarray(model.predict(data, type=kind, **more, **added))}
     if out:
         link = np.asarray(model.predict(data, type="link", **more, **added)) - sum(parts[name] for name in out)
-        return {"fit": link if kind == "link" else model._family.mean(link)}
+        return {"fit": link if kind == "link" else model.fitted_.family.mean(link)}
     if se:
         scale = "link" if kind == "link" else "response"
         result["se.fit"] = np.asarray(model.predict_se(data, kind=errors, type=scale, **more, **added))

@@ -58,7 +58,7 @@ def test_permuting_a_file_changes_no_result(folder: Path, name: str, id: list[st
     shuffled(name)
     run(*FORMULA, *id, "--out", "second.npz")
     first, second = (FunctionalRegression.load(f"{name}.npz") for name in ("first", "second"))
-    np.testing.assert_allclose(first._fit.coefficients, second._fit.coefficients, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(first.fitted_.fit.coefficients, second.fitted_.fit.coefficients, rtol=1e-6, atol=1e-9)
 
 
 def test_rows_without_a_partner_are_left_out_and_said(folder: Path) -> None:
@@ -111,7 +111,7 @@ def test_permuting_a_file_changes_no_private_result(folder: Path, name: str) -> 
     def fitted() -> Any:
         out = coefficients(*FORMULA, "--id", "pid", "--bounds", "age=0:3")
         assert "joined by pid" in out
-        return FunctionalRegression.load("model.npz")._fit.coefficients
+        return FunctionalRegression.load("model.npz").fitted_.fit.coefficients
 
     def pairs() -> Any:
         assert "joined by pid" in coefficients("fit", "x.csv", "y.csv")  # both files say pid

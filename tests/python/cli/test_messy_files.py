@@ -108,7 +108,7 @@ def test_a_messy_file_goes_in_and_the_order_of_its_rows_is_of_no_effect(
         written(make(), seed)
         out = run("fit", "y ~ lf(X) + age + sex", *own, "--out", "model.npz")
         assert ("joined by pid" if private else "joined 80 of 80 by pid") in out
-        fits.append(ScalarRegression.load("model.npz")._fit.coefficients)
+        fits.append(ScalarRegression.load("model.npz").fitted_.fit.coefficients)
     same(fits, private)
 
 
@@ -157,7 +157,7 @@ def test_a_messy_file_goes_in_through_python_too(
             model.set_params(missing={"X": "linear", "age": "indicator"})
         model.fit(data)
         assert model.joined_ is None if private else model.joined_ == "joined 80 of 80 by pid"
-        fits.append(model._fit.coefficients)
+        fits.append(model.fitted_.fit.coefficients)
         predicted.append(model.predict(data)[IDS])
     same(fits, private)
     same(predicted, private)

@@ -82,7 +82,7 @@ def test_a_private_fit_is_that_of_the_python_api(
         grids = {}
     model.fit(data, grids={k: grids[k] for k in names}, **beside)
     loaded = kind.load(out)
-    np.testing.assert_array_equal(loaded._fit.coefficients, model._fit.coefficients)
+    np.testing.assert_array_equal(loaded.fitted_.fit.coefficients, model.fitted_.fit.coefficients)
     ledger = Ledger.from_json((tmp_path / "m.ledger.json").read_text())
     assert ledger == loaded.ledger_ and [r.sd for r in ledger.releases] == [r.sd for r in model.ledger_.releases]
     assert f"Ledger written to {tmp_path / 'm.ledger.json'}" in done.output and "gradient" in done.output

@@ -214,7 +214,7 @@ def test_the_plan_of_a_forecast_knows_its_anchor():
         {name: 90 + 9 * rng.normal(size=(500, 21)) for name in bounds},
         grids=dict.fromkeys(bounds, np.linspace(0, 1, 21)),
     )
-    assert model.plan_.budget_shares == anchored.plan.budget_shares and anchored.offset == model._offset
+    assert model.plan_.budget_shares == anchored.plan.budget_shares and anchored.offset == model.fitted_.offset
     given = plan("day2 ~ ff(day1)", 500, 1.0, 1e-6, bounds=bounds, grids=grids, offset="mean(day1)")
     plain = plan("day2 ~ ff(day1)", 500, 1.0, 1e-6, bounds=bounds, grids=grids)
     assert given.less == (-75, 75) and given.plan.budget_shares == plain.plan.budget_shares

@@ -60,7 +60,9 @@ def pair(family, epsilon, delta, adjacency, grouped, who):
         fitted = clone(model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fitted._fit_private(rows, None, {"X": GRID}, ids, curves=False, noise=noise)
+            fitted._noise = noise
+            fitted.fit(rows, grids={"X": GRID}, groups=ids)
+            del fitted._noise
         new = {"X": np.outer([-1.0, 0.5, 2.0], 1 + 0 * GRID), "z": np.array([0.1, 0.5, 0.9])}
         return {"attributes": vars(fitted), "predictions": [fitted.predict(new), fitted.predict_se(new)]}
 
@@ -156,14 +158,17 @@ def row_values(model, data, pure, norm):
     from fdadp.privacy.boundary import labels, table
     from fdadp.private.plan.design import PrivateDesign
     from fdadp.private.whitened.registry import white_term
+    from fdadp.regression.private.prepared import PrivateSettings, _read_columns
     from fdadp.regression.private.table import PrivateTable
+    from fdadp.regression.settings import ModelSettings
+    from fdadp.regression.spec import read_terms
 
     own = PrivateTable(data, {"X": GRID}, model.bounds)
     prior = DPAFF().public_prior
-    model._parsed = model._read_terms(own)
-    reading = model._read_columns(own, prior)
+    parsed = read_terms(ModelSettings.of(model), lambda: own.kinds)
+    reading, specs = _read_columns(PrivateSettings.of(model), parsed.terms, own, prior)
     columns, values = reading.columns, map(own.entries, reading.given.values())
-    made = [white_term(spec, {c.name: c for c in columns}, prior, curves=False) for spec in model._parsed.terms]
+    made = [white_term(spec, {c.name: c for c in columns}, prior, curves=False) for spec in specs]
     design = PrivateDesign.of(prior, columns, made, None)
     binomial = model.family == "binomial"
     y = labels(data["y"], ["alive", "dead"]) if binomial else table(data["y"])

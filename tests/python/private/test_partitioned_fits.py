@@ -125,7 +125,7 @@ def test_models_of_many_terms_from_arrays_and_delayed_tables(people, workers):
     lazy = {name: da.from_array(v, chunks=(700, *v.shape[1:])) for name, v in table.items()}
     pieces = [{k: v[i : i + 700] for k, v in table.items()} for i in range(0, N, 700)]
     for found in (fitted(lazy), fitted([dask.delayed(p) for p in pieces], chunks=True)):
-        np.testing.assert_array_equal(found._fit.coefficients, in_memory._fit.coefficients)
+        np.testing.assert_array_equal(found.fitted_.fit.coefficients, in_memory.fitted_.fit.coefficients)
         assert found.ledger_.releases == in_memory.ledger_.releases
 
 

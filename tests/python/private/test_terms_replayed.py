@@ -105,7 +105,9 @@ def pair(term, kind, seed, delta=1e-6):
 
     def run(data, noise):
         fitted = FunctionalRegression([term], privacy=Privacy(8.0, delta, n=n), bounds=BOUNDS)
-        fitted._fit_private(data, None, GRIDS, None, curves=True, noise=noise)
+        fitted._noise = noise
+        fitted.fit(data, grids=GRIDS)
+        del fitted._noise
         new = {"X": np.outer([-1.0, 2.0], 1 + 0 * GRID)}
         return {"attributes": vars(fitted), "predictions": fitted.predict_interval(new)}
 

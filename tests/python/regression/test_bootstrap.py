@@ -24,7 +24,7 @@ def test_a_sample_is_a_fit_to_the_rows_drawn():
         rows(data, np.repeat(np.arange(60), drawn)), grids=GRIDS
     )
     sample = fitted.bootstrap(2, seed=3).samples[1]
-    assert np.allclose(sample, again._fit.coefficients, rtol=1e-6, atol=1e-8)
+    assert np.allclose(sample, again.fitted_.fit.coefficients, rtol=1e-6, atol=1e-8)
 
 
 def test_standard_errors_are_those_of_curves_left_out(fitted):

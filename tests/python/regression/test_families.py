@@ -42,11 +42,11 @@ def test_means_are_near_the_truth(family):
     model = fitted(family, data)
     eta = model.predict(data, type="link")
     assert np.mean((eta - data["eta"]) ** 2) < 0.05 * np.var(data["eta"]) + 0.005
-    mean = model._family.mean(eta)
+    mean = model.fitted_.family.mean(eta)
     assert_allclose(model.predict(data), mean)
     assert_allclose(model.fitted_values_, mean)
     assert_allclose(model.residuals_, data[RESPONSE[family]] - mean)
-    assert_allclose(model.predict_se(data), model.predict_se(data, type="link") * model._family.mean_slope(eta))
+    assert_allclose(model.predict_se(data), model.predict_se(data, type="link") * model.fitted_.family.mean_slope(eta))
     assert 0 < model.score(data) < 1
     assert_allclose(model.explained_deviance_, 1 - model.deviance_ / model.null_deviance_)
     assert "Family" in str(model.summary())

@@ -160,7 +160,9 @@ def assert_same_model(got, want):
         np.testing.assert_allclose(getattr(got, name), getattr(want, name), rtol=1e-6, err_msg=name)
     np.testing.assert_allclose(got.predict(NEW), want.predict(NEW), rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(got.predict_se(NEW), want.predict_se(NEW), rtol=1e-6)
-    kinds = [kind for kind in ("iid", "curve", "cluster") if kind != "cluster" or "cluster" in want._clusters]
+    kinds = [
+        kind for kind in ("iid", "curve", "cluster") if kind != "cluster" or "cluster" in want.fitted_.errors.clusters
+    ]
     for kind in kinds:
         cov = want.vcov(kind)
         np.testing.assert_allclose(got.vcov(kind), cov, rtol=1e-5, atol=1e-8 * np.abs(cov).max().max())
@@ -210,10 +212,10 @@ def test_models_of_terms_are_those_of_one_process(on_workers, kind):
 
 
 def test_of_many_rows_only_sums_come_from_the_workers(where, monkeypatch):
-    from fdadp.regression import terms_from_chunks
+    from fdadp.regression import chunked
     from fdadp.solve.errors import sandwich as curve_errors
 
-    for module in (curve_errors, terms_from_chunks):
+    for module in (curve_errors, chunked):
         monkeypatch.setattr(module, "LEVERAGES", 0)
     own = {"grids": GRIDS, "groups": "person"}
     pieces = [{name: column[a : a + 90] for name, column in TABLE.items()} for a in (0, 90, 180)]

@@ -16,7 +16,7 @@ from fdadp.solve.errors.sandwich import left_out
 
 
 def bias(fitted):
-    fit = fitted._fit
+    fit = fitted.fitted_.fit
     return fit.bayesian_covariance - fit.sigma2 * fit.inverse @ fit.gram @ fit.inverse
 
 
@@ -31,8 +31,8 @@ def test_covariance_is_that_of_leaving_out(group, gaps):
     sp = uncentred().fit(data, grids=GRIDS).smoothing_parameters_
     whole = uncentred(smoothing=sp).fit(data, grids=GRIDS, groups="who")
     changes = [
-        whole._fit.coefficients
-        - uncentred(smoothing=sp).fit(rows(data, data["who"] != g), grids=GRIDS)._fit.coefficients
+        whole.fitted_.fit.coefficients
+        - uncentred(smoothing=sp).fit(rows(data, data["who"] != g), grids=GRIDS).fitted_.fit.coefficients
         for g in np.unique(data["who"])
     ]
     expected = np.transpose(changes) @ changes + bias(whole)
@@ -199,7 +199,7 @@ def test_files_hold_the_covariance_but_no_rows(tmp_path):
         assert np.array_equal(loaded.vcov(kind), covariance)
     assert loaded.test_terms().equals(fitted.test_terms())
     assert loaded.aic_ == fitted.aic_
-    assert loaded._residuals is None
+    assert loaded.fitted_.errors.residuals is None
 
 
 def test_scalar_responses():
@@ -325,12 +325,12 @@ def test_errors_along_curves_weight_observations():
 @pytest.mark.parametrize("more", [[], [terms.concurrent("X")]], ids=["same", "varying"])
 def test_matrices_of_functions_and_of_coefficients_say_the_same(errors, clusters, more, monkeypatch):
     fitted = model(*more, errors=errors).fit(cohort(40, 22)[0], grids=GRIDS)
-    asked = fitted._fit.form, fitted._fit.inverse, fitted._residuals, clusters
-    assert fitted._residuals.rank(fitted._fit.form) < fitted._fit.form.size
+    asked = fitted.fitted_.fit.form, fitted.fitted_.fit.inverse, fitted.fitted_.errors.residuals, clusters
+    assert fitted.fitted_.errors.residuals.rank(fitted.fitted_.fit.form) < fitted.fitted_.fit.form.size
     of_functions = left_out(*asked)
-    monkeypatch.setattr(type(fitted._residuals), "rank", lambda _, form: form.size)
+    monkeypatch.setattr(type(fitted.fitted_.errors.residuals), "rank", lambda _, form: form.size)
     of_coefficients = left_out(*asked)
-    size = np.sqrt(fitted._fit.gram.diagonal())
+    size = np.sqrt(fitted.fitted_.fit.gram.diagonal())
     assert np.abs((of_functions - of_coefficients) * size).max() < 1e-6 * np.abs(of_functions * size).max()
 
 
@@ -341,7 +341,7 @@ def test_covariance_knows_that_the_errors_were_learned():
     """
     data, _ = cohort(40, 21)
     whole = model(errors="curve", k="refund").fit(data, grids=GRIDS)
-    fit, own = whole._fit, whole._residuals
+    fit, own = whole.fitted_.fit, whole.fitted_.errors.residuals
     size = np.linalg.cholesky(fit.gram + 1e-6 * np.trace(fit.gram) * np.eye(len(fit.gram)))
     counted, known = (left_out(fit.form, fit.inverse, of) @ size for of in (own, replace(own, learned=None)))
     refits = []
@@ -352,9 +352,9 @@ def test_covariance_knows_that_the_errors_were_learned():
         others, sp = rows(data, np.arange(40) != i), fit.smoothing_parameters
         for _ in range(2):  # in units of the white noise, which change as well
             without = model(errors="curve", smoothing=sp, k="refund").fit(others, grids=GRIDS)
-            units = without._residuals.learned.precision.factor / own.learned.precision.factor
+            units = without.fitted_.errors.residuals.learned.precision.factor / own.learned.precision.factor
             sp = fit.smoothing_parameters * units
-        refits.append((fit.coefficients - without._fit.coefficients) @ size)
+        refits.append((fit.coefficients - without.fitted_.fit.coefficients) @ size)
     away, as_known = (np.linalg.norm(each[chosen] - refits) for each in (counted, known))
     assert away < 0.5 * as_known
 
@@ -362,7 +362,7 @@ def test_covariance_knows_that_the_errors_were_learned():
 def test_generalised_least_squares_is_a_whole_model(tmp_path):
     data, _ = cohort(60, 17)
     fitted = model(errors="curve").fit(data, grids=GRIDS, groups="who")
-    sizes = {d.name: d.along.size for d in fitted._fit.form.designs}
+    sizes = {d.name: d.along.size for d in fitted.fitted_.fit.form.designs}
     assert sizes == {"(Intercept)": 1, "s(t)": 19, "ff(X)": 15, "z": 15, "w": 15}
     assert model(terms.linear("x0", k=6), errors="curve").formula[-1].k == 6
     assert fitted.loglik_ > model().fit(data, grids=GRIDS).loglik_

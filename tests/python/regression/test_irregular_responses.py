@@ -122,7 +122,7 @@ def test_weights_and_offsets_belong_to_rows(family):
     assert_allclose(model.predict(data, type="link") - shifted.predict(data, type="link"), 0.7, atol=2e-3)
     weights = (np.arange(40) % 4 > 0).astype(float)
     part = make(weights=weights)
-    assert part._fit.n_rows == weights.sum() * 8
+    assert part.fitted_.fit.n_rows == weights.sum() * 8
 
 
 def test_files_keep_no_observation(tmp_path):
@@ -130,8 +130,8 @@ def test_files_keep_no_observation(tmp_path):
     model = FunctionalRegression(MODELS["same at all t"]).fit(data, response=long, grids={"X": S})
     again = FunctionalRegression.load(model.save(tmp_path / "model"))
     assert_allclose(again.predict(data), model.predict(data))
-    assert not hasattr(again, "observed_at_")
-    assert again._fit.form.t.size == 101
+    assert again.observed_at_ is None
+    assert again.fitted_.fit.form.t.size == 101
 
 
 def test_impossible_counts_at_points_are_named():

@@ -72,13 +72,15 @@ def test_standard_errors_know_that_components_were_estimated(tmp_path):
         model = FunctionalRegression([terms.ff("X")], missing="pace").fit({"X": seen, "Y": y}, grids={"X": S, "Y": S})
         off = np.abs(model.predict({"X": new}) - truth)
         held.append((off < 1.96 * model.predict_se({"X": new})).mean())
-        records = model._new({"X": new}, None)
-        alone.append((off < 1.96 * model._standard_errors(records, None, S)).mean())
+        records = model.fitted_.records({"X": new}, None)
+        alone.append((off < 1.96 * model.fitted_.errors.of_predictor(records, None, S)).mean())
     assert np.mean(held) > 0.88 > 0.75 > np.mean(alone)
     loaded = FunctionalRegression.load(model.save(tmp_path / "model"))
     np.testing.assert_allclose(loaded.predict_se({"X": new}), model.predict_se({"X": new}), rtol=1e-12)
     scalar = ScalarRegression([terms.lf("X")], missing="pace").fit({"X": seen, "y": y[:, 0]}, grids={"X": S})
-    one = scalar._fit.form.standard_errors(scalar._new({"X": new}, None), scalar._covariance_of(None))[:, 0]
+    one = scalar.fitted_.fit.form.standard_errors(
+        scalar.fitted_.records({"X": new}, None), scalar.fitted_.errors.covariance(None)
+    )[:, 0]
     assert (scalar.predict_se({"X": new}) > one).all()
 
 

@@ -169,7 +169,7 @@ def test_responses_that_are_constants_have_a_mean_curve():
     "groups", [None, np.repeat(np.arange(50), 3), np.arange(150) % 2], ids=["each", "three", "half"]
 )
 def test_changes_without_a_cluster_are_those_of_a_full_precision(model, groups):
-    own, fit = model._residuals, model._fit
+    own, fit = model.fitted_.errors.residuals, model.fitted_.fit
     low = left_out(fit.form, fit.inverse, own, groups)
     precision = own.precision.root @ own.precision.root.T
     full = left_out(fit.form, fit.inverse, Residuals(own.records, own.values, precision=precision), groups)
@@ -181,10 +181,10 @@ def test_changes_without_a_curve_are_those_of_another_fit(data, model):
     onto = (basis.functions * basis.weights).T
     other = FunctionalRegression("Y ~ ff(X) + x + C(g)", response_basis="eigen", n_components=basis, smoothing=[10.0])
     mine = clone(other).fit(data, grids=GRIDS)
-    changes = left_out(mine._fit.form, mine._fit.inverse, mine._residuals)
+    changes = left_out(mine.fitted_.fit.form, mine.fitted_.fit.inverse, mine.fitted_.errors.residuals)
     for i in (3, 77):
         without = {name: np.delete(column, i, axis=0) for name, column in data.items()}
-        moved = mine._fit.form.predictor(mine._residuals.records, changes[i])
+        moved = mine.fitted_.fit.form.predictor(mine.fitted_.errors.residuals.records, changes[i])
         wanted = mine.fitted_values_ - other.fit(without, grids=GRIDS).predict(data)
         np.testing.assert_allclose(moved @ onto, wanted @ onto, rtol=1e-6, atol=1e-8)
 
@@ -277,7 +277,7 @@ def test_an_offset_is_taken_away_first(data, model):
 def test_a_second_fit_on_splines_keeps_nothing(data):
     model = FunctionalRegression("Y ~ x", response_basis="eigen").fit(data, grids={"Y": T})
     model.set_params(response_basis="splines").fit(data, grids={"Y": T})
-    assert model.eigenbasis_ is None and model._precision is None
+    assert model.eigenbasis_ is None and model.fitted_.basis is None
     other = FunctionalRegression("Y ~ x").fit(data, grids={"Y": T})
     np.testing.assert_array_equal(model.predict_se(data), other.predict_se(data))
 

@@ -43,7 +43,7 @@ def fitted(data, model=None, **fit):
 
 
 def coefficients(data, **fit):
-    return fitted(data, **fit)._fit.coefficients
+    return fitted(data, **fit).fitted_.fit.coefficients
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +113,11 @@ def test_booleans_are_levels_and_numbers():
     flag = data["g"] > 1
     model = number(model="y ~ lf(X) + C(flag)", bounds={"flag": [False, True]})
     as_texts = number(model="y ~ lf(X) + C(flag)", bounds={"flag": ["False", "True"]})
-    one = fitted(data | {"flag": flag}, model)._fit.coefficients
-    np.testing.assert_array_equal(fitted(data | {"flag": flag.astype(object)}, clone(model))._fit.coefficients, one)
-    assert np.isfinite(fitted(data | {"flag": flag.astype(str)}, as_texts)._fit.coefficients).all()
+    one = fitted(data | {"flag": flag}, model).fitted_.fit.coefficients
+    np.testing.assert_array_equal(
+        fitted(data | {"flag": flag.astype(object)}, clone(model)).fitted_.fit.coefficients, one
+    )
+    assert np.isfinite(fitted(data | {"flag": flag.astype(str)}, as_texts).fitted_.fit.coefficients).all()
 
 
 def test_dates_in_a_column_of_numbers_are_missing_in_all_rows():
@@ -138,7 +140,7 @@ def test_columns_without_anything_in_them_give_a_fit(model, column, what):
     else:
         data[column] = np.full(N, None) if column == "g" else np.full(data[column].shape, np.nan)
     found = quietly(data, number(model=model))
-    assert np.isfinite(found._fit.coefficients).all()
+    assert np.isfinite(found.fitted_.fit.coefficients).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # where noise makes what is explained negative, too
         assert np.isfinite(found.predict(people(3, seed=1))).all()
@@ -181,7 +183,7 @@ def test_bounds_of_columns_that_the_model_has_not_change_nothing(plain):
     """One mapping serves several models; a wrong name leaves a column without bounds, which is refused."""
     model = number(bounds={"age": (0, 1), "h": ["a", "b"]})
     found = fitted(people(), model)
-    np.testing.assert_array_equal(found._fit.coefficients, plain)
+    np.testing.assert_array_equal(found.fitted_.fit.coefficients, plain)
     assert "bounds of age" not in str(found.ledger_)
     wrong = ScalarRegression(
         "y ~ lf(X) + z", privacy=Privacy(4.0, 1e-6, n=N), bounds={"X": (-4, 4), "Z": (0, 1), "y": (-6, 6)}
@@ -205,17 +207,19 @@ def test_a_column_of_the_table_names_persons():
     data = people()
     ids = np.repeat(np.arange(N // 2), 2)
     privacy = Privacy(8.0, 1e-6, n=N // 2, random_state=3)
-    one = fitted(data | {"who": ids}, number(privacy), groups="who")._fit.coefficients
-    np.testing.assert_array_equal(fitted(data, number(privacy), groups=ids)._fit.coefficients, one)
+    one = fitted(data | {"who": ids}, number(privacy), groups="who").fitted_.fit.coefficients
+    np.testing.assert_array_equal(fitted(data, number(privacy), groups=ids).fitted_.fit.coefficients, one)
     named = np.array([f"p{v}" for v in ids], dtype=object)
-    np.testing.assert_array_equal(fitted(data | {"who": named}, number(privacy), groups="who")._fit.coefficients, one)
+    np.testing.assert_array_equal(
+        fitted(data | {"who": named}, number(privacy), groups="who").fitted_.fit.coefficients, one
+    )
 
 
 def test_a_private_number_of_people_is_nowhere():
     data = people()
     found = fitted(data, number(Privacy(4.0, 1e-6, adjacency="add-remove", random_state=3)))
     assert found.ledger_.private and found.privacy_.n is None
-    assert found.plan_.n != N and found._fit.n == round(found.plan_.n)
+    assert found.plan_.n != N and found.fitted_.fit.n == round(found.plan_.n)
 
 
 def test_sources_that_are_not_in_memory_give_the_same_bits(plain, tmp_path):
@@ -297,7 +301,7 @@ def test_curves_in_arrays_and_frames_are_the_same_bits_with_a_response_of_curves
     data = people()
     bounds = {name: BOUNDS[name] for name in ("X", "z", "Y")}
     model = FunctionalRegression("Y ~ ff(X) + z", privacy=Privacy(4.0, 1e-6, n=N, random_state=3), bounds=bounds)
-    one = clone(model).fit(data, grids={"X": S, "Y": S})._fit.coefficients
+    one = clone(model).fit(data, grids={"X": S, "Y": S}).fitted_.fit.coefficients
     table = frame(data)
     table["Y"] = FDataGrid(data["Y"], S)
-    np.testing.assert_array_equal(clone(model).fit(table)._fit.coefficients, one)
+    np.testing.assert_array_equal(clone(model).fit(table).fitted_.fit.coefficients, one)

@@ -120,8 +120,8 @@ def test_standard_errors_hold_what_they_say(family):
 def test_features_that_the_budget_cannot_carry_are_uncertain_and_add_nothing():
     data, _ = people(300)
     few = fit(data, private(300, epsilon=0.7), mechanism=DPAFF(allow_useless=True))
-    design = next(d for d in few._fit.form.designs if d.name == "lf(X)")
-    coefficients = few._fit.coefficients[1:][: design.size]
+    design = next(d for d in few.fitted_.fit.form.designs if d.name == "lf(X)")
+    coefficients = few.fitted_.fit.coefficients[1:][: design.size]
     sd = np.sqrt(np.diag(few.vcov()))[1 : 1 + design.size]
     left_out = coefficients == 0
     assert few.plan_.n_features < 1 + design.size and left_out.sum() >= 3

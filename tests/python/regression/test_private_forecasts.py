@@ -197,9 +197,9 @@ def forecasts(seed, epsilon, delta=1e-3, anchored=False, by_record=False):
             mechanism=DPAFF(allow_useless=True, prior="persistence" if anchored else None, errors_by_record=by_record),
         )
         grids = {"X": S, "Y": S, "o": S}
-        model._fit_private(
-            part, None, grids, None, curves=True, noise=noise, offset=None if anchored else f"o + {ANCHOR}"
-        )
+        model._noise = noise
+        model.fit(part, grids=grids, offset=None if anchored else f"o + {ANCHOR}")
+        del model._noise
         return model
 
     return n, run
@@ -570,7 +570,7 @@ def test_bands_of_coefficients_know_what_no_gradient_measured():
     data = days(300)
     found = fitted(data, n=300, epsilon=0.5)
     own = found.coef("ff(X)", se=True)
-    design = next(design for design in found._fit.form.designs if design.name == "ff(X)")
+    design = next(design for design in found.fitted_.fit.form.designs if design.name == "ff(X)")
     unseen = design.unseen({"s": S, "t": S})
     assert unseen.shape == (S.size**2,) and (unseen > 0).all()
     own = found.coef("ff(X)", se=True, s=S, t=S)
@@ -578,5 +578,5 @@ def test_bands_of_coefficients_know_what_no_gradient_measured():
     assert (own["se"].to_numpy() ** 2 > unseen).all() and np.isfinite(np.asarray(covariance)).all()
     assert not np.any(design.unmeasured[:1, :1])  # of the first pair, which is always measured
     much = fitted(days(4000), n=4000, epsilon=8.0)
-    less = next(design for design in much._fit.form.designs if design.name == "ff(X)").unseen({"s": S, "t": S})
+    less = next(design for design in much.fitted_.fit.form.designs if design.name == "ff(X)").unseen({"s": S, "t": S})
     assert less.mean() < unseen.mean()

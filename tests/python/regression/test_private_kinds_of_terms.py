@@ -121,7 +121,9 @@ def pair(kind, seed, delta):
 
     def run(rows, noise):
         fitted = FunctionalRegression(model, privacy=privacy, bounds=BOUNDS | {"Y": (-6.0, 6.0)})
-        fitted._fit_private(rows, None, {"X": S, "Y": S}, None, curves=True, noise=noise)
+        fitted._noise = noise
+        fitted.fit(rows, grids={"X": S, "Y": S})
+        del fitted._noise
         return {"attributes": vars(fitted), "predictions": fitted.predict(people(2)[0])}
 
     without = {name: np.delete(v, 7, axis=0) for name, v in data.items()}

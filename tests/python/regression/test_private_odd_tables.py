@@ -77,7 +77,9 @@ def test_new_curves_of_several_lengths_are_refused_by_name():
         model.predict({"X": ragged, "z": data["z"][:6], "g": data["g"][:6]})
     own = fitted({"X": [*map(list, data["X"][:-1]), [1.0, 2.0]], **{k: data[k] for k in "zgy"}})
     lost = data | {"X": np.vstack([data["X"][:-1], np.full((1, S.size), np.nan)])}
-    np.testing.assert_array_equal(own._fit.coefficients, coefficients(lost))  # in the fit the row is lost, no more
+    np.testing.assert_array_equal(
+        own.fitted_.fit.coefficients, coefficients(lost)
+    )  # in the fit the row is lost, no more
 
 
 def test_a_person_with_nearly_all_rows_counts_once():
@@ -101,7 +103,7 @@ def test_ids_of_mixed_kinds_are_persons_by_what_they_mean():
     privacy = Privacy(8.0, 1e-6, n=N // 4, random_state=3)
     settings = {"mechanism": DPAFF(allow_useless=True)}
     fits = [number(privacy, "y ~ z").set_params(**settings).fit(data, groups=g) for g in (mixed, plain)]
-    np.testing.assert_array_equal(*(fit._fit.coefficients for fit in fits))
+    np.testing.assert_array_equal(*(fit.fitted_.fit.coefficients for fit in fits))
 
 
 @pytest.mark.parametrize("n", [50, 100_000])
@@ -109,7 +111,7 @@ def test_a_wrong_n_gives_a_fit_and_no_word_of_the_right_one(n):
     model = fitted(
         people(), number(Privacy(4.0, 1e-6, n=n, random_state=3)).set_params(mechanism=DPAFF(allow_useless=True))
     )
-    assert np.isfinite(model._fit.coefficients).all()
+    assert np.isfinite(model.fitted_.fit.coefficients).all()
     assert not re.search(rf"\b{N}\b", f"{model.ledger_} {model.notes_}")
 
 
@@ -127,13 +129,13 @@ def test_columns_of_arrow_are_columns(plain_numbers):
     data = people()
     frame = pd.DataFrame({name: data[name] for name in "zgy"})
     for own in (frame.convert_dtypes(dtype_backend="pyarrow"), {c: pa.table(frame)[c] for c in frame}):
-        np.testing.assert_array_equal(number(model="y ~ z + C(g)").fit(own)._fit.coefficients, plain_numbers)
+        np.testing.assert_array_equal(number(model="y ~ z + C(g)").fit(own).fitted_.fit.coefficients, plain_numbers)
     shuffled = frame.set_index(np.random.default_rng(0).permutation(N))  # labels of rows are private
     categories = frame.assign(g=pd.Categorical(frame["g"], [3, 9, 1, 2], ordered=True))
     for own in (shuffled, categories):
-        np.testing.assert_array_equal(number(model="y ~ z + C(g)").fit(own)._fit.coefficients, plain_numbers)
+        np.testing.assert_array_equal(number(model="y ~ z + C(g)").fit(own).fitted_.fit.coefficients, plain_numbers)
 
 
 @pytest.fixture(scope="module")
 def plain_numbers():
-    return number(model="y ~ z + C(g)").fit({name: people()[name] for name in "zgy"})._fit.coefficients
+    return number(model="y ~ z + C(g)").fit({name: people()[name] for name in "zgy"}).fitted_.fit.coefficients

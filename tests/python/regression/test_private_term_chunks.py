@@ -52,8 +52,8 @@ def model(formula="Y ~ ff(X) + s(age) + C(g)", kind=FunctionalRegression, family
 
 
 def same(one, other):
-    np.testing.assert_array_equal(one._fit.coefficients, other._fit.coefficients)
-    np.testing.assert_array_equal(one._fit.inverse, other._fit.inverse)
+    np.testing.assert_array_equal(one.fitted_.fit.coefficients, other.fitted_.fit.coefficients)
+    np.testing.assert_array_equal(one.fitted_.fit.inverse, other.fitted_.fit.inverse)
     assert [r.sd for r in one.ledger_.releases] == [r.sd for r in other.ledger_.releases]
     assert one.ledger_.details["unit"] == other.ledger_.details["unit"]
     assert one.notes_ == other.notes_ and one.importances_ == other.importances_
@@ -256,4 +256,4 @@ def test_other_rows_on_another_pass_count_once(people, monkeypatch):
     monkeypatch.setattr(_vault, "KEPT", 0)
     fitted = model(n=431).fit_chunks(source, grids=GRIDS, groups="who")
     assert len(times) > 5 and fitted.ledger_.private
-    assert np.isfinite(fitted._fit.coefficients).all()
+    assert np.isfinite(fitted.fitted_.fit.coefficients).all()

@@ -23,7 +23,7 @@ def first_fit(columns, y, t, smoothing):
     """The fit with independent errors, its rows (n, T, p), and the covariance of residuals about their mean curve."""
     model = FunctionalRegression([terms.fosr(("case", "female"))], intercept=False, smoothing=smoothing)
     model.fit({**columns, "Y": y}, grids={"Y": t})
-    rows = model._fit.form.rows(Records(len(y), columns))
+    rows = model.fitted_.fit.form.rows(Records(len(y), columns))
     residuals = y - model.fitted_values_
     about = residuals - residuals.mean(axis=0)
     return model, rows.reshape(len(y), t.size, -1), about.T @ about / len(y)
@@ -31,7 +31,7 @@ def first_fit(columns, y, t, smoothing):
 
 def curves_of(model, coefficients, covariance):
     """Estimated curves (T, 3) and their standard errors."""
-    b = model._fit.form.designs[0].along.design(model.t_)
+    b = model.fitted_.fit.form.designs[0].along.design(model.t_)
     blocks = covariance.reshape(3, b.shape[1], 3, b.shape[1])
     variances = [np.einsum("tp,pq,tq->t", b, blocks[j, :, j], b) for j in range(3)]
     return b @ coefficients.reshape(3, -1).T, np.sqrt(variances).T
@@ -41,8 +41,8 @@ def test_standard_errors_of_least_squares(recorded):
     columns, y, t, fixed, output = recorded
     model, rows, covariance = first_fit(columns, y, t, [fixed])
     meat = np.einsum("itp,tu,iuq->pq", rows, covariance, rows, optimize=True)
-    inverse = model._fit.inverse
-    estimates, errors = curves_of(model, model._fit.coefficients, inverse @ meat @ inverse)
+    inverse = model.fitted_.fit.inverse
+    estimates, errors = curves_of(model, model.fitted_.fit.coefficients, inverse @ meat @ inverse)
     assert far(estimates, output["ols_fixed"]["est"]) < 1e-11
     assert far(errors, output["ols_fixed"]["se"]) < 1e-11
 
@@ -58,7 +58,7 @@ def test_generalised_least_squares(recorded):
     weighted = np.einsum("tu,iuq->itq", weights, rows)
     gram = np.einsum("itp,itq->pq", rows, weighted, optimize=True)
     cross, total = np.einsum("itq,it->q", weighted, y), np.einsum("it,tu,iu->", y, weights, y)
-    problem = PenalizedLeastSquares(gram, cross, total, y.size, model._fit.form.penalties, intercept=False)
+    problem = PenalizedLeastSquares(gram, cross, total, y.size, model.fitted_.fit.form.penalties, intercept=False)
     (second,) = problem.optimize("reml")
     estimates, errors = curves_of(model, second.coefficients, second.noise_variance * second.inverse)
     assert far(estimates, gls["est"]) < 1e-8  # at smoothing parameters that either found by itself

@@ -32,7 +32,7 @@ def test_of_surfaces_of_curves(reference):
     term = terms.sff("X", k=tuple(int(v) for v in np.ravel(i["k"])))
     model = FunctionalRegression([term], smoothing=np.ravel(o["sp"]))
     model.fit({"X": i["X"][train], "Y": i["Y"][train]}, grids={"X": np.ravel(i["s"]), "Y": np.ravel(i["t"])})
-    constant = of_coordinates(model._fit.form.designs[-1], o["smooths"][1])
+    constant = of_coordinates(model.fitted_.fit.form.designs[-1], o["smooths"][1])
     assert constant < -4
     assert model.criterion_ + constant == pytest.approx(one(o["score"]), abs=1e-6)
 
@@ -45,5 +45,5 @@ def test_of_surfaces_of_numbers(reference, rule):
     term = terms.af("X", k=k, rule={"simpson": "simpson_legacy"}.get(rule, "trapezoid"))
     model = ScalarRegression([term], smoothing=np.ravel(o["sp"]))
     model.fit({"X": i["X"], "y": np.ravel(i["y"]).astype(float)}, grids={"X": np.ravel(i["argvals"])})
-    constant = of_coordinates(model._fit.form.designs[-1], o["smooths"][0])
+    constant = of_coordinates(model.fitted_.fit.form.designs[-1], o["smooths"][0])
     assert model.criterion_ + constant == pytest.approx(one(o["score"]), abs=1e-8)

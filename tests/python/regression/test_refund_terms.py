@@ -7,6 +7,8 @@ import pytest
 from refund_cases import far, one, rows
 
 from fdadp import FunctionalRegression, terms
+from fdadp.regression.spec import read_spec
+from fdadp.regression.whole import read_rows
 from fdadp.solve.fit.observations import fit_terms
 from fdadp.solve.form.family import family_of
 
@@ -21,8 +23,8 @@ def test_refund_sits_in_a_local_minimum(reference):
     data, grids = {"X": i["X"][train], "Y": i["Y"][train]}, {"X": np.ravel(i["s"]), "Y": np.ravel(i["t"])}
     model = FunctionalRegression([terms.ff("X", **LEGACY)], k="refund")
     model.fit(data, grids=grids)
-    observed = model._trained_on(model._asked(data, None, grids), curves=True)[0].observed
-    assert fit_terms(model._fit.form, observed, family_of("gaussian"), "reml").criterion < one(o["score"]) - 7
+    observed = read_rows(*read_spec(model.fitted_.settings, data, None, grids))[0].observed
+    assert fit_terms(model.fitted_.fit.form, observed, family_of("gaussian"), "reml").criterion < one(o["score"]) - 7
     assert abs(model.criterion_ - one(o["score"])) < 1e-8
 
 

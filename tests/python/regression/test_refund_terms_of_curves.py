@@ -17,7 +17,7 @@ def test_components_found_in_the_model(reference):
     train, test, grids = rows(i, "train"), rows(i, "test"), {"X": np.ravel(i["s"]), "Y": np.ravel(i["t"])}
     data, new = ({"X": i["X"][which], "Y": i["Y"][which]} for which in (train, test))
     model = FunctionalRegression([terms.ffpc("X", method="sc")]).fit(data, grids=grids)
-    ours = model._fit.form.designs[-1].features(Records(40, {"X": Curves(data["X"], grids["X"])}))
+    ours = model.fitted_.fit.form.designs[-1].features(Records(40, {"X": Curves(data["X"], grids["X"])}))
     assert ours.shape == (40, 5)
     cosines = np.corrcoef(ours.T, o["ffpc_scores"][:, :5].T)[:5, 5:]
     assert (np.abs(np.diag(cosines)) > 0.999).all()

@@ -20,7 +20,7 @@ def test_beside_qr_of_the_long_form(smoothing):
     x = rng.normal(size=(40, 3)) @ np.stack([np.ones(25), np.sin(3 * S), np.cos(3 * S)])
     y = np.sin(x) @ np.outer(S, T) / 25 + 0.1 * rng.normal(size=(40, 21))
     model = FunctionalRegression([terms.sff("X")], smoothing=smoothing).fit({"X": x, "Y": y}, grids={"X": S, "Y": T})
-    form = model._fit.form
+    form = model.fitted_.fit.form
     rows = form.rows(Records(40, {"X": Curves(x, S)})).reshape(y.size, -1)
     penalty = smoothing @ form.stacked_penalties
     stacked = np.vstack((rows, np.diag(np.sqrt(penalty))[penalty > 0]))

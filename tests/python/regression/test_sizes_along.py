@@ -41,8 +41,8 @@ def fit(term, data, t=T, **settings):
 @pytest.mark.parametrize("name", ALONG)
 def test_fifteen_by_default_and_refunds_by_name(name):
     refund = 8 if name == "ffpc" else 5
-    assert fit(ALONG[name], people())._fit.form.designs[-1].along.size == 15
-    assert fit(ALONG[name], people(), k="refund")._fit.form.designs[-1].along.size == refund
+    assert fit(ALONG[name], people()).fitted_.fit.form.designs[-1].along.size == 15
+    assert fit(ALONG[name], people(), k="refund").fitted_.fit.form.designs[-1].along.size == refund
 
 
 def test_a_number_that_is_given_stays():
@@ -54,7 +54,7 @@ def test_a_number_that_is_given_stays():
         (terms.ff("X", k="refund"), 5),
         (terms.linear("x", k=20), 20),
     ):
-        assert fit(term, people())._fit.form.designs[-1].along.size == size
+        assert fit(term, people()).fitted_.fit.form.designs[-1].along.size == size
     with pytest.raises(InputError, match="k must be one of 'auto', 'refund', got 'mgcv'"):
         fit(terms.linear("x"), people(), k="mgcv")
     with pytest.raises(InputError, match="k of x must be a whole number, got 'many'"):
@@ -67,7 +67,7 @@ def test_few_points_are_enough(points):
     data = people(t=t)
     for term in (terms.linear("x"), terms.ff("X"), terms.s("x"), terms.concurrent("X")):
         model = fit(term, data, t)
-        assert model._fit.form.designs[-1].along.size == max(points, 5)
+        assert model.fitted_.fit.form.designs[-1].along.size == max(points, 5)
         assert np.isfinite(np.asarray(model.predict_se(data))).all()
 
 
@@ -97,7 +97,7 @@ def test_private_fits_have_the_prior_functions_along_the_response():
     def private(*model):
         privacy = Privacy(8.0, 1e-6, n=60, random_state=1)
         made = FunctionalRegression(list(model), response="Y", privacy=privacy, bounds=bounds, mechanism=USELESS)
-        return made.fit({name: data[name] for name in ("X", "x", "Y")}, grids={"X": T, "Y": T})._fit.coefficients
+        return made.fit({name: data[name] for name in ("X", "x", "Y")}, grids={"X": T, "Y": T}).fitted_.fit.coefficients
 
     plain = private(terms.ff("X"), terms.s("x"))
     np.testing.assert_array_equal(plain, private(terms.ff("X", k="refund"), terms.s("x", k="refund")))

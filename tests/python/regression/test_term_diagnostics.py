@@ -40,8 +40,8 @@ def test_concurvity_is_mgcvs(beside_mgcv):
 def test_estimated_concurvity_by_the_long_form(beside_mgcv):
     """The measure that depends on coordinates, from rows of the long form instead of sums."""
     model, data = beside_mgcv
-    form = model._fit.form
-    rows = form.rows(model._new(data, None))[:, 0]
+    form = model.fitted_.fit.form
+    rows = form.rows(model.fitted_.records(data, None))[:, 0]
     place = form.slices[place_of(form, "s(z)")]
     others = np.delete(rows, np.arange(place.start, place.stop), axis=1)
     shared = others @ np.linalg.lstsq(others, rows[:, place], rcond=None)[0]

@@ -82,7 +82,7 @@ def test_grid_search_over_smoothing(frame):
 def test_clones_and_parameters(frame):
     model = FunctionalRegression(CURVES).fit(frame)
     again = clone(model)
-    assert not hasattr(again, "_fit")
+    assert not hasattr(again, "fitted_")
     assert again.get_params() == model.get_params()
     assert again.set_params(smoothing="gcv", intercept=False).smoothing == "gcv"
     assert model.smoothing == "reml"

@@ -167,10 +167,10 @@ def test_a_model_from_chunks_is_saved_and_loaded(table, tmp_path):
 
 def test_of_large_data_only_scores_are_kept(table, monkeypatch):
     chunks = pieces(table, 50)
-    from fdadp.regression import terms_from_chunks
+    from fdadp.regression import chunked
 
     whole = FunctionalRegression("Y ~ ff(X) + age", progress=False)
-    for module in (curve_errors, terms_from_chunks):
+    for module in (curve_errors, chunked):
         monkeypatch.setattr(module, "LEVERAGES", 0)
     want = whole.fit(table).vcov("curve")
     got = FunctionalRegression("Y ~ ff(X) + age", progress=False).fit_chunks(chunks).vcov("curve")

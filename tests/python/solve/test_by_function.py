@@ -50,7 +50,7 @@ def test_standard_errors_are_those_of_the_whole(private):
         settings = {"privacy": guarantee, "bounds": {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}}
     model = FunctionalRegression([terms.sff("X", k=(5, 5, 5))], **settings)
     model.fit({"X": x, "Y": y}, grids={"X": GRID, "Y": GRID})
-    fit, records = model._fit, model._new({"X": x[:9]}, None)
+    fit, records = model.fitted_.fit, model.fitted_.records({"X": x[:9]}, None)
     assert isinstance(fit.spread, ByFunction) and isinstance(fit.information, ByFunction)
     for t in (None, np.array([0.33, 0.71])):
         wanted = fit.form.standard_errors(records, fit.bayesian_covariance, t)
@@ -58,5 +58,5 @@ def test_standard_errors_are_those_of_the_whole(private):
     if not private:  # the inverse is that of the information with its penalties
         penalty = np.diag(fit.smoothing_parameters @ fit.form.stacked_penalties)
         np.testing.assert_allclose(fit.inverse @ (fit.gram + penalty), np.eye(len(fit.gram)), atol=1e-6)
-        rows = np.concatenate(list(fit.form.rows(model._new({"X": x}, None))))
+        rows = np.concatenate(list(fit.form.rows(model.fitted_.records({"X": x}, None))))
         np.testing.assert_allclose(fit.mean_variance(fit.inverse), ((rows @ fit.inverse) * rows).sum(1).mean())

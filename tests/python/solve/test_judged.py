@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from fdadp import FunctionalRegression, terms
+from fdadp.regression.spec import read_spec
+from fdadp.regression.whole import read_rows
 from fdadp.solve.errors.gls import JUDGES, judging_system
 from fdadp.solve.fit.observations import fit_terms
 from fdadp.solve.form.family import family_of
@@ -39,7 +41,7 @@ def off(model):
 
 def trained(model, data):
     """Terms on their bases, and observations."""
-    return model._fit.form, model._trained_on(model._asked(data, None, GRIDS), curves=True)[0].observed
+    return model.fitted_.fit.form, read_rows(*read_spec(model.fitted_.settings, data, None, GRIDS))[0].observed
 
 
 def lowest(model, data):

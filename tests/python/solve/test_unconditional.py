@@ -38,7 +38,7 @@ def test_covariance_is_mgcvs(reference, kind, rule, monkeypatch):
     model = ScalarRegression([term], smoothing=np.ravel(o["sp"]))
     model.k = "refund"  # whose curves are not centred
     model.fit({"X": i["X"], "y": y}, grids={"X": s})
-    form = model._fit.form
+    form = model.fitted_.fit.form
     records = Records(len(y), {"X": Curves(i["X"], s)})
     long = form.rows(records).reshape(len(y), -1)
     problem = PenalizedLeastSquares(long.T @ long, long.T @ y, y @ y, len(y), form.penalties, intercept=False)
