@@ -66,7 +66,7 @@ class ModelSettings:
         given = model.get_params(deep=False)
         known = {field.name for field in fields(cls)}
         own = {name: value for name, value in given.items() if name in known}
-        own |= {"family": family_of(model.family), "n_unpenalized": model._n_unpenalized}
+        own |= {"family": family_of(model.family), "k": model.k, "n_unpenalized": model._n_unpenalized}
         private = given.get("privacy") is not None
         made = cls(of_curves=model._of_curves, default_response=model._default_response, private=private, **own)
         made._check()
@@ -78,12 +78,12 @@ class ModelSettings:
             raise InputError(f"response must be the name of a column, got {self.response!r}")
         if isinstance(self.smoothing, str) and self.smoothing not in ("reml", "gcv"):
             raise InputError(f"smoothing must be 'reml', 'gcv' or smoothing parameters, got {self.smoothing!r}")
+        one_of(self.k, "k", ("auto", "refund"))
         if not self.of_curves:
             return
         one_of(self.variance, "variance", ("auto", "t", "model", "constant"))
         one_of(self.errors, "errors", ("iid", "curve"))
         one_of(self.se, "se", ("curve", "cluster", "iid"))
-        one_of(self.k, "k", ("auto", "refund"))
         one_of(self.response_basis, "response_basis", ("splines", "eigen"))
         if self.private:
             return

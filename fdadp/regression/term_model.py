@@ -64,6 +64,8 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
     formula: str | Sequence[TermSpec]
     family: str | Family
     privacy: Privacy | None
+    k: str = "auto"
+    """Whose choices hold where terms make none: ours or, for comparisons, refund's."""
 
     fitted_: Fitted
     ledger_: Ledger | None = None

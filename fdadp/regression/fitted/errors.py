@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -95,26 +95,6 @@ class CoefficientErrors:
             groups=groups,
             beyond=estimate.beyond,
         )
-
-    def stored(self) -> CoefficientErrors:
-        """What a file holds: all that can be computed, without the residuals that it is computed from."""
-        self._compute_all()
-        return replace(self, residuals=None, groups=None, changes=[])
-
-    def _compute_all(self) -> None:
-        from fdadp.regression.fitted.inference import error_left_out, tested_as_random
-
-        if self.residuals is not None:
-            for kind in ("curve",) if self.groups is None else BY_CLUSTERS:
-                self.by_clusters(kind)
-        gaussian = self.settings.family.name == "gaussian"
-        if self.has_rows and self.settings.variance is not None and gaussian:
-            for kind in ("t", "model"):
-                self.variance_of(kind)
-        for place in self.fit.form.slices if self.settings.of_curves else ():
-            tested_as_random(self, np.arange(place.start, place.stop), self.kind_of(None), None)
-        if self.has_rows and gaussian:
-            error_left_out(self)
 
     # --- covariances of coefficients ---
 

@@ -13,12 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fdadp.files.container import Layout, complete
 from fdadp.files.records import pack, unpack
 from fdadp.privacy.account.ledger import Ledger
 from fdadp.privacy.study.models import record_model
 from fdadp.private.release.mechanisms import guarantee_from_json, guarantee_to_json
 from fdadp.private.whitened.base import WhiteTerm
+from fdadp.regression.fitted.errors import BY_CLUSTERS, CoefficientErrors
+from fdadp.regression.fitted.inference import error_left_out, tested_as_random
 from fdadp.regression.settings import ModelSettings
 from fdadp.terms.spec import TermDesign, TermSpec
 
@@ -46,7 +50,7 @@ def save(fitted: Fitted, model: Any, path: str | os.PathLike[str]) -> Path:
     released = fitted.released
     ledger = None if released is None else released.ledger
     held = None if released is None else replace(released, ledger=None, privacy=None, plan=None)
-    errors: Any = replace(fitted.errors.stored(), settings=None)  # type: ignore[arg-type]  # they stand beside it
+    errors: Any = replace(_computed(fitted.errors), settings=None)  # type: ignore[arg-type]  # they stand beside it
     response = replace(fitted.response, observed_at=None)
     stored = replace(fitted, errors=errors, response=response, rows=None, released=held, grids=())
     params = model.get_params(deep=False)
@@ -62,6 +66,22 @@ def save(fitted: Fitted, model: Any, path: str | os.PathLike[str]) -> Path:
     written = _layout(type(model)).write(path, content, {"numbers": numbers}, released=may_leave)
     record_model(written, ledger, None if released is None else released.privacy)
     return written
+
+
+def _computed(errors: CoefficientErrors) -> CoefficientErrors:
+    """All that can be computed of the errors, without the residuals that it is computed from."""
+    settings, gaussian = errors.settings, errors.settings.family.name == "gaussian"
+    if errors.residuals is not None:
+        for kind in ("curve",) if errors.groups is None else BY_CLUSTERS:
+            errors.by_clusters(kind)
+    if errors.has_rows and settings.variance is not None and gaussian:
+        for kind in ("t", "model"):
+            errors.variance_of(kind)
+    for place in errors.fit.form.slices if settings.of_curves else ():
+        tested_as_random(errors, np.arange(place.start, place.stop), errors.kind_of(None), None)
+    if errors.has_rows and gaussian:
+        error_left_out(errors)
+    return replace(errors, residuals=None, groups=None, changes=[])
 
 
 def _accuracy(fitted: Fitted) -> list[str]:
