@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -65,14 +66,17 @@ def key(
         from fdadp.federated.contract import Contract
         from fdadp.federated.flower.store import new_key
         from fdadp.federated.signed import public_key_of
+        from fdadp.files.atomic import PUBLIC, replacing
+        from fdadp.files.regular import text_of
 
-        terms = Contract.from_json(draft.read_text())
+        terms = Contract.from_json(text_of(draft))
         if terms.key is not None:
             raise InputError(f"{draft} must be a draft, and has a key already: {terms.key}")
         if owner:
             terms = replace(terms, owner_keys=tuple(map(public_key_of, owner)))
         final = terms.with_key(new_key(store, terms.key_bits))
-        contract.write_text(final.to_json())
+        with replacing(contract, PUBLIC) as stream:
+            stream.write(final.to_json().encode())
         typer.echo(f"SHA-256 of the public key: {final.key}")
         typer.echo(f"contract: {contract}")
 
@@ -93,19 +97,37 @@ def rows(
         if out.suffix != ".npz":
             raise InputError(f"--out must end in .npz, got {out.name!r}")
         frames = [read_file(file, Reading()) for file in files]
-        first = frames[0].index
-        for file, frame in zip(files, frames, strict=True):
-            if frame.index.has_duplicates:
-                raise InputError(
-                    f"{file} must have each label once: label {frame.index[frame.index.duplicated()][0]!r}"
-                )
-            if set(frame.index) != set(first):
-                odd = sorted(map(str, set(frame.index) ^ set(first)))[0]
-                raise InputError(f"{file} must have the labels of {files[0]}, got {odd!r} in one of them only")
+        places = [
+            {} if len(frames) == 1 else _rows_by_id(file, frame) for file, frame in zip(files, frames, strict=True)
+        ]
+        for file, own in zip(files, places, strict=True):
+            odd = sorted(map(str, own.keys() ^ places[0].keys()))
+            if odd:
+                raise InputError(f"{file} must have the labels of {files[0]}, got {odd[0]!r} in one of them only")
+        orders = [[own[person] for person in places[0]] if own else slice(None) for own in places]
         out.unlink(missing_ok=True)  # a file that is there would keep its mode
         with replacing(out, SECRET) as stream:
-            np.savez(stream, *(frame.loc[first].to_numpy(dtype=float) for frame in frames))
-        typer.echo(f"{len(first)} rows, joined by their labels: {out}")
+            np.savez(stream, *(f.to_numpy(dtype=float)[order] for f, order in zip(frames, orders, strict=True)))
+        joined = ", joined by their labels" if len(frames) > 1 else ""
+        typer.echo(f"{len(frames[0])} rows{joined}: {out}")
+
+
+def _rows_by_id(file: Path, frame: pd.DataFrame) -> dict[Hashable, int]:
+    """The row of each person of a file, by the id in its first column; raises InputError."""
+    from fdadp.cli.inputs import has_ids
+    from fdadp.privacy.boundary import person_of
+
+    if not has_ids(frame):
+        raise InputError(f"{file} must have an id in its first column, by which rows are joined, and has none")
+    found: dict[Hashable, int] = {}
+    for row, label in enumerate(frame.index):
+        person = person_of(label)
+        if person is None:
+            raise InputError(f"{file} must have an id in every row, got {label!r} in row {row}")
+        if person in found:
+            raise InputError(f"{file} must have each label once: label {label!r}")
+        found[person] = row
+    return found
 
 
 @app.command()
@@ -122,10 +144,11 @@ def model(
         from fdadp.federated import models
         from fdadp.federated.contract import Contract
         from fdadp.federated.wire import Totals
+        from fdadp.files.regular import bytes_of, text_of
         from fdadp.privacy.distributed import NextRound
 
-        terms = Contract.from_json(contract.read_text())
-        fitted = models.fit(terms, None, Totals.from_bytes(totals.read_bytes()))
+        terms = Contract.from_json(text_of(contract))
+        fitted = models.fit(terms, None, Totals.from_bytes(bytes_of(totals)))
         if isinstance(fitted, NextRound):
             raise InputError(f"{totals} must hold the totals of a run that was finished, and does not")
         if out is not None and not hasattr(fitted, "save"):

@@ -21,6 +21,7 @@ from fdadp.cli.private_files import (
     write_ledger,
 )
 from fdadp.errors import FileFormatError, InputError
+from fdadp.files.regular import text_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,11 +132,9 @@ def _check_has(there: Sequence[str], names: Sequence[str], people: Path) -> None
 
 def _facts(path: Path) -> dict[str, Any]:
     """Public facts of a JSON file: two numbers are a range, all else a list of classes."""
-    if not path.exists():
-        raise FileNotFoundError(f"no such file: {path}")
     names = ("columns", "by", "quantiles", "steps")
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        said = json.loads(text_of(path))
     except ValueError as exc:
         raise FileFormatError(f"{path} must be JSON, got {exc}") from None
     if not isinstance(said, dict) or not isinstance(said.get("columns", {}), dict) or set(said) - set(names):

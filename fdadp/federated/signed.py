@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from fdadp.errors import InputError
 from fdadp.federated.wire import ProtocolError
+from fdadp.files.regular import bytes_of
 from fdadp.privacy.certificate.signature import ed25519_modules, raw_key, secret_key
 
 __all__ = ["SIZE", "Signer", "check_keys", "check_signature", "public_key_of"]
@@ -55,7 +55,7 @@ def public_key_of(path: str | os.PathLike[str]) -> str:
     """A public key's file (PEM) in 64 hexadecimal digits, as contracts have it; raises InputError."""
     serialization, ed25519 = ed25519_modules()
     try:
-        key = serialization.load_pem_public_key(Path(path).read_bytes())
+        key = serialization.load_pem_public_key(bytes_of(path))
     except ValueError:
         key = None
     if not isinstance(key, ed25519.Ed25519PublicKey):

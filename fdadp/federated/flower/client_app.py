@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flwr.app import Context, Message
@@ -16,6 +15,7 @@ from flwr.clientapp import ClientApp
 
 from fdadp.errors import InputError
 from fdadp.federated.flower.transport import ASK, HELLO, hello_of, payload, record
+from fdadp.files.regular import text_of
 
 # The protocol is imported where a message of it is answered: a greeting should not wait for seconds of imports.
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def hello(message: Message, context: Context) -> Message:
         return Message(record(name.encode()), reply_to=message)
     from fdadp.federated.contract import Contract
 
-    contract = Contract.from_json(Path(_setting(context, "contract")).read_text())
+    contract = Contract.from_json(text_of(_setting(context, "contract")))
     return Message(record(hello_of(name, payload(message) or b"", contract, signer)), reply_to=message)
 
 
@@ -50,7 +50,7 @@ def ask(message: Message, context: Context) -> Message:
     from fdadp.federated.wire import Message as Wire
 
     name = _setting(context, "party")
-    contract = Contract.from_json(Path(_setting(context, "contract")).read_text())
+    contract = Contract.from_json(text_of(_setting(context, "contract")))
     try:
         answer = _answer(payload(message) or b"", context, contract, name)
     except Exception:

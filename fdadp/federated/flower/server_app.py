@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from flwr.app import Context
@@ -13,6 +12,8 @@ from fdadp.federated.contract import USER, Contract
 from fdadp.federated.flower.transport import GridExchange
 from fdadp.federated.proxy import Proxy
 from fdadp.federated.wire import Totals
+from fdadp.files.atomic import PUBLIC, replacing
+from fdadp.files.regular import text_of
 
 __all__ = ["app", "serve"]
 
@@ -31,7 +32,7 @@ def serve(grid: Grid, context: Context) -> None:
     for name in ("contract", "out"):
         if not config.get(name):
             raise InputError(f"the run configuration must give {name}, a file, got {config.get(name)!r}")
-    contract = Contract.from_json(Path(config["contract"]).read_text())
+    contract = Contract.from_json(text_of(config["contract"]))
     if not contract.owner_keys:
         raise InputError("the contract must name owner_keys: without them an owner is whoever says so")
     exchange = GridExchange(grid, at_once=config["at_once"], contract=contract)
@@ -54,7 +55,8 @@ def serve(grid: Grid, context: Context) -> None:
     finally:
         for party, reason in proxy.refused_:
             print(f"left out: {party}: {reason}", flush=True)
-    Path(config["out"]).write_bytes(Totals.to_bytes(totals))
+    with replacing(config["out"], PUBLIC) as stream:  # the file says that the run is over: it is there whole, or not
+        stream.write(Totals.to_bytes(totals))
 
 
 app = ServerApp()

@@ -15,6 +15,7 @@ from typing import Any
 
 from fdadp.errors import InputError, PrivacyError
 from fdadp.files.atomic import PUBLIC, SECRET, replacing
+from fdadp.files.regular import bytes_of
 
 __all__ = ["ed25519_modules", "new_keys", "raw_key", "secret_key", "sign", "wrong_signature"]
 
@@ -96,7 +97,7 @@ def wrong_signature(what: Mapping[str, Any], key: str | os.PathLike[str] | None 
     if key is None:
         return ""
     try:
-        wanted = serialization.load_pem_public_key(Path(key).read_bytes())
+        wanted = serialization.load_pem_public_key(bytes_of(key))
     except ValueError as exc:
         raise PrivacyError(f"key must be a public key in PEM, got {key!s}") from exc
     same = isinstance(wanted, ed25519.Ed25519PublicKey) and raw_key(wanted) == raw_key(public)
@@ -118,7 +119,7 @@ def secret_key(path: str | os.PathLike[str], password: str | None = None) -> Any
     serialization, ed25519 = ed25519_modules()
     secret = None if password is None else password.encode("utf-8")
     try:
-        found = serialization.load_pem_private_key(Path(path).read_bytes(), secret)
+        found = serialization.load_pem_private_key(bytes_of(path), secret)
     except (ValueError, TypeError) as exc:
         raise PrivacyError(f"key must be a secret key in PEM, with its password if it has one, got {path!s}") from exc
     if not isinstance(found, ed25519.Ed25519PrivateKey):

@@ -34,7 +34,9 @@ def migrate(path: str | os.PathLike[str]) -> Path:
     """
     target = Path(os.path.realpath(path))
     refuse_remote(target)
-    if not target.is_file() or target.stat().st_nlink != 1:
+    if not target.is_file():
+        raise PrivacyError(f"study must be a regular file, got {str(path)!r}, which is none")
+    if target.stat().st_nlink != 1:
         raise PrivacyError(f"study must be a file of one name, got {str(path)!r}: remove the other hard links first")
     try:
         with closing(sqlite3.connect(f"{target.as_uri()}?mode=rw", uri=True, isolation_level=None)) as db:

@@ -7,10 +7,10 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fdadp._version import __version__
+from fdadp.files.regular import text_of
 
 if TYPE_CHECKING:
     from fdadp.privacy.study._entries import Entry
@@ -35,7 +35,7 @@ def verify_report(
     from fdadp.privacy.certificate.signature import wrong_signature
 
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = json.loads(text_of(path))
         named, _, last = found["study"].partition("; last entry ")
         position, _, digest = last.partition(", ")
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as exc:
@@ -63,7 +63,7 @@ def unchecked(path: str | os.PathLike[str]) -> str:
     path : path
     """
     try:
-        signed = json.loads(Path(path).read_text(encoding="utf-8")).get("signature")
+        signed = json.loads(text_of(path)).get("signature")
     except (OSError, ValueError, AttributeError):
         return ""
     return "" if signed else "not signed: what people said in it is not checked"

@@ -7,6 +7,7 @@ import json
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,14 +34,46 @@ def said(*words):
         ("fit", "Y ~ ff(X)", "--curves", "Y={0}", "--epsilon", "1", "--n", "9", "--out", "{1}/m.npz"),
         ("fit", "y ~ x", "--table", "{0}", "--out", "{1}/m.npz"),
         ("study", "show", "/dev/zero"),
+        ("study", "migrate", "/dev/zero"),
+        ("table1", "{0}", "--facts", "{0}", "--epsilon", "1"),
+        ("federated", "rows", "{0}", "--out", "{1}/rows.npz"),
+        ("federated", "key", "{0}", "{1}/c.json", "--store", "{1}/s"),
+        ("federated", "model", "{0}", "{0}"),
     ],
 )
-def test_a_device_is_refused_at_once(tmp_path, words):
+def test_a_device_is_refused_at_once(tmp_path, words, little_memory):
     link = tmp_path / "curves.csv"
     link.symlink_to("/dev/zero")
     found = said(*(word.format(link, tmp_path) for word in words))
     assert found.exit_code == 2, found.output
     assert "must be a regular file" in found.output or "which is none" in found.output
+
+
+@pytest.fixture
+def little_memory():
+    """A reader of a device ends in a MemoryError, not in the machine's."""
+    resource = pytest.importorskip("resource")
+    now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (now + 2**30, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def test_certificates_and_keys_are_regular_files(tmp_path, little_memory):
+    pytest.importorskip("cryptography")
+    study_at(tmp_path / "wards.fdadp")
+    release(cohort_of(tmp_path / "wards.fdadp", 0.1))
+    for name in ("c.json", "key.pem"):
+        (tmp_path / name).symlink_to("/dev/zero")
+    found = said("study", "verify", tmp_path / "wards.fdadp", tmp_path / "c.json")
+    assert found.exit_code == 1 and "must be a regular file" in " ".join(found.output.split())
+    words = ("study", "report", tmp_path / "wards.fdadp", "--out", tmp_path / "r.html", "--sign", tmp_path / "key.pem")
+    found = said(*words)
+    assert found.exit_code == 2 and "key must be a secret key in PEM" in " ".join(found.output.split())
+    (tmp_path / "wide.json").write_text("{}", encoding="utf-16")
+    found = said("federated", "model", tmp_path / "wide.json", tmp_path / "wide.json")
+    assert found.exit_code == 2 and "must be text in UTF-8, got UTF-16" in " ".join(found.output.split())
 
 
 def model_file(path):

@@ -190,7 +190,12 @@ def test_rows_of_an_owner_are_joined_by_their_labels(tmp_path):
     for wrong, said in (
         (Y.iloc[:3], "must have the labels of"),
         (Y.iloc[[0, 1, 2, 2]], "must have each label once: label 'p3'"),
+        (Y.set_axis(["p1", "p2", "p3", None]), "must have an id in every row"),
+        (None, "must have an id in its first column"),
     ):
-        wrong.to_csv(tmp_path / "y.csv")
+        if wrong is None:
+            Y.to_csv(tmp_path / "y.csv", index=False)
+        else:
+            wrong.to_csv(tmp_path / "y.csv", index_label="id")
         found = CliRunner().invoke(app, words)
         assert found.exit_code == 2 and said in " ".join(found.output.split())
