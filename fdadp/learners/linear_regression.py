@@ -32,6 +32,8 @@ _INTERCEPTS, _SLOPES = (0.01, 0.1, 1.0), np.geomspace(0.01, 30.0, 17)
 """Variances that are believed in evenly of the intercept and of slopes, for |t| <= 1 and vectors z of length 1."""
 _LOOKS = 3
 """Times that the noise on the matrix is priced by the coefficients it is multiplied by."""
+_BREAK_EVEN = 0.75
+"""Pure noise of this variance and Gaussian noise of variance 1 give the same R², by fits of 2 to 14 features."""
 _SQUARES = 0.3
 """Weight of the targets' squares in the release: they only tell the residual variance, roughly."""
 
@@ -52,6 +54,9 @@ class _Moments(NamedTuple):
 @dataclass(kw_only=True, eq=False, repr=False)
 class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
     """Linear regression for one or several targets, differentially private.
+
+    With four features or more, a δ and 1,000 rows times ε take :class:`DPAdditiveRegressor` first. With a δ this
+    learner spends pure ε where its noise is no worse (at δ = 1e-6 and ε = 1: up to 15 features).
 
     Parameters
     ----------
@@ -149,7 +154,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
             return np.concatenate((encode(x), t), axis=1)
 
         # Noise in zt', and in zz' times coefficients of length 1, over that of the Gaussian release
-        variance = 4 * (encode.dimensions + q + 1) / (1.5 * (2 + _SQUARES**2))
+        variance = _BREAK_EVEN * 4 * (encode.dimensions + q + 1) / (1.5 * (2 + _SQUARES**2))
         pure = cohort.pure or (self.mechanism == "moments" and cohort.pure_is_quieter(variance))
         release = _release_wishart if self.mechanism == "wishart" else _release_pure if pure else _release
         moments = release(cohort, pair, encode.dimensions, q)

@@ -36,8 +36,8 @@ _COUNT = 0.02
 """Share of the budget for the number of usable rows, where n is private and a mechanism can take it beside."""
 _NUMBERS = np.geomspace(100, 1e9, 2000)
 """Numbers of persons that are believed in evenly before they are counted."""
-_WORTH, _SMALL = 1.3, 1.0
-"""So much more noise in the objective is taken for a count beside it, up to this ε: beyond, λ is small anyway."""
+_WORTH = 2.5
+"""So much more noise in the objective is taken for a count beside it: λ for 3,000 rows is far too small for 300."""
 _CURVATURE = 0.15
 """Share of ε for the curvature at the fit, where intervals are wanted (benchmarks/learners/results/curvature.md)."""
 _LARGEST_CURVATURE = 0.25
@@ -115,7 +115,9 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         ``"auto"``: the next with up to three classes, else ``"gradient"``. ``"objective"``: a random linear term in the
         objective (Laplace-like for pure ε, Gaussian else). It wants one row a person, and with a δ a whole budget. On a
         budget of its own it spends pure ε, although a δ is given, where that has less noise (two classes, ε = 1 and
-        δ = 1e-5: up to 12 features), or up to 1.3 times as much, ε <= 1 and n is private: then rows can be counted.
+        δ = 1e-5: up to 12 features). Where n is private, no guess is given and λ is the default, it does so up to 2.5
+        times as much noise (up to some 80 features), for then rows can be counted. With ``n`` or ``about_n`` a δ gains
+        from some 25 features on.
         ``"output"``: noise on the minimiser; worth trying with a δ and many features that say the same. ``"gradient"``:
         gradient descent with noise on each gradient; for more than two classes of the softmax loss; worth taking for
         several rows a person, or a shared budget with a δ. Measured: ``docs/learners.md#other-mechanisms``.
@@ -293,7 +295,7 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         steps = _steps(of)
         pure, other = (_usual_length(of.epsilon, delta, dimensions, K, steps) for delta in (None, of.delta))
         counts = self._sets_ridge_by_count(replace(of, delta=None), "objective")
-        pays = _WORTH if counts and of.epsilon <= _SMALL else 1.0
+        pays = _WORTH if counts else 1.0
         return replace(of, delta=None) if pure <= pays * other else of
 
     def _sets_ridge_by_count(self, of: Privacy, mechanism: str) -> bool:

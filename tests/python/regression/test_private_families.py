@@ -130,6 +130,27 @@ def test_features_that_the_budget_cannot_carry_are_uncertain_and_add_nothing():
     assert wide > 1.3 * narrow
 
 
+@pytest.mark.parametrize(("level", "size", "worst"), [(0.3, 1.0, 0.7), (0.3, 0.3, -0.1), (-2.0, 0.0, 0.8)])
+@pytest.mark.parametrize("delta", [1e-6, None])
+def test_few_people_are_given_the_base_rate_where_no_more_is_known(level, size, worst, delta):
+    """300 people at ε = 1: the worst of ten draws; of labels that nothing tells, about the variance of labels."""
+    found = []
+    for seed in range(10):
+        rng = np.random.default_rng([seed, 3])
+        covariance = np.exp(-0.5 * ((S[:, None] - S) / 0.2) ** 2) + 1e-8 * np.eye(S.size)
+        x = rng.normal(size=(1300, S.size)) @ np.linalg.cholesky(covariance).T + rng.normal(0, 0.5, (1300, 1))
+        mean = expit(level + size * 5 * x @ np.cos(np.pi * S) / S.size)
+        data = {"X": x[:300], "y": rng.binomial(1, mean[:300])}
+        known = {"bounds": {"X": (-4.0, 4.0), "y": [0, 1]}, "privacy": private(300, seed, 1.0, delta)}
+        away = (
+            ScalarRegression("y ~ lf(X)", family="binomial", **known).fit(data, grids={"X": S}).predict({"X": x[300:]})
+            - mean[300:]
+        )
+        of = mean[300:].var() if size else (mean * (1 - mean)).mean()
+        found.append(1 - (away**2).mean() / of)
+    assert min(found) > worst
+
+
 def off_in_the_large(mean, eta):
     return brentq(lambda a: expit(eta + a).mean() - mean.mean(), -20, 20)
 
