@@ -108,7 +108,7 @@ def entries(values: Any) -> Sequence[Any]:
 def _array_and_mask(values: Any) -> tuple[Any, Any]:
     if hasattr(values, "iloc"):  # a series: its own missing values are not numbers or text yet
         numeric = getattr(values.dtype, "kind", "O") in "iufb" and not isinstance(values.dtype, np.dtype)
-        values = values.to_numpy(dtype=np.float64, na_value=np.nan) if numeric else values.to_numpy()
+        values = values.to_numpy(dtype=np.float64, na_value=np.nan) if numeric else _of_series(values)
     elif hasattr(values, "dims"):  # xarray's
         values = values.values
     elif hasattr(values, "to_numpy"):  # a series of another library
@@ -122,16 +122,56 @@ def _array_and_mask(values: Any) -> tuple[Any, Any]:
     return np.asarray(array), None
 
 
+def _of_series(values: Any) -> Any:
+    """Entries of a series of pandas, which may hold Arrow's text."""
+    try:
+        return values.to_numpy()
+    except Exception:  # pandas names its own for text that cannot be decoded
+        if not hasattr(values.array, "__arrow_array__"):
+            raise
+        return _by_entry(values.array.__arrow_array__())
+
+
 def _converted(data: Any) -> Any:
     """What another library holds as an array; as a list where it is of a type that NumPy has not.
 
     One entry may have made a reader choose that type, as a whole number beyond 64 bits does in polars.
     """
     try:
+        if str(getattr(data, "dtype", "")) == "String":  # of polars, which panics at text that cannot be decoded
+            return _by_entry(data)
         return data.to_numpy()
-    except Exception:
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # panics of polars are no Exception
+        pass
+    if hasattr(data, "get_columns"):  # of polars, too
+        columns = [_converted(column) for column in data.get_columns()]
+        out = np.empty(data.shape, dtype=object)
+        for j, column in enumerate(columns):
+            out[:, j] = _as_objects(column.tolist() if isinstance(column, np.ndarray) else column)
+        return out
+    try:
         of_rows = next(getattr(data, way) for way in ("rows", "to_list", "to_pylist") if hasattr(data, way))
         return list(of_rows())
+    except UnicodeDecodeError:
+        return _by_entry(data)
+
+
+def _by_entry(data: Any) -> list[Any]:
+    """Entries of a column of Arrow's memory one by one: text that cannot be decoded is missing, and that entry alone."""
+    arrow = data if hasattr(data, "to_pylist") else data.to_arrow()
+    try:
+        return list(arrow.to_pylist())
+    except UnicodeDecodeError:
+        return [_decoded(scalar) for scalar in arrow]
+
+
+def _decoded(scalar: Any) -> Any:
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        return None
 
 
 def _flat(array: Any) -> list[Any]:

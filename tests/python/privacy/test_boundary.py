@@ -262,3 +262,32 @@ def test_a_whole_number_beyond_64_bits_hides_and_tells_nothing_in_a_frame_of_pol
     persons = Persons()
     persons.add(frame["x"])
     np.testing.assert_array_equal(persons.close().codes(frame["x"])[:2], [0, 1])
+
+
+def undecodable(kind):
+    """A column 1.5, text that is no UTF-8, 2, in the memory of Arrow, and what it is in other libraries."""
+    pa = pytest.importorskip("pyarrow")
+    arrow = pa.array([b"1.5", b"\xff\xfe", b"2"], pa.binary()).view(pa.string())
+    if kind.startswith("polars"):
+        series = pytest.importorskip("polars").from_arrow(arrow)
+        return series if kind == "polars series" else series.to_frame("x").with_row_index("i")
+    made = {
+        "array": lambda: arrow,
+        "chunked": lambda: pa.chunked_array([arrow, arrow[:0]]),
+        "table": lambda: pa.table({"x": arrow}),
+        "pandas series": lambda: pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([arrow]))),
+        "pandas frame": lambda: pd.DataFrame({"x": pd.arrays.ArrowExtensionArray(pa.chunked_array([arrow])), "a": 1}),
+        "pandas text": lambda: pd.Series(pd.array(["1.5", "x", "2"], dtype="string[pyarrow]")),
+    }
+    return made[kind]()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["array", "chunked", "table", "pandas series", "pandas frame", "pandas text", "polars series", "polars frame"],
+)
+def test_text_that_cannot_be_decoded_is_one_missing_entry_in_every_container(kind):
+    """It made the whole fit fail: of one column of Arrow with an error that named the byte."""
+    read = table(undecodable(kind)).read()
+    column = read if read.ndim == 1 else read[:, 1 if kind == "polars frame" else 0]
+    np.testing.assert_array_equal(column, [1.5, np.nan, 2.0])
