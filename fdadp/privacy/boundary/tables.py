@@ -159,7 +159,7 @@ def _converted(data: Any) -> Any:
 
 
 def _by_entry(data: Any) -> list[Any]:
-    """Entries of a column of Arrow's memory one by one: text that cannot be decoded is missing, and that entry alone."""
+    """Entries of a column of Arrow's memory: text that cannot be decoded is missing, and that entry alone."""
     arrow = data if hasattr(data, "to_pylist") else data.to_arrow()
     try:
         return list(arrow.to_pylist())
