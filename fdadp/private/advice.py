@@ -102,6 +102,7 @@ def advise(
         warned.append(
             f"n is taken to be {n:,.0f}, but the releases show about {max(counted, 0) * n:,.0f} persons with usable "
             f"rows (give or take {2 * sd * n:,.0f}): means and intervals are wrong by that factor"
+            + ("; values are missing, or ids of tables do not meet" if counted < 1 else "")
         )
     of_response = Seen(response, rows.y_mid, rows.y_half, fit.y_location, math.sqrt(fit.regression.energy))
     for i, seen in enumerate((*_of_curves(fit.columns), of_response)):

@@ -12,7 +12,7 @@ from mutants import mutate
 from neighbour_tools import change, on_tape
 
 from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, ScalarRegression
-from fdadp.errors import InputError, PrivacyError
+from fdadp.errors import InputError, PrivacyError, PublicInputWarning
 from fdadp.privacy import settings
 from fdadp.private.mechanisms import DPAFF
 
@@ -240,3 +240,15 @@ def test_frames_in_partitions_are_not_joined_and_that_is_said() -> None:
     for other in (dd.from_pandas(CURVES, npartitions=2), dd.from_pandas(CURVES[0.0], npartitions=2)):
         with pytest.raises(InputError, match="rows are not joined across partitions: merge them by their id before"):
             surface(tables(X=other))
+
+
+def test_ids_that_do_not_meet_are_doubted() -> None:
+    """The fit is of nothing then. By what is released in any case: at no cost, and in the same words for all rows."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(1000, 6)), [f"p{i}" for i in range(1000)], [str(i) for i in range(6)])
+    y = pd.Series(rng.normal(size=1000), [f"q{i}" for i in range(1000)], name="y")
+    model = ScalarRegression(
+        "y ~ lf(X)", privacy=Privacy(1.0, 1e-6, random_state=0), bounds={"X": (-4, 4), "y": (-4, 4)}
+    )
+    with pytest.warns(PublicInputWarning, match="ids of tables do not meet"):
+        model.fit({"X": X, "y": y})
