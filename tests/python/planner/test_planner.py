@@ -33,7 +33,7 @@ from fdadp.private.plan import plan_rows
 from fdadp.private.white.of_numbers import WhiteNumbers
 from fdadp.published import PublishedNoise
 
-FEW = 24
+FEW = 20
 """Cohorts of a forecast at most, to be quick; it is a hundred."""
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 
@@ -328,10 +328,9 @@ def test_skewed_errors_are_forecast_to_cost():
         return plan("y ~ lf(X) + age", 1000, 1.0, 1e-6, bounds=bounds, grids={"X": 21}, **how)
 
     normal, skewed = share(), share(errors="skewed")
-    assert skewed.share < normal.share - 0.01
-    assert re.search(
-        f"worst tenth of {normal.cohorts} simulated cohorts: at most +{normal.worst_share:.2f}", str(normal)
-    )
+    assert skewed.share < normal.share - 0.005
+    at_most = f"{normal.cohorts} simulated cohorts: at most +{normal.worst_share:.2f}"
+    assert re.search(f"worst tenth of {at_most}", str(normal))
     assert normal.worst_share < normal.share
     with pytest.raises(InputError, match="errors must be one of"):
         share(errors="odd")
