@@ -2,7 +2,7 @@
 #'
 #' Predicts, before any data are touched, what [dp_affr()] will explain, by simulation from the public prior, and which n
 #' or epsilon would do for a wanted accuracy. What is hopeless is an error that says what it takes. With a formula it is the
-#' fit of [dp_fdadp()] that is planned and simulated, on 16 to 100 cohorts, which takes up to half a minute.
+#' fit of [dp_fdadp()] that is planned and simulated, on 16 to 128 cohorts, which takes up to half a minute.
 #'
 #' @param n Number of people; may be left out where `accuracy` is given.
 #' @param epsilon,delta The budget; `delta` left out or 0 means pure epsilon.

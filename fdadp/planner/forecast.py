@@ -175,7 +175,7 @@ def plan(
     ----------
     formula : str, optional
         Of a :class:`fdadp.FunctionalRegression` or :class:`fdadp.ScalarRegression`, such as ``"Y ~ ff(X) + s(age)"``:
-        then cohorts are drawn and fitted until their mean share has a standard error of .005, 16 at least and 100 at
+        then cohorts are drawn and fitted until their mean share has a standard error of .005, 16 at least and 128 at
         most, which takes up to half a minute. Numbers fill a part of their bounds, off the middle. A term of numbers or
         labels has half the importance of one of curves. Default: the additive model of one curve.
     n : int, optional

@@ -51,8 +51,8 @@ Y_HALF = 8.0
 LATENT = math.pi**2 / 3
 """Variance of the logistic law: what log-odds leave unexplained of the propensity that they are of."""
 NORMAL = 1.96
-TINY, LARGEST = 1e-300, 10.0
-"""Keeps 0/0 from arising; by how much the effects of a term, as drawn, are enlarged at most."""
+TINY = 1e-300
+"""Keeps 0/0 from arising."""
 
 
 class OfTerms(NamedTuple):
@@ -189,16 +189,10 @@ def _drawn(
     count, m = design.feature_shares.size, design.response_shares.size
     features = rows.features_of(block, count + 1)[:, 1:]
     theta = rng.normal(size=(count, m)) * np.sqrt(np.outer(design.feature_shares, design.response_shares))
-    varying = None if design.groups.separable else rows.varying_of(block, count + 1)
-    signal = np.zeros((len(features), design.t.size))
-    for term in range(len(design.groups.terms)):
-        own = np.where((design.groups.owner == term)[:, None], theta, 0.0)
-        effect = features @ own @ design.response.T
-        if varying is not None:
-            effect = added(effect, varying, own[design.groups.varying(count)] @ design.response.T)
-        away = (effect - effect.mean(axis=0)) ** 2 @ design.t_weights
-        share = float(design.feature_shares[design.groups.owner == term].sum())
-        signal += effect * min(math.sqrt(share / max(float(away.mean()), TINY)), LARGEST)
+    signal = features @ theta @ design.response.T
+    if not design.groups.separable:
+        effects = theta[design.groups.varying(count)] @ design.response.T
+        signal = added(signal, rows.varying_of(block, count + 1), effects)
     return block, signal
 
 

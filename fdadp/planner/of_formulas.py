@@ -52,7 +52,7 @@ __all__ = ["TermsForecast", "plan_formula"]
 
 MOST, POINTS, ROWS = 10_000, 51, 8
 """Rows simulated at most, points of a grid, and rows of a simulated person at most."""
-FEWEST_COHORTS, MOST_COHORTS, ERROR, TENTH = 16, 100, 0.005, 0.1
+FEWEST_COHORTS, MOST_COHORTS, ERROR, TENTH = 16, 128, 0.005, 0.1
 """Cohorts are simulated until the mean share has this standard error; the worst share is this quantile of theirs.
 
 The error is smaller than anybody asks for. Shares have a long lower tail, which sixteen lucky cohorts do not show: with

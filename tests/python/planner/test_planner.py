@@ -25,16 +25,12 @@ from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner import cells, of_formulas, plan
 from fdadp.planner.cells import ETAS, SIZES, TABLE, Cells
-from fdadp.planner.of_cohorts import _drawn
 from fdadp.privacy import Budget
-from fdadp.private.columns import NumberColumn
-from fdadp.private.design import PrivateDesign
 from fdadp.private.plan import plan_rows
-from fdadp.private.white.of_numbers import WhiteNumbers
 from fdadp.published import PublishedNoise
 
 FEW = 20
-"""Cohorts of a forecast at most, to be quick; it is a hundred."""
+"""Cohorts of a forecast at most, to be quick; it is 128."""
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 
 
@@ -367,19 +363,6 @@ def test_cohorts_are_simulated_until_their_mean_share_is_known():
     assert 16 <= forecast.cohorts <= FEW
     assert forecast.cohorts == FEW or forecast.error <= of_formulas.ERROR
     assert f"{forecast.error:.3f}" in str(forecast)
-
-
-def test_simulated_terms_are_as_important_as_the_prior_says():
-    """Their shares of what is explained were those of squared normal numbers."""
-    columns = [NumberColumn("a", 0, (0.0, 1.0)), NumberColumn("b", 1, (0.0, 9.0))]
-    terms = [WhiteNumbers.of(name, name) for name in "ab"]
-    design = PrivateDesign.of(PublicPrior(), columns, terms, None)
-    for seed in range(5):
-        block, signal = _drawn(design, (-8.0, 8.0), 4000, np.random.default_rng(seed), ())
-        rows = np.column_stack([np.ones(len(signal)), *block])
-        slopes = np.linalg.lstsq(rows, signal[:, 0], rcond=None)[0]
-        energies = (slopes[1:] * rows[:, 1:].std(axis=0)) ** 2
-        assert energies == pytest.approx([0.5, 0.5], rel=1e-6)
 
 
 def test_the_user_can_say_what_share_terms_explain():
