@@ -175,9 +175,9 @@ def plan(
     ----------
     formula : str, optional
         Of a :class:`fdadp.FunctionalRegression` or :class:`fdadp.ScalarRegression`, such as ``"Y ~ ff(X) + s(age)"``:
-        then cohorts are drawn and fitted until their mean share has a standard error of .005, 16 at least and 128 at
-        most, which takes up to half a minute. Numbers fill a part of their bounds, off the middle. A term of numbers or
-        labels has half the importance of one of curves. Default: the additive model of one curve.
+        then 16 to 128 cohorts are drawn and fitted, fewer where they agree, which takes up to half a minute. Numbers
+        fill a part of their bounds, off the middle. A term of numbers or labels has on average half the importance of
+        one of curves. Default: the additive model of one curve.
     n : int, optional
         Number of persons. May be left out where `accuracy` is given: then the smallest that reaches it.
     epsilon : float

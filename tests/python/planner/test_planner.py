@@ -352,16 +352,16 @@ def test_numbers_that_are_mostly_zero_are_forecast_to_cost():
         plan(None, 300, mostly_zero=["pack"])
 
 
-def test_cohorts_are_simulated_until_their_mean_share_is_known():
+def test_cohorts_are_simulated_until_their_mean_share_is_known(monkeypatch):
     """It was of eight cohorts, and erred by .07 for that alone."""
-    alike, apart = [0.9, 0.91] * 8, [0.9, 0.7] * 8
-    assert not of_formulas._enough(alike[:15])
-    assert of_formulas._enough(alike)
-    assert not of_formulas._enough(apart)
-    assert of_formulas._enough((apart * 2)[:FEW])
+    monkeypatch.setattr(of_formulas, "MOST_COHORTS", 128)
+    alike, near, apart = [0.9, 0.905] * 64, [0.9, 0.93] * 64, [0.9, 0.5] * 64
+    least = [min(m for m in range(2, 129) if of_formulas._enough(some[:m])) for some in (alike, near, apart)]
+    assert least[0] == 16 < least[1] < 40 and least[2] == 128
+    monkeypatch.setattr(of_formulas, "MOST_COHORTS", FEW)
     forecast = plan("y ~ age", 300, 1.0, bounds={"age": (18, 100), "y": (-12, 12)})
     assert 16 <= forecast.cohorts <= FEW
-    assert forecast.cohorts == FEW or forecast.error <= of_formulas.ERROR
+    assert forecast.cohorts == FEW or forecast.error <= of_formulas.ERROR * forecast.cohorts / FEW
     assert f"{forecast.error:.3f}" in str(forecast)
 
 
