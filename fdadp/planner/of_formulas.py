@@ -238,9 +238,9 @@ def plan_formula(
     )
 
 
-def _error(shares: ArrayLike) -> float:
+def _error(shares: Sequence[float] | FloatArray) -> float:
     """Standard error of the mean share of cohorts."""
-    return float(np.std(shares, ddof=1)) / math.sqrt(np.size(shares))
+    return float(np.std(np.asarray(shares), ddof=1)) / math.sqrt(len(shares))
 
 
 def _enough(shares: Sequence[float]) -> bool:
