@@ -24,7 +24,14 @@ from fdadp.regression.reading.columns import Grids
 from fdadp.regression.reading.completion import Completion, treatments
 from fdadp.regression.reading.person_rows import ByPerson, check_max_rows, check_person_rows, warn_of_rows
 from fdadp.regression.reading.records import read_records
-from fdadp.regression.reading.training import Covariates, TrainingSpec, beside, check_responses, weights_beside
+from fdadp.regression.reading.training import (
+    Covariates,
+    TrainingSpec,
+    beside,
+    check_responses,
+    units_of,
+    weights_beside,
+)
 from fdadp.regression.settings import ModelSettings
 from fdadp.regression.spec import ModelSpec, designs, read_spec
 from fdadp.solve.errors.leave_one_out import Residuals
@@ -69,11 +76,12 @@ def fit_chunks(settings: ModelSettings, chunks: Any, grids: Grids | None, column
         null_deviance = observed.null_deviance(settings.family)
         errors = _errors(settings, estimate, observed, given["groups"])
     warn_of_unidentified(errors.fit)
-    known = {name: c.grid for name, c in head.items() if isinstance(c, Curves) and c is not response}
+    known = {name: c for name, c in head.items() if isinstance(c, Curves) and c is not response}
+    points = {name: c.grid for name, c in known.items()}
     return Fitted(
         response=FittedResponse(name=spec.response, curves=curves, classes=_classes(settings)),
         errors=errors,
-        covariates=Covariates(known, look.completion),
+        covariates=Covariates(points, look.completion, units_of(known)),
         null_deviance=null_deviance,
         offset=spec.offset,
         grids=spec.grids,
@@ -117,6 +125,8 @@ class _Look:
 
 def _looked(settings: ModelSettings, grids: Grids | None, offset: str | None, table: Any) -> _Look:
     spec, asked = read_spec(settings, table, None, grids, offset=offset)
+    if spec.joined is not None:  # counts of this chunk say nothing of the others
+        spec = replace(spec, joined=f"joined by {spec.joined.partition(' by ')[2]}, chunk by chunk")
     return _Look(spec, tuple(asked.columns), asked.offset, _row_by_row(asked))
 
 

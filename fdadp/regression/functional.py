@@ -77,7 +77,9 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         ``errors="curve"``. Curves with gaps are fitted by their observed points, under a smooth covariance of errors.
     n_components : int, float or Eigenbasis
         With ``response_basis="eigen"`` the number K of eigenfunctions, or the share of variance that they must explain,
-        in (0, 1]; or orthonormal functions given on the grid of the response.
+        in (0, 1]; or orthonormal functions given on the grid of the response. It is about the response alone: ``ffpc``
+        and ``fpcr`` have an `n_components` of their own, about a covariate. The default share, .99, is larger than that
+        of :class:`fdadp.AdditiveFunctionOnFunction`, .95.
     k : {"auto", "refund"}
         Numbers of functions along the response, of terms that do not give them, and what curves are measured from:
         15, or one for each point of the response, and the mean of the training curves; or 5 and zero, as in refund.
@@ -214,8 +216,8 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
     def predict(
         self,
         data: Any,
-        t: ArrayLike | None = None,
         *,
+        t: ArrayLike | None = None,
         type: str = "response",
         offset: ArrayLike | str | None = None,
         grids: Mapping[str, ArrayLike] | None = None,
@@ -260,8 +262,8 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
     def predict_se(
         self,
         data: Any,
-        t: ArrayLike | None = None,
         *,
+        t: ArrayLike | None = None,
         kind: str | None = None,
         type: str = "response",
         offset: ArrayLike | str | None = None,
@@ -299,8 +301,8 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         self,
         data: Any,
         level: float = 0.95,
-        t: ArrayLike | None = None,
         *,
+        t: ArrayLike | None = None,
         grids: Any = None,
         simultaneous: bool = False,
     ) -> tuple[Any, Any]:

@@ -19,12 +19,28 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from fdadp._common.door import advice, argument
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular import check_file
 from fdadp.functional.files.long_tables import curves_of_long
-from fdadp.functional.tables.axis import axis_of, is_identifier, is_odd_one, numbers_of, points_after
-from fdadp.functional.tables.orientation import LONG_HINT, MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed
+from fdadp.functional.tables.axis import (
+    axis_of,
+    is_identifier,
+    is_moment,
+    is_odd_one,
+    numbers_of,
+    of_columns_beside,
+    points_after,
+)
+from fdadp.functional.tables.orientation import (
+    MOST_COLUMNS,
+    TRANSPOSED_HINT,
+    is_long,
+    is_transposed,
+    long_hint,
+    of_long,
+)
 
 # CSV files of private rows: a line is a row, read by itself, and only the first line, the labels, is public.
 #
@@ -157,10 +173,11 @@ def refuse_semicolons(path: Path, first: str, sep: str) -> None:
     """Refuse a first line that has semicolons, or tabs, and no comma; raises FileFormatError, which names the cure."""
     found = next((mark for mark in (";", "\t") if mark in first), None)
     if sep == "," and found is not None and "," not in first:
-        what, cure = ("semicolons", 'sep=";"') if found == ";" else ("tabs", 'sep="\\t"')
+        what, shell = ("semicolons", "--sep ';'") if found == ";" else ("tabs", "--sep tab")
+        cure = advice(f"sep={found!r}", r=f"sep = {found!r}", shell=shell)
         raise FileFormatError(
-            f'{path} must have commas between its fields, got {what}: say {cure}, and decimal="," where numbers have '
-            "decimal commas (--sep and --decimal on the command line)"
+            f"{path} must have commas between its fields, got {what}. Say {cure}. "
+            f"Where numbers have decimal commas, add {argument('decimal', ',')}"
         )
 
 
@@ -213,7 +230,7 @@ def from_csv(
         columns = [list(column) for column in zip(*fields, strict=True)]
         return curves_of_long(dict(zip(names, columns, strict=True)), long, path)
     if len(first) <= MOST_COLUMNS and is_long([_as_numbers(column) for column in zip(*fields, strict=True)]):
-        raise FileFormatError(f"{path} must have one curve a row; {LONG_HINT}")
+        raise FileFormatError(f"{path} must have one curve a row; {long_hint()}")
     labelled = _has_labels(names, [row[0] for row in fields], header)
     start = int(labelled)
     if len(first) == start:
@@ -266,8 +283,18 @@ def _numbers(path: Path, fields: list[str], line: int, names: list[str], start: 
             name = f" ({names[j]!r})" if names[j] else ""
             raise FileFormatError(
                 f"{path} must hold numbers, got {field!r} in line {line}, column {j + start + 1}{name}"
+                f"{cure_of_text(names, field, start)}"
             ) from None
     return numbers
+
+
+def cure_of_text(names: Sequence[Any], entry: Any, labelled: int = 0) -> str:
+    """How a table with text among its numbers is read: other columns beside curves, or one value a row."""
+    beside = of_columns_beside(names)
+    if beside:
+        return f". {beside}"
+    narrow = len(names) + labelled <= MOST_COLUMNS and (is_moment(entry) or len(names) + labelled == 3)
+    return f". {of_long()}" if narrow else ""
 
 
 def column_labels(path: Path, names: list[str]) -> pd.Index[Any]:

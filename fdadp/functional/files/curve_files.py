@@ -23,10 +23,17 @@ import pandas as pd
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.atomic import replacing
 from fdadp.files.regular import check_file
-from fdadp.functional.files.csv_tables import check_dialect, column_labels, from_csv, one_curve_a_row, refuse_utf16
+from fdadp.functional.files.csv_tables import (
+    check_dialect,
+    column_labels,
+    cure_of_text,
+    from_csv,
+    one_curve_a_row,
+    refuse_utf16,
+)
 from fdadp.functional.files.long_tables import check_names, curves_of_long
 from fdadp.functional.tables.axis import is_identifier, is_odd_one
-from fdadp.functional.tables.orientation import LONG_HINT, is_long
+from fdadp.functional.tables.orientation import is_long, long_hint
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npz")
 
@@ -137,7 +144,8 @@ def _from_frame(frame: pd.DataFrame, path: Any, long: tuple[str, str, str] | Non
         plain = frame.reset_index() if frame.index.names != [None] else frame
         return curves_of_long({str(name): plain[name].tolist() for name in plain.columns}, long, path)
     if is_long([frame.iloc[:, j] for j in range(frame.shape[1])]):
-        raise FileFormatError(f"{path} must have one curve a row; {LONG_HINT}")
+        raise FileFormatError(f"{path} must have one curve a row; {long_hint()}")
+    given = frame.shape[1]
     name, *others = (str(name) for name in frame.columns)
     if (
         is_identifier(name)
@@ -150,7 +158,8 @@ def _from_frame(frame: pd.DataFrame, path: Any, long: tuple[str, str, str] | Non
         raise FileFormatError(f"{path} must have at least one column of numbers, got labels only")
     for column, dtype in frame.dtypes.items():
         if not pd.api.types.is_numeric_dtype(dtype):
-            raise FileFormatError(f"{path} must hold numbers, got a column {column!r} of type {dtype}")
+            cure = cure_of_text([str(other) for other in frame.columns], frame[column].iloc[0], given - frame.shape[1])
+            raise FileFormatError(f"{path} must hold numbers, got a column {column!r} of type {dtype}{cure}")
     frame.columns = column_labels(path, [str(name) for name in frame.columns])
     return one_curve_a_row(path, frame.astype(np.float64))
 

@@ -126,7 +126,7 @@ def explained_share(fitted: Fitted, data: Any, y: Any) -> float:
     if fitted.family.name != "gaussian":
         return fitted.deviance_explained(observed.values, eta)
     if observed.grid.size > 1 and np.isfinite(observed.values).all():
-        return functional_r2(observed.values, eta, observed.grid)
+        return functional_r2(observed.values, eta, t=observed.grid)
     return _of_observed(observed, eta)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 
+from fdadp.functional.tables.axis import text_of_grid
 from fdadp.regression.fitted.coefficient_functions import effect_rows, varies
 from fdadp.regression.fitted.inference import aic, error_left_out, terms_tested
 from fdadp.regression.reading.person_rows import said_of_rows
@@ -146,6 +147,11 @@ ERRORS = {
 def _notes(fitted: Fitted) -> list[str]:
     formula, ledger = fitted.settings.formula, None if fitted.released is None else fitted.released.ledger
     notes = [f"Formula: {formula}"] if isinstance(formula, str) else []
+    covariates, response = fitted.covariates, fitted.response
+    grids = [(name, grid, covariates.units.get(name)) for name, grid in covariates.grids.items()]
+    if response.curves is not None:
+        grids.append((response.name, response.curves.grid, response.curves.unit))
+    notes += [f"Grid of {name}: {text_of_grid(grid, unit)}." for name, grid, unit in grids]
     errors = "Standard errors and tests know the noise of the releases" if ledger is not None else None
     notes += [] if fitted.joined is None else [f"Rows: {fitted.joined}."]
     if ledger is not None:

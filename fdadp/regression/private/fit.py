@@ -152,7 +152,7 @@ def _fitted(private: PrivateSettings, found: Prepared, spent: Spent[Any]) -> Fit
     return Fitted(
         response=FittedResponse(name=found.name, curves=_without_rows(found.response), classes=classes),
         errors=errors,
-        covariates=PrivateColumns(reading.axes, reading.made, reading.numbers),
+        covariates=PrivateColumns(reading.axes, reading.made, reading.numbers, reading.units),
         null_deviance=float("nan"),
         offset=found.offset,
         shares=shares,

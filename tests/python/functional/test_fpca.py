@@ -304,6 +304,15 @@ def test_fewer_curves_than_points_and_one_component() -> None:
 # ---- the estimator
 
 
+@pytest.mark.parametrize("method", ["face", "dense", "ssvd", "sc"])
+def test_scores_do_not_follow_settings_after_the_fit(method: str) -> None:
+    Y = np.random.default_rng(0).normal(size=(40, 15)).cumsum(axis=1)
+    fpca = FPCA(n_components=2, method=method).fit(Y)
+    scores = fpca.transform(Y)
+    for other in ({"method": "sc"}, {"method": "ssvd"}, {"method": "face", "shrink": True}, {"quadrature": "simpson"}):
+        np.testing.assert_array_equal(fpca.set_params(**other).transform(Y), scores)
+
+
 def test_scikit_learn_manners() -> None:
     t = np.linspace(0, 1, 30)
     Y = simulate(40, t, seed=0)
@@ -337,7 +346,7 @@ def test_gives_back_the_kind_it_got() -> None:
     back = fpca.inverse_transform(scores)
     assert isinstance(back, FDataGrid)
     np.testing.assert_allclose(back.grid_points[0], t)
-    np.testing.assert_array_equal(fpca.transform(FDataGrid(Y[:, ::3], t[::3])), plain.transform(Y[:, ::3], t[::3]))
+    np.testing.assert_array_equal(fpca.transform(FDataGrid(Y[:, ::3], t[::3])), plain.transform(Y[:, ::3], t=t[::3]))
 
     frame = pd.DataFrame(Y, index=[f"p{i}" for i in range(40)], columns=t)
     fpca = FPCA(n_components=2).fit(frame)
@@ -347,7 +356,7 @@ def test_gives_back_the_kind_it_got() -> None:
 
     named = frame.set_axis([f"c{j}" for j in range(30)], axis=1)
     fpca = FPCA(n_components=2).fit(named, t=t)
-    np.testing.assert_allclose(fpca.transform(named, t), scores)
+    np.testing.assert_allclose(fpca.transform(named, t=t), scores)
 
 
 def test_basis_expansion_is_read() -> None:
