@@ -249,12 +249,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
     Parameters
     ----------
     classes : sequence
-        Public labels, in the order of the columns of ``predict_proba``; sorted where scikit-learn's scorers are to be
-        used by name. A row with another label counts as no row.
+        Public labels, in any order. A row with another label counts as no row.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
+        The labels, sorted: the order of the columns of ``predict_proba``.
     """
 
     classes: Sequence[Hashable] | None = None

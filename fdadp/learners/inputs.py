@@ -51,11 +51,17 @@ def in_order(labels: Any, name: str) -> list[Hashable]:
 
 
 def class_labels(classes: Any) -> list[Hashable]:
-    """Public labels of a classifier, at least two."""
+    """Public labels of a classifier, at least two, sorted as scikit-learn's scorers take them to be.
+
+    Labels that cannot be compared stay in the order that they were declared in.
+    """
     labels = in_order(public("classes", classes, "all labels there are"), "classes")
     if len(labels) < 2:
         raise InputError(f"classes must be at least two, got {labels!r}")
-    return labels
+    try:
+        return sorted(labels)  # type: ignore[type-var]  # labels without an order raise a TypeError
+    except TypeError:
+        return labels
 
 
 def class_array(labels: Sequence[Hashable]) -> np.ndarray[Any, Any]:

@@ -84,7 +84,7 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
     epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
         The guarantee: the parameters of :class:`fdadp.Privacy`.
     classes : sequence
-        Public labels, in the order of the columns of ``predict_proba``. A row with another label counts as no row.
+        Public labels, in any order. A row with another label counts as no row.
     bounds : (low, high), optional
         Public range of each feature, a number or d numbers each; values are clipped to it, also to predict.
     data_norm : float, optional

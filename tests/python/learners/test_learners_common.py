@@ -13,7 +13,7 @@ import pytest
 from learner_registry import COMMON, LEARNERS, N_PERSONS, exact, fit, toy
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, get_scorer
 from sklearn.utils.estimator_checks import check_estimator
 
 from fdadp.audit import Neighbours, replay_audit
@@ -284,6 +284,17 @@ def test_labels_are_predicted_as_they_were_declared(learner):
     model = learner.make(classes=[0, "one"]).fit(X, np.where(y == 1, "one", "0"))
     assert model.classes_.tolist() == [0, "one"]
     assert {type(label) for label in model.predict(X).tolist()} <= {int, str}
+
+
+@CLASSIFIERS
+def test_the_order_of_classes_changes_nothing(learner):
+    """With classes=["yes", "no"] scikit-learn's roc_auc scored the other class."""
+    X, y = toy(learner.kind)
+    named = np.where(y == 1, "yes", "no")
+    either, other = (learner.make(classes=order).fit(X, named) for order in (["no", "yes"], ["yes", "no"]))
+    assert either.classes_.tolist() == other.classes_.tolist() == ["no", "yes"]
+    assert get_scorer("neg_log_loss")(either, X, named) == get_scorer("neg_log_loss")(other, X, named)
+    np.testing.assert_array_equal(either.predict(X), other.predict(X))
 
 
 @CLASSIFIERS
