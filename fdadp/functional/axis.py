@@ -17,10 +17,20 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from fdadp._common.door import advice
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 
-__all__ = ["Axis", "axis_of", "is_identifier", "is_odd_one", "numbers_of", "points_after"]
+__all__ = [
+    "Axis",
+    "axis_of",
+    "is_identifier",
+    "is_moment",
+    "is_odd_one",
+    "numbers_of",
+    "of_columns_beside",
+    "points_after",
+]
 
 Kind = Literal["number", "date", "time", "word"]
 
@@ -86,7 +96,7 @@ def axis_of(columns: pd.Index[Any], name: str, *, numbered: bool = True) -> Axis
         others = _KINDS[next(kind for kind in found if kind != rare)]
         odd = labels[kinds.index(rare)]
         raise InputError(
-            f"columns of {name} must all be points of one grid, got {odd!r} among {others}. {_without(odd)}"
+            f"columns of {name} must all be points of one grid, got {odd!r} among {others}. {_without(odd, '')}"
         )
     if kinds[0] == "word":
         _check_words(labels, name)
@@ -129,6 +139,11 @@ def is_identifier(label: Any) -> bool:
     return isinstance(label, str) and _IDENTIFIER.fullmatch(label.strip()) is not None
 
 
+def is_moment(entry: Any) -> bool:
+    """Whether an entry is a date or a time."""
+    return _kind(entry) in ("date", "time")
+
+
 def is_odd_one(label: Any, others: Sequence[Any]) -> bool:
     """Whether a label is of another kind than all others, which are of one: no number, no date, not of a series."""
     kinds = {_kind(other) for other in others}
@@ -139,11 +154,31 @@ def is_odd_one(label: Any, others: Sequence[Any]) -> bool:
 
 def odd_among_numbered(labels: Sequence[Any]) -> list[Any]:
     """Labels that do not belong to a numbered series "t0", "t1", ... which most others form."""
+    prefix, others = _series(labels)
+    return others if prefix and 2 * len(others) < len(labels) else []
+
+
+def of_columns_beside(labels: Sequence[Any]) -> str:
+    """How curves are taken from a table that has other columns; empty where no labels form a numbered series."""
+    prefix, others = _series(labels)
+    return _of_series(prefix) if prefix and others else ""
+
+
+def _series(labels: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Prefix of the longest numbered series among labels, and the labels that are not in it; "" where there is none."""
     prefixes = [m[1] if (m := _NUMBERED.fullmatch(str(label).strip())) else None for label in labels]
     prefix, count = Counter(p for p in prefixes if p).most_common(1)[0] if any(prefixes) else ("", 0)
-    if count < 2 or 2 * count <= len(labels):
-        return []
-    return [label for label, p in zip(labels, prefixes, strict=True) if p != prefix]
+    if count < 2:
+        return "", []
+    return prefix, [label for label, p in zip(labels, prefixes, strict=True) if p != prefix]
+
+
+def _of_series(prefix: str) -> str:
+    return advice(
+        f"fdadp.open_curves(table, curves={{'X': {prefix!r}}}) takes as curves the columns that start with {prefix!r}",
+        r=f'X = as.matrix(data[startsWith(names(data), "{prefix}")]) takes as curves the columns that start with it',
+        shell=f"--curves 'X=FILE:{prefix}*' takes as curves the columns that start with {prefix!r}",
+    )
 
 
 def _one_level(columns: pd.Index[Any], name: str) -> pd.Index[Any]:
@@ -178,7 +213,7 @@ def _check_words(labels: list[Any], name: str) -> None:
     if odd:
         raise InputError(
             f"columns of {name} must all be points of the curves, got {odd[0]!r} beside "
-            f"{next(label for label in labels if label not in odd)!r}. {_without(odd[0])}"
+            f"{next(label for label in labels if label not in odd)!r}. {_without(odd[0], _series(labels)[0])}"
         )
 
 
@@ -192,11 +227,15 @@ def _numbers_after_a_prefix(labels: list[Any]) -> FloatArray | None:
     return np.array([float(m[2]) for m in found if m])
 
 
-def _without(label: Any) -> str:
-    return (
+def _without(label: Any, prefix: str) -> str:
+    cure = advice(
         f"If it names the curves, make it their labels, set_index({label!r}); if it is no part of them, leave it out, "
-        f"drop(columns={label!r})"
+        f"drop(columns={label!r})",
+        r="If it names the curves, make it their row names; if it is no part of them, leave the column out",
+        shell=f"If it names the curves, make it the first column, and say --id {label}; if it is no part of them, "
+        "leave it out",
     )
+    return f"{cure}. {_of_series(prefix)}" if prefix else cure
 
 
 def _seconds(labels: list[Any], kind: Kind, name: str) -> tuple[FloatArray, str]:

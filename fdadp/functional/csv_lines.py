@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from fdadp._common.door import advice, argument
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular import check_file
@@ -154,10 +155,11 @@ def refuse_semicolons(path: Path, first: str, sep: str) -> None:
     """Refuse a first line that has semicolons, or tabs, and no comma; raises FileFormatError, which names the cure."""
     found = next((mark for mark in (";", "\t") if mark in first), None)
     if sep == "," and found is not None and "," not in first:
-        what, cure = ("semicolons", 'sep=";"') if found == ";" else ("tabs", 'sep="\\t"')
+        what, shell = ("semicolons", "--sep ';'") if found == ";" else ("tabs", "--sep tab")
+        cure = advice(f"sep={found!r}", r=f"sep = {found!r}", shell=shell)
         raise FileFormatError(
-            f'{path} must have commas between its fields, got {what}: say {cure}, and decimal="," where numbers have '
-            "decimal commas (--sep and --decimal on the command line)"
+            f"{path} must have commas between its fields, got {what}. Say {cure}. "
+            f"Where numbers have decimal commas, add {argument('decimal', ',')}"
         )
 
 

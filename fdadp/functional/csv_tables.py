@@ -13,12 +13,12 @@ import pandas as pd
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FileFormatError, InputError
-from fdadp.functional.axis import axis_of, is_identifier, is_odd_one, numbers_of
+from fdadp.functional.axis import axis_of, is_identifier, is_moment, is_odd_one, numbers_of, of_columns_beside
 from fdadp.functional.csv_lines import refuse_semicolons, with_point
-from fdadp.functional.layout import LONG_HINT, MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed
+from fdadp.functional.layout import MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed, long_hint, of_long
 from fdadp.functional.long_tables import curves_of_long
 
-__all__ = ["column_labels", "from_csv", "one_curve_a_row"]
+__all__ = ["column_labels", "cure_of_text", "from_csv", "one_curve_a_row"]
 
 MISSING = {"", "na", "nan", "n/a", "null"}
 
@@ -49,7 +49,7 @@ def from_csv(
         columns = [list(column) for column in zip(*fields, strict=True)]
         return curves_of_long(dict(zip(names, columns, strict=True)), long, path)
     if len(first) <= MOST_COLUMNS and is_long([_as_numbers(column) for column in zip(*fields, strict=True)]):
-        raise FileFormatError(f"{path} must have one curve a row; {LONG_HINT}")
+        raise FileFormatError(f"{path} must have one curve a row; {long_hint()}")
     labelled = _has_labels(names, [row[0] for row in fields], header)
     start = int(labelled)
     if len(first) == start:
@@ -102,8 +102,18 @@ def _numbers(path: Path, fields: list[str], line: int, names: list[str], start: 
             name = f" ({names[j]!r})" if names[j] else ""
             raise FileFormatError(
                 f"{path} must hold numbers, got {field!r} in line {line}, column {j + start + 1}{name}"
+                f"{cure_of_text(names, field, start)}"
             ) from None
     return numbers
+
+
+def cure_of_text(names: Sequence[Any], entry: Any, labelled: int = 0) -> str:
+    """How a table with text among its numbers is read: other columns beside curves, or one value a row."""
+    beside = of_columns_beside(names)
+    if beside:
+        return f". {beside}"
+    narrow = len(names) + labelled <= MOST_COLUMNS and (is_moment(entry) or len(names) + labelled == 3)
+    return f". {of_long()}" if narrow else ""
 
 
 def column_labels(path: Path, names: list[str]) -> pd.Index[Any]:

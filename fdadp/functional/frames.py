@@ -11,7 +11,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.axis import Axis, axis_of
 from fdadp.functional.kinds import Given, plain_attributes
-from fdadp.functional.layout import LONG_HINT, MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed
+from fdadp.functional.layout import MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed, long_hint
 
 __all__ = ["axis_of_frame", "frame_of_dataarray", "refuse_layout", "row_coordinates", "values_of"]
 
@@ -25,7 +25,7 @@ def axis_of_frame(data: pd.DataFrame, grid: ArrayLike | None, name: str) -> Axis
             return axis_of(data.columns, name)
         except InputError as exc:
             if len(data.columns) <= MOST_COLUMNS and is_long([data.iloc[:, j] for j in range(data.shape[1])]):
-                raise InputError(f"{name} must have one curve a row; {LONG_HINT}") from exc
+                raise InputError(f"{name} must have one curve a row; {long_hint()}") from exc
             raise
     try:
         axis = axis_of(data.columns, name, numbered=False)
@@ -45,7 +45,7 @@ def values_of(data: Any, name: str) -> FloatArray:
         values = np.asarray(_real_array(data), order="C")  # sums over curves are the same, however they lay in memory
     except (TypeError, ValueError) as exc:
         if isinstance(data, pd.DataFrame) and is_long([data.iloc[:, j] for j in range(data.shape[1])]):
-            raise InputError(f"{name} must have one curve a row; {LONG_HINT}") from exc
+            raise InputError(f"{name} must have one curve a row; {long_hint()}") from exc
         raise InputError(f"{name} must be numeric with one curve per row, got {type(data).__name__}: {exc}") from exc
     if values.ndim != 2:
         raise InputError(f"{name} must be two-dimensional (curves, points), got shape {values.shape}")
@@ -57,7 +57,7 @@ def values_of(data: Any, name: str) -> FloatArray:
 def refuse_layout(values: FloatArray, index: pd.Index[Any] | None, columns: pd.Index[Any] | None, name: str) -> None:
     """Refuse long tables and those with curves in columns; raises InputError."""
     if is_long(list(values.T)):
-        raise InputError(f"{name} must have one curve a row; {LONG_HINT}")
+        raise InputError(f"{name} must have one curve a row; {long_hint()}")
     if is_transposed(values, index, columns):
         raise InputError(f"{name} must have one curve a row; {TRANSPOSED_HINT}")
 

@@ -13,21 +13,31 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fdadp._common.door import advice
 from fdadp._common.typing import FloatArray
 
-__all__ = ["LONG_HINT", "MOST_COLUMNS", "TRANSPOSED_HINT", "is_long", "is_transposed"]
+__all__ = ["MOST_COLUMNS", "TRANSPOSED_HINT", "is_long", "is_transposed", "long_hint", "of_long"]
 
-LONG_HINT = (
-    "it looks like a long table, one value a row. Read its file by fdadp.functional.tables.read_curves(path, "
-    'long=("id", "s", "value")) with the names of its columns (--long id,s,value on the command line), or use '
-    "DataFrame.pivot"
-)
 TRANSPOSED_HINT = "it looks like one curve a column: transpose it, as by .T"
 
 MOST_COLUMNS = 6
 LEAST_ROWS = 8
 SEEN = 2000
 """Rows by which a table is judged to be transposed."""
+
+
+def long_hint() -> str:
+    """What to do with a table that looks like a long one."""
+    return f"it looks like a long table, one value a row. {of_long()}"
+
+
+def of_long() -> str:
+    """How long tables are read, at the open door."""
+    return advice(
+        'Of a long table fdadp.read_curves(table, long=("id", "s", "value")) makes curves: name its own columns',
+        r="Of a long table stats::reshape() makes one curve a row",
+        shell="Of a long table --long id,s,value makes curves: name its own columns",
+    )
 
 
 def is_long(columns: list[Any]) -> bool:

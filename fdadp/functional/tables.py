@@ -25,8 +25,8 @@ from fdadp.files.atomic import replacing
 from fdadp.files.regular import check_file
 from fdadp.functional.axis import is_identifier, is_odd_one
 from fdadp.functional.csv_lines import check_dialect, refuse_utf16
-from fdadp.functional.csv_tables import column_labels, from_csv, one_curve_a_row
-from fdadp.functional.layout import LONG_HINT, is_long
+from fdadp.functional.csv_tables import column_labels, cure_of_text, from_csv, one_curve_a_row
+from fdadp.functional.layout import is_long, long_hint
 from fdadp.functional.long_tables import check_names, curves_of_long
 
 __all__ = ["SUFFIXES", "check_suffix", "read_curves", "read_npz", "write_curves"]
@@ -140,7 +140,8 @@ def _from_frame(frame: pd.DataFrame, path: Any, long: tuple[str, str, str] | Non
         plain = frame.reset_index() if frame.index.names != [None] else frame
         return curves_of_long({str(name): plain[name].tolist() for name in plain.columns}, long, path)
     if is_long([frame.iloc[:, j] for j in range(frame.shape[1])]):
-        raise FileFormatError(f"{path} must have one curve a row; {LONG_HINT}")
+        raise FileFormatError(f"{path} must have one curve a row; {long_hint()}")
+    given = frame.shape[1]
     name, *others = (str(name) for name in frame.columns)
     if (
         is_identifier(name)
@@ -153,7 +154,8 @@ def _from_frame(frame: pd.DataFrame, path: Any, long: tuple[str, str, str] | Non
         raise FileFormatError(f"{path} must have at least one column of numbers, got labels only")
     for column, dtype in frame.dtypes.items():
         if not pd.api.types.is_numeric_dtype(dtype):
-            raise FileFormatError(f"{path} must hold numbers, got a column {column!r} of type {dtype}")
+            cure = cure_of_text([str(other) for other in frame.columns], frame[column].iloc[0], given - frame.shape[1])
+            raise FileFormatError(f"{path} must hold numbers, got a column {column!r} of type {dtype}{cure}")
     frame.columns = column_labels(path, [str(name) for name in frame.columns])
     return one_curve_a_row(path, frame.astype(np.float64))
 

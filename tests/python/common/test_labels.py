@@ -344,7 +344,7 @@ def test_long_tables_are_refused(change: str) -> None:
     if change in ("sorted by time", "both"):
         table = table.sort_values(["s", "id"])
     with pytest.raises(
-        InputError, match=r"X must have one curve a row; it looks like a long table.*read_curves\(path, l"
+        InputError, match=r"X must have one curve a row; it looks like a long table.*read_curves\(table, l"
     ):
         as_curves(table)
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from fdadp import Privacy, PrivateMean, open_curves
+from fdadp._common.door import door
 from fdadp.errors import FileFormatError, InputError
 from fdadp.functional.curves import as_curves
 from fdadp.functional.tables import read_curves
@@ -26,7 +27,9 @@ def written(path: Path) -> Path:
 @pytest.mark.parametrize("read", [read_curves, open_curves])
 def test_semicolons_are_detected_and_the_cure_is_named(tmp_path: Path, read: object) -> None:
     path = written(tmp_path / "x.csv")
-    with pytest.raises(FileFormatError, match='got semicolons: say sep=";", and decimal=","'):
+    with pytest.raises(FileFormatError, match=r"got semicolons. Say sep=';'. Where .* commas, add decimal=','$"):
+        read(path)  # type: ignore[operator]
+    with door("shell"), pytest.raises(FileFormatError, match=r"Say --sep ';'. Where .* commas, add --decimal ,$"):
         read(path)  # type: ignore[operator]
     with pytest.raises(InputError, match="sep must be"):
         read(path, sep="|")  # type: ignore[operator]
@@ -43,6 +46,45 @@ def test_decimal_commas_are_read_as_points_are(tmp_path: Path) -> None:
         return PrivateMean(privacy=privacy, bounds=(40, 80), allow_useless=True).fit(data, t=np.arange(6.0)).mean_
 
     np.testing.assert_array_equal(mean(opened), mean(VALUES))
+
+
+PEOPLE = pd.DataFrame({"pid": [f"p{i}" for i in range(30)], "age": np.arange(30) + 20})
+
+
+@pytest.mark.parametrize("sex", [True, False])
+@pytest.mark.parametrize("where", ["python", "shell", "r"])
+@pytest.mark.parametrize("as_file", [True, False])
+def test_of_curves_with_other_columns_beside_them_the_error_names_the_call(
+    tmp_path: Path, as_file: bool, where: str, sex: bool
+) -> None:
+    """The error said where a text was, or to drop columns by pandas, and no page named the call."""
+    table = pd.concat([PEOPLE, pd.DataFrame(VALUES, columns=HOURS)], axis=1)
+    if sex:
+        table["sex"] = "f"
+    path = tmp_path / "x.csv"
+    table.to_csv(path, index=False)
+    cures = {
+        "python": r"open_curves\(table, curves=\{'X': 'h'\}\) takes as curves the columns that start with 'h'",
+        "shell": r"--curves 'X=FILE:h\*' takes as curves",
+        "r": r'X = as.matrix\(data\[startsWith\(names\(data\), "h"\)\]\) takes as curves',
+    }
+    with door(where), pytest.raises(FileFormatError, match=cures[where]) as caught:
+        read_curves(path if as_file else table)
+    assert ("set_index" in str(caught.value)) == (where == "python" and not sex)
+    found = open_curves(path if as_file else table, curves={"X": "h"})
+    np.testing.assert_array_equal(as_curves(found["X"]).values, VALUES)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("as_file", [True, False])
+def test_a_long_table_with_time_stamps_names_the_argument(tmp_path: Path, as_file: bool) -> None:
+    table = pd.DataFrame({"who": ["a", "b"] * 9, "when": ["2024-03-01 01:05"] * 18, "pulse": 1.0, "unit": 2.0})
+    path = tmp_path / "x.csv"
+    table.to_csv(path, index=False)
+    given = path if as_file else table
+    with pytest.raises(FileFormatError, match=r'read_curves\(table, long=\("id", "s", "value"\)\) makes curves'):
+        read_curves(given)
+    with door("shell"), pytest.raises(FileFormatError, match="Of a long table --long id,s,value makes curves"):
+        read_curves(given)
 
 
 @pytest.mark.parametrize("read", [read_curves, open_curves])

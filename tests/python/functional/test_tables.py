@@ -270,7 +270,9 @@ def test_long_tables_read_as_curves_are_refused(tmp_path: Path, suffix: str, ids
     else:
         pytest.importorskip("pyarrow")
         frame.to_parquet(path)
-    with pytest.raises(FileFormatError, match=r"one curve a row; it looks like a long table.*read_curves\(path, long="):
+    with pytest.raises(
+        FileFormatError, match=r"one curve a row; it looks like a long table.*read_curves\(table, long="
+    ):
         read_curves(path)
     assert read_curves(path, long=("who", "when", "pulse")).shape == (n, size)
 
