@@ -181,11 +181,11 @@ def test_a_singular_matrix_is_no_error(A):
 def odds(n=4000, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n, 3))
-    return X, np.where(rng.random(n) < expit(-0.5 + X @ SLOPES), "ill", "well")
+    return X, np.where(rng.random(n) < expit(-0.5 + X @ SLOPES), "ill", "fine")
 
 
 def logistic(**more):
-    settings = {"epsilon": 1.0, "classes": ["well", "ill"], "data_norm": 1.75, "inference": True, "random_state": 0}
+    settings = {"epsilon": 1.0, "classes": ["fine", "ill"], "data_norm": 1.75, "inference": True, "random_state": 0}
     return DPLogisticRegression(**{**settings, **more})
 
 
@@ -293,7 +293,7 @@ def test_a_fit_with_intervals_spends_pure_epsilon_and_says_so():
         ({"inference": "yes"}, "inference must be True or False"),
         ({"mechanism": "gradient"}, 'mechanism must be "objective"'),
         ({"mechanism": "output"}, 'mechanism must be "objective"'),
-        ({"classes": ["well", "ill", "dead"]}, "inference must be False with more than two"),
+        ({"classes": ["fine", "ill", "dead"]}, "inference must be False with more than two"),
         ({"delta": 1e-6, "budget": Budget(1.0, 1e-6)}, "budget or study must be one of pure epsilon"),
     ],
 )

@@ -273,7 +273,7 @@ def test_three_classes(cls):
     assert model.score(X, y) > 0.95
     assert model.decision_function(X).shape == (4000, 3)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
-    assert list(model.classes_) == ["c", "a", "b"]
+    assert list(model.classes_) == ["a", "b", "c"]
     assert model.privacy_spent_["spent"] == pytest.approx(5.0, rel=1e-3)
 
 
