@@ -30,6 +30,7 @@ __all__ = [
     "numbers_of",
     "of_columns_beside",
     "points_after",
+    "text_of_grid",
 ]
 
 Kind = Literal["number", "date", "time", "word"]
@@ -60,6 +61,11 @@ class Axis:
     points: FloatArray
     unit: str | None = None
     backwards: bool = False
+
+
+def text_of_grid(points: FloatArray, unit: str | None = None) -> str:
+    """How many points, from where to where, and in which unit."""
+    return f"{points.size} points on [{points[0]:.4g}, {points[-1]:.4g}]{'' if unit is None else f' {unit}'}"
 
 
 def axis_of(columns: pd.Index[Any], name: str, *, numbered: bool = True) -> Axis | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -99,15 +99,16 @@ class MissingValues:
         return complete
 
 
-def cure_of(curves: Sequence[str], numbers: Sequence[str] = (), *, others: bool = False) -> str:
+def cure_of(curves: Sequence[str], numbers: Sequence[str] = (), *, others: Collection[str] = ()) -> str:
     """What to say of gaps: the treatment of curves and of numbers that lack entries, by column where both do.
 
-    Beside `others`, columns that have a treatment already, each is named, too.
+    Beside `others`, columns that have a treatment already, each is named, too, and keeps its own.
     """
     lines = "fills gaps by straight lines ('smooth' and 'fpca' in other ways)"
     means = "fills in the mean and adds a term that says where"
     if others or (curves and numbers):
-        treatments = dict.fromkeys(curves, "linear") | dict.fromkeys(numbers, "indicator")
+        own = dict(others) if isinstance(others, Mapping) else {}
+        treatments = own | dict.fromkeys(curves, "linear") | dict.fromkeys(numbers, "indicator")
         said = [f"'linear' {lines}"] * bool(curves) + [f"'indicator' {means}"] * bool(numbers)
         return f"Fit with {argument('missing', treatments)}: {', '.join(said)}" if said else ""
     if curves:

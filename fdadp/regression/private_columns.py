@@ -35,11 +35,14 @@ class PrivateColumns:
         Columns that are computed within each row.
     numbers : tuple of str
         Columns of one number a row, whose entries mean what they meant in the fit: ``" 1.5 "`` is 1.5, ``"?"`` missing.
+    units : mapping of str to str
+        Of the points of curves, where dates or times label them.
     """
 
     grids: Mapping[str, FloatArray]
     made: Mapping[str, Made] = field(default_factory=dict)
     numbers: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def completion(self) -> Completion:

@@ -70,6 +70,8 @@ class Reading:
         Where each comes from.
     axes : dict of str to ndarray
         Points of columns of curves.
+    units : dict of str to str
+        Of these points, where dates or times label them.
     made : dict of str to Made
         Columns that are computed.
     """
@@ -81,6 +83,7 @@ class Reading:
     columns: list[Column] = field(default_factory=list)
     wanted: list[str | Made] = field(default_factory=list)
     axes: dict[str, FloatArray] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
     made: dict[str, Made] = field(default_factory=dict)
 
     def column(self, name: str, *, factor: bool) -> None:
@@ -89,7 +92,7 @@ class Reading:
         if self.table.has(name) or row_function(name) is None:
             column, self.given[name], grid = self.table.column(name, at, self.prior, self.gaps_of, factor=factor)
             if grid is not None:
-                self.axes[name] = grid
+                self._on(name, self.table.curves(name))
             self.columns.append(column)
             self.wanted.append(name)
             return
@@ -166,7 +169,7 @@ class Reading:
         if self.table.kind(name) == "curves":
             curves = self.table.curves(name)
             self._check_grid(name, curves.grid, t)
-            self.axes[name] = curves.grid
+            self._on(name, curves)
             self.given.setdefault(name, Entries(name, "curves"))
         else:
             self.given.setdefault(name, Entries(name, "numbers"))
@@ -183,6 +186,11 @@ class Reading:
     def numbers(self) -> tuple[str, ...]:
         """Columns of one number a row, but the response."""
         return tuple(key for key, e in self.given.items() if e.kind == "numbers" and key == e.column)
+
+    def _on(self, name: str, curves: Curves) -> None:
+        self.axes[name] = curves.grid
+        if curves.unit is not None:
+            self.units[name] = curves.unit
 
     def prepared(self, offset: str | Made | None) -> PreparedRows | None:
         """What is computed within rows before all else; None where all columns are as they were given."""
@@ -206,7 +214,7 @@ class Reading:
             return Source(name, bounds=bounds)
         curves = self.table.curves(name)
         self.given.setdefault(name, Entries(name, "curves"))
-        self.axes[name] = curves.grid
+        self._on(name, curves)
         return Source(name, curves.grid, self.gaps_of(name) if fill else None, bounds)
 
     def _bounds(self, text: str, made: Made) -> Range:

@@ -165,7 +165,7 @@ class PrivateTerms(Kin, PreparesPrivateFits, FromReleases):
         )
         with one_blas_thread():
             fit = as_terms(spent.fit, spent.design, spent.plan)
-        self._adopt_private(fit, response, PrivateColumns(reading.axes, reading.made, reading.numbers))
+        self._adopt_private(fit, response, PrivateColumns(reading.axes, reading.made, reading.numbers, reading.units))
         self._offset = offset
         warned, notes = self._say_of(spent, asked)
         self.importances_ = importances(spent.fit, spent.design)

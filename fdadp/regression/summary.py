@@ -8,6 +8,7 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 
 from fdadp._common.promised import promised
+from fdadp.functional.axis import text_of_grid
 from fdadp.functional.gaps import GAPS
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def summarise(model: AdditiveFunctionOnFunction) -> Summary:
     low, high = model.x_range_
     facts = [
         ("Curves", f"{model.n_curves_}", "Components K", f"{len(model.edf_)}"),
-        ("Grid of X", _grid(model.s_, model._x.unit), "Grid of Y", _grid(model.t_, model._y.unit)),
+        ("Grid of X", text_of_grid(model.s_, model._x.unit), "Grid of Y", text_of_grid(model.t_, model._y.unit)),
         ("Range of X", f"{low:.4g} to {high:.4g}", "Basis", f"{model.coef_.shape[1]} x {model.coef_.shape[2]}"),
         ("R-squared", f"{model.r2_:.4f}", "Noise variance", f"{model.noise_variance_:.4g}"),
         ("Smoothing", criterion, "Total edf", f"{model.edf_.sum():.2f}"),
@@ -65,10 +66,3 @@ def summarise(model: AdditiveFunctionOnFunction) -> Summary:
         lines.append(f"Rows: {model.joined_}.")
     result.add_extra_txt([*lines, *(f"Note: {note}." for note in model.notes_)])
     return result
-
-
-def _grid(grid: object, unit: str | None) -> str:
-    import numpy as np
-
-    points = np.asarray(grid)
-    return f"{points.size} points on [{points[0]:.4g}, {points[-1]:.4g}]{'' if unit is None else f' {unit}'}"

@@ -51,7 +51,7 @@ def read_records(
     defaults : mapping of ndarray, optional
         Points of the training curves, for new curves that come without any.
     missing : collection of str, optional
-        Columns that may lack entries: NaN of numbers and curves, None of labels.
+        Columns that may lack entries: NaN of numbers and curves, None of labels; or a mapping with their treatments.
     first : int
         Number of the first row, for messages about blocks of a longer table.
 
@@ -90,7 +90,7 @@ def _cure(table: Table, names: Sequence[str], treated: Collection[str], *, new: 
         for name, c in columns.items()
         if isinstance(c.values, np.ndarray) and c.kind == "numbers" and np.isnan(c.values).any()
     ]
-    return cure_of(curves, () if new else numbers, others=bool(treated))
+    return cure_of(curves, () if new else numbers, others=treated)
 
 
 def read_response(

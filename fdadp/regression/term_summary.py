@@ -8,6 +8,7 @@ import numpy as np
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 
+from fdadp.functional.axis import text_of_grid
 from fdadp.regression.effects import effect_rows, varies
 from fdadp.regression.person_rows import said_of_rows
 from fdadp.terms.spec import TermDesign
@@ -146,6 +147,10 @@ ERRORS = {
 def _notes(model: Any) -> list[str]:
     formula = model._as_fitted("formula")
     notes = [f"Formula: {formula}"] if isinstance(formula, str) else []
+    grids = [(name, grid, model._covariates.units.get(name)) for name, grid in model._covariates.grids.items()]
+    if hasattr(model, "t_"):
+        grids.append((model.response_name_, model.t_, model._y.unit))
+    notes += [f"Grid of {name}: {text_of_grid(grid, unit)}." for name, grid, unit in grids]
     errors = "Standard errors and tests know the noise of the releases" if model.ledger_ is not None else None
     notes += [] if model.joined_ is None else [f"Rows: {model.joined_}."]
     if model.ledger_ is not None:

@@ -26,7 +26,7 @@ from fdadp.regression.person_rows import ByPerson, check_max_rows, check_person_
 from fdadp.regression.private_terms import say_of_public_inputs
 from fdadp.regression.table import Grids
 from fdadp.regression.tables import read_records
-from fdadp.regression.training import Asked, Covariates, beside, check_responses, weights_beside
+from fdadp.regression.training import Asked, Covariates, beside, check_responses, units_of, weights_beside
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.chunked_observations import ChunkedObservations
 from fdadp.solve.chunks import is_dask
@@ -161,8 +161,9 @@ class TermsFromChunks(LearnedErrors):
                 form = self._designs(self._parsed.terms, seen, t)
                 fit = self._estimated(form, observed)
                 self._adopt(fit, observed.null_deviance(self._family))
-                known = {name: c.grid for name, c in head.items() if isinstance(c, Curves) and c is not response}
-                self._covariates = Covariates(known, looked.completion)
+                known = {name: c for name, c in head.items() if isinstance(c, Curves) and c is not response}
+                grids = {name: c.grid for name, c in known.items()}
+                self._covariates = Covariates(grids, looked.completion, units_of(known))
                 self._learn_errors_of(observed, groups)
             self._prior_weights = None
             self._adopt_response(response if isinstance(response, Curves) else None)
@@ -234,6 +235,8 @@ def _looked(model: TermsFromChunks, grids: Grids | None, offset: str | None, tab
     trial, before = copy.copy(model), dict(vars(model))
     asked = trial._asked(table, None, grids, offset=offset)
     found = {name: value for name, value in vars(trial).items() if before.get(name, trial) is not value}
+    if trial.joined_ is not None:  # counts of this chunk say nothing of the others
+        found["joined_"] = f"joined by {trial.joined_.partition(' by ')[2]}, chunk by chunk"
     return _Looked(asked.columns, asked.response, asked.offset, _row_by_row(asked), found)
 
 

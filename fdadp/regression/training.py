@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -117,10 +117,13 @@ class Covariates:
         Points of the training curves.
     completion : Completion
         Of entries that columns lack.
+    units : mapping of str to str
+        Of the points of curves, where dates or times label them.
     """
 
     grids: Mapping[str, FloatArray]
     completion: Completion
+    units: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
         """Columns of new rows."""
@@ -171,9 +174,15 @@ def _covariates(asked: Asked) -> tuple[Records, pd.Index[Any] | None, Covariates
         loose, _ = read_records(asked.data, asked.columns, asked.grids, defaults=asked.defaults, missing=asked.columns)
         how = treatments(asked.missing, {name: loose.kind(name) for name in asked.columns})
     records, index = read_records(asked.data, asked.columns, asked.grids, defaults=asked.defaults, missing=how)
-    grids = {name: c.grid for name, c in records.columns.items() if isinstance(c, Curves)}
+    curves = {name: c for name, c in records.columns.items() if isinstance(c, Curves)}
     completion = Completion.learned(records, how)
-    return completion(records), index, Covariates(grids, completion), records if how else None
+    covariates = Covariates({name: c.grid for name, c in curves.items()}, completion, units_of(curves))
+    return completion(records), index, covariates, records if how else None
+
+
+def units_of(curves: Mapping[str, Curves]) -> dict[str, str]:
+    """Units of the points of curves that have one."""
+    return {name: c.unit for name, c in curves.items() if c.unit is not None}
 
 
 def _with_curves(

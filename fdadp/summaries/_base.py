@@ -6,8 +6,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+import pandas as pd
+
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, CurveData
+from fdadp.functional.axis import axis_of, text_of_grid
 from fdadp.functional.curves import Curves, Kind
 from fdadp.functional.names import names_of
 from fdadp.private.chunks import PrivateChunks
@@ -102,6 +106,13 @@ class PrivateSummary(NestedParameters, ABC):
         self.ledger_, self.privacy_ = ledger, replace(declared.privacy)
         self._fitted_with = {"privacy": self.privacy_, "bounds": declared.bounds}
         self._kind, self._columns = curves.kind, curves.columns
+
+    def _grid_said(self: Any) -> str:
+        """The grid, in the unit that column labels of dates or times give."""
+        labels = self._columns
+        axis = axis_of(labels, "Y") if isinstance(labels, pd.Index) and len(labels) == self.grid_.size else None
+        same = axis is not None and np.array_equal(axis.points, self.grid_)
+        return text_of_grid(self.grid_, axis.unit if same else None)
 
     @abstractmethod
     def _release(

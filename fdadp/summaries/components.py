@@ -146,7 +146,7 @@ class PrivateFPCA(PrivateSummary, Components):
             "Private functional principal components",
             self,
             [
-                ("Persons", f"{self.n_:.0f}", "Grid", f"{self.grid_.size} points"),
+                ("Persons", f"{self.n_:.0f}", "Grid", self._grid_said()),
                 ("Components", f"{self.n_components_}", "Share of variance", shares),
                 ("First eigenvalue", f"{self.eigenvalues_[0]:.4g}", "Noise sd", f"{self.covariance_noise_sd_:.4g}"),
                 ("Beyond the clip", f"{100 * self.variance_beyond_clip_:.1f} % of variance", "", ""),

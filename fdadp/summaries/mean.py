@@ -163,7 +163,7 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
             "Private mean",
             self,
             [
-                ("Persons", f"{self.n_:.0f}", "Grid", f"{self.grid_.size} points"),
+                ("Persons", f"{self.n_:.0f}", "Grid", self._grid_said()),
                 ("Noise sd", f"{self.noise_sd_.mean():.4g}", "Sampling sd", f"{self.sampling_sd_.mean():.4g}"),
                 ("Clipping", f"{self.clipping_sd_.mean():.4g}", "", ""),
             ],

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.checks import flag, one_of
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
@@ -131,6 +132,7 @@ class FPCA(Components):
             if np.ptp(curves.values, axis=0).max() <= 1e-14 * np.abs(curves.values).max():
                 raise InputError(f"Y must vary from curve to curve, got {len(curves)} equal ones")
         self._set(self._eigenbasis(curves.values, curves.grid))
+        self._scored_by = self.method, self.shrink  # whatever is set later
         self._kind, self._columns = curves.kind, curves.columns
         return self
 
@@ -160,9 +162,11 @@ class FPCA(Components):
         """
         from scipy.stats import norm
 
-        if self.method != "sc" and not self.shrink:
+        check_is_fitted(self, "basis_")
+        method, shrink = self._scored_by
+        if method != "sc" and not shrink:
             raise InputError(
-                f"method must be 'sc', or 'face' with shrink=True, for a band, got {self.method!r} with shrink=False: "
+                f"method must be 'sc', or 'face' with shrink=True, for a band, got {method!r} with shrink=False: "
                 "projections have no conditional variance"
             )
         if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
@@ -181,13 +185,14 @@ class FPCA(Components):
         return lower, upper
 
     def _scores(self, basis: Eigenbasis, curves: Curves) -> FloatArray:
-        if self.method == "sc":
+        method, shrink = self._scored_by
+        if method == "sc":
             check_observed(curves.values, "Y")
             return basis.conditional_scores(curves.values)
         check_finite(curves, "Y", cure=OF_GAPS)
-        if self.method == "ssvd":
+        if method == "ssvd":
             return sequential_scores(basis, curves.values)
-        return basis.conditional_scores(curves.values) if self.shrink else basis.scores(curves.values)
+        return basis.conditional_scores(curves.values) if shrink else basis.scores(curves.values)
 
     def _eigenbasis(self, values: FloatArray, grid: FloatArray) -> Eigenbasis:
         options: dict[str, Any] = {"max_components": self.max_components, "quadrature": self.quadrature}

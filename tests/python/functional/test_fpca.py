@@ -304,6 +304,15 @@ def test_fewer_curves_than_points_and_one_component() -> None:
 # ---- the estimator
 
 
+@pytest.mark.parametrize("method", ["face", "dense", "ssvd", "sc"])
+def test_scores_do_not_follow_settings_after_the_fit(method: str) -> None:
+    Y = np.random.default_rng(0).normal(size=(40, 15)).cumsum(axis=1)
+    fpca = FPCA(n_components=2, method=method).fit(Y)
+    scores = fpca.transform(Y)
+    for other in ({"method": "sc"}, {"method": "ssvd"}, {"method": "face", "shrink": True}, {"quadrature": "simpson"}):
+        np.testing.assert_array_equal(fpca.set_params(**other).transform(Y), scores)
+
+
 def test_scikit_learn_manners() -> None:
     t = np.linspace(0, 1, 30)
     Y = simulate(40, t, seed=0)
