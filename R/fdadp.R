@@ -133,8 +133,9 @@ fdadp <- function(formula, data = NULL, family = "gaussian", subset = NULL, grou
   )
 }
 
-# What is done about gaps: a text for all columns, or a list of them by column.
+# What is done about gaps: a text for all columns, or a list (or a vector with names) of them by column.
 treatments <- function(missing, known) {
+  if (is.character(missing) && !is.null(names(missing))) missing <- as.list(missing)
   if (!is.list(missing)) {
     return(one_of(missing, known, "missing"))
   }

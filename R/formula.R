@@ -87,7 +87,13 @@ text_of <- function(call) paste(deparse(call, width.cutoff = 500L), collapse = "
 # An empty list with names: a dict in Python.
 empty <- function() stats::setNames(list(), character(0))
 
+# Bases of packages: several columns of numbers, which would be taken for a curve.
+bases <- c("bs", "ns", "splines::bs", "splines::ns")
+
 read_variable <- function(call, seen) {
+  if (is.call(call) && text_of(call[[1]]) %in% bases) {
+    input_error("formula must say s(", paste(all.vars(call), collapse = ", "), ") for a smooth effect, got ", text_of(call))
+  }
   if (!is_special(call)) {
     name <- text_of(call)
     remember(call, name, seen)
@@ -146,8 +152,14 @@ as_setting <- function(value) {
   if (length(value) < 2) value else array(unname(value), length(value))
 }
 
+# C(x) is a factor, also of text, of which stats::C() makes none.
+as_r <- function(call) {
+  if (is.call(call) && identical(call[[1]], quote(C)) && length(call) == 2) call[[1]] <- quote(as.factor)
+  call
+}
+
 value_of <- function(call, seen) {
-  found <- tryCatch(eval(call, seen$data, seen$frame), error = function(e) {
+  found <- tryCatch(eval(as_r(call), seen$data, seen$frame), error = function(e) {
     known <- if (is.list(seen$data) && length(names(seen$data))) paste0("; data has ", paste(names(seen$data), collapse = ", "))
     input_error(text_of(call), " in the formula cannot be evaluated: ", conditionMessage(e), known)
   })
@@ -265,7 +277,7 @@ value_in <- function(call, newdata) {
   if (length(absent)) {
     input_error("newdata must hold ", absent[1], ", of which the formula speaks, got ", paste(names(newdata), collapse = ", "))
   }
-  eval(call, newdata, baseenv())
+  eval(as_r(call), newdata, baseenv())
 }
 
 # Columns of new data, the offset, and the names of their rows, by which the columns of a list are joined.

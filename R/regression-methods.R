@@ -209,6 +209,7 @@ print.summary.fdadp_regression <- function(x, ...) {
     format(x$criterion, digits = 6), "   scale = ", format(x$sigma2, digits = 4), "   n = ", x$n, if (length(x$t)) paste(" curves on", grid_text(x$t)), "\n",
     sep = ""
   )
+  writeLines(grep("^Grid of ", strsplit(x$text, "\n")[[1]], value = TRUE))
   invisible(x)
 }
 

@@ -84,7 +84,7 @@ def coverage(Y: CurveData, lower: CurveData, upper: CurveData) -> float:
     return float(np.mean((low.values <= observed.values) & (observed.values <= high.values)))
 
 
-def functional_r2(Y: CurveData, Y_hat: CurveData, t: ArrayLike | None = None) -> float:
+def functional_r2(Y: CurveData, Y_hat: CurveData, *, t: ArrayLike | None = None) -> float:
     """Functional R²: ``1 - Σ_i ∫(Y_i - Ŷ_i)² dt / Σ_i ∫(Y_i - Ȳ)² dt``, with Ȳ the mean of the curves in `Y`.
 
     Parameters

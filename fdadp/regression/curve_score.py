@@ -39,7 +39,7 @@ def explained_share(model: Any, data: Any, y: Any) -> float:
     if model._family.name != "gaussian":
         return float(model._deviance_explained(observed.values, eta))
     if observed.grid.size > 1 and np.isfinite(observed.values).all():
-        return functional_r2(observed.values, eta, observed.grid)
+        return functional_r2(observed.values, eta, t=observed.grid)
     return _of_observed(observed, eta)
 
 

@@ -270,8 +270,8 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
     def predict(
         self,
         data: Any,
-        t: ArrayLike | None = None,
         *,
+        t: ArrayLike | None = None,
         type: str = "response",
         offset: ArrayLike | str | None = None,
         grids: Mapping[str, ArrayLike] | None = None,
@@ -315,8 +315,8 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
     def predict_se(
         self,
         data: Any,
-        t: ArrayLike | None = None,
         *,
+        t: ArrayLike | None = None,
         kind: str | None = None,
         type: str = "response",
         offset: ArrayLike | str | None = None,
@@ -353,8 +353,8 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         self,
         data: Any,
         level: float = 0.95,
-        t: ArrayLike | None = None,
         *,
+        t: ArrayLike | None = None,
         grids: Any = None,
         simultaneous: bool = False,
     ) -> tuple[Any, Any]:

@@ -115,7 +115,7 @@ class Predictions(LearnedErrors, NearTheMean):
         return self._wrap(self._predicted(x, points), points, x)
 
     def predict_interval(
-        self, X: CurveData, level: float = 0.95, t: ArrayLike | None = None, s: ArrayLike | None = None
+        self, X: CurveData, level: float = 0.95, *, t: ArrayLike | None = None, s: ArrayLike | None = None
     ) -> tuple[Any, Any]:
         r"""Pointwise prediction intervals for new response curves.
 
@@ -142,7 +142,7 @@ class Predictions(LearnedErrors, NearTheMean):
         half = self._half_width(x, points, self._with_beyond(se, None, points), level, "constant")
         return self._wrap(mean - half, points, x), self._wrap(mean + half, points, x)
 
-    def predict_se(self, X: CurveData, t: ArrayLike | None = None, s: ArrayLike | None = None) -> Any:
+    def predict_se(self, X: CurveData, *, t: ArrayLike | None = None, s: ArrayLike | None = None) -> Any:
         r"""Pointwise standard errors of the predicted curves: of the mean E[Y | X], not of a new response.
 
         ``sqrt{Σ_k φ_k(t)² z' Var(Θ̂_k) z + R(t, t) / n + O(t)}``. O(t) is the variance over curves of the part of
@@ -183,4 +183,4 @@ class Predictions(LearnedErrors, NearTheMean):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)
             predicted = self._predicted(x, points_within(y.grid, self.t_, self._y.unit))
-        return functional_r2(y.values, predicted, y.grid)
+        return functional_r2(y.values, predicted, t=y.grid)

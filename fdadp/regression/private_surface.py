@@ -201,7 +201,7 @@ class PrivateSurface(Kin):
     def _check_saveable(self, columns: Any) -> None:
         """Refuse before a private fit what a file of it could not hold."""
 
-    def plan(self, s: ArrayLike | int = 51, t: ArrayLike | int = 51, n: float | None = None) -> Plan:
+    def plan(self, *, s: ArrayLike | int = 51, t: ArrayLike | int = 51, n: float | None = None) -> Plan:
         """Plan a private fit from public values alone: which releases, with which shares, features and rounds.
 
         Nothing is read and nothing spent. ``print`` shows it; :func:`fdadp.plan` says what the fit may be worth.

@@ -54,6 +54,7 @@ class TermsFromChunks(LearnedErrors):
     _parsed: ParsedFormula
     _fit: AdditiveFit
     _covariates: Covariates
+    joined_: str | None
     _clusters: Mapping[str, ClusterErrors]
     _prior_weights: FloatArray | None
     _n_unpenalized: int | None
@@ -162,8 +163,8 @@ class TermsFromChunks(LearnedErrors):
                 fit = self._estimated(form, observed)
                 self._adopt(fit, observed.null_deviance(self._family))
                 known = {name: c for name, c in head.items() if isinstance(c, Curves) and c is not response}
-                grids = {name: c.grid for name, c in known.items()}
-                self._covariates = Covariates(grids, looked.completion, units_of(known))
+                points = {name: c.grid for name, c in known.items()}
+                self._covariates = Covariates(points, looked.completion, units_of(known))
                 self._learn_errors_of(observed, groups)
             self._prior_weights = None
             self._adopt_response(response if isinstance(response, Curves) else None)

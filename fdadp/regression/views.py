@@ -118,7 +118,9 @@ class Views(FunctionalModel):
         model: Any = self
         return summarise(model)
 
-    def check(self, X: CurveData, Y: CurveData, s: ArrayLike | None = None, t: ArrayLike | None = None) -> BasisCheck:
+    def check(
+        self, X: CurveData, Y: CurveData, *, s: ArrayLike | None = None, t: ArrayLike | None = None
+    ) -> BasisCheck:
         """Say whether the bases and the number of components are large enough, as mgcv's ``k.check`` does.
 
         The model is cross-validated beside ones with a larger basis over x, over s, and more components. A size is

@@ -111,8 +111,9 @@ class PrivateSummary(NestedParameters, ABC):
         """The grid, in the unit that column labels of dates or times give."""
         labels = self._columns
         axis = axis_of(labels, "Y") if isinstance(labels, pd.Index) and len(labels) == self.grid_.size else None
-        same = axis is not None and np.array_equal(axis.points, self.grid_)
-        return text_of_grid(self.grid_, axis.unit if same else None)
+        if axis is None or not np.array_equal(axis.points, self.grid_):
+            return text_of_grid(self.grid_)
+        return text_of_grid(self.grid_, axis.unit)
 
     @abstractmethod
     def _release(

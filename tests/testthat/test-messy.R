@@ -120,3 +120,23 @@ test_that("predictions have the names of their rows, and columns of a list are j
     d <- six[["two files"]](3)
   }
 })
+
+test_that("a basis of another package is answered by s(), C() takes text, and treatments may be a vector with names", {
+  skip_without_python()
+  set.seed(1)
+  people <- data.frame(age = rnorm(40, 50, 10), sex = rep(c("f", "m"), 20))
+  people$X <- matrix(rnorm(40 * 6), 40, dimnames = list(NULL, sprintf("h%02d", 0:5)))
+  people$y <- rowMeans(people$X) + people$age / 50
+  for (formula in c(y ~ lf(X) + bs(age), y ~ lf(X) + splines::ns(age, df = 3))) {
+    expect_error(fdadp(formula, people), "formula must say s\\(age\\) for a smooth effect, got ", class = "fdadp_input_error")
+  }
+  labels <- fdadp(y ~ lf(X) + C(sex), people)
+  as_factor <- fdadp(y ~ lf(X) + factor(sex), people)
+  expect_equal(predict(labels, people[1:5, ]), predict(as_factor, people[1:5, ]))
+  people$X[3, 2] <- NA
+  people$age[7] <- NA
+  by_list <- fdadp(y ~ lf(X) + age, people, missing = list(X = "linear", age = "indicator"))
+  by_vector <- fdadp(y ~ lf(X) + age, people, missing = c(X = "linear", age = "indicator"))
+  expect_equal(fitted(by_list), fitted(by_vector))
+  expect_output(print(summary(by_list)), "Grid of X: 6 points on \\[0, 5\\]")
+})

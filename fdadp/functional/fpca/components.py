@@ -22,7 +22,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     _kind: Any
     _columns: Any
 
-    def transform(self, Y: CurveData, t: ArrayLike | None = None) -> FloatArray:
+    def transform(self, Y: CurveData, *, t: ArrayLike | None = None) -> FloatArray:
         """Scores of curves.
 
         Parameters

@@ -136,7 +136,7 @@ class FPCA(Components):
         self._kind, self._columns = curves.kind, curves.columns
         return self
 
-    def band(self, Y: CurveData, level: float = 0.95, t: ArrayLike | None = None) -> tuple[Any, Any]:
+    def band(self, Y: CurveData, level: float = 0.95, *, t: ArrayLike | None = None) -> tuple[Any, Any]:
         """Pointwise limits for the curves behind noisy or sparse ones, about ``inverse_transform(transform(Y))``.
 
         Gaussian, from the conditional variance of the scores (Yao, Müller & Wang 2005, section 2.4) and the average
@@ -171,7 +171,7 @@ class FPCA(Components):
             )
         if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
             raise InputError(f"level must lie between 0 and 1, got {level!r}")
-        middle = self.basis_.reconstruct(self.transform(Y, t))
+        middle = self.basis_.reconstruct(self.transform(Y, t=t))
         curves = self._read(Y, t)
         spread = self._on(curves.grid).conditional_covariance(curves.values)
         functions = self.eigenfunctions_

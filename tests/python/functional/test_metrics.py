@@ -44,7 +44,7 @@ def test_functional_r2_by_hand() -> None:
     t = np.array([0.0, 1.0, 3.0])  # trapezoidal weights 0.5, 1.5, 1
     y = np.array([[0.0, 0.0, 0.0], [2.0, 2.0, 2.0]])
     fit = y + np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-    assert functional_r2(y, fit, t) == pytest.approx(1 - (0.5 + 1.5) / (2 * 3.0))
+    assert functional_r2(y, fit, t=t) == pytest.approx(1 - (0.5 + 1.5) / (2 * 3.0))
     assert functional_r2(y, fit) == pytest.approx(1 - (0.25 + 0.5) / 2)  # even grid: weights 0.25, 0.5, 0.25
     assert functional_r2(y, y) == 1
     assert functional_r2(y, np.broadcast_to(y.mean(axis=0), y.shape), t) == pytest.approx(0)
@@ -60,7 +60,7 @@ def test_kinds_of_curves_may_be_mixed() -> None:
         for predicted in fits:
             assert rmspe(observed, predicted) == pytest.approx(rmspe(y, fit), rel=1e-14)
             assert coverage(observed, predicted, predicted) == 0
-    expected = pytest.approx(functional_r2(y, fit, t), rel=1e-12)
+    expected = pytest.approx(functional_r2(y, fit, t=t), rel=1e-12)
     assert functional_r2(kinds[3], fits[3]) == expected
     assert functional_r2(kinds[2], fit) == expected
 
@@ -76,7 +76,7 @@ def test_kinds_of_curves_may_be_mixed() -> None:
         (lambda y: coverage(y, y + 1, y), "lower must not exceed upper, got 2 > 1 in curve 0 at position 0"),
         (lambda y: coverage(y, y * np.nan, y), "lower must have no missing values, got nan in curve 0 at position 0"),
         (lambda y: functional_r2(y * 0.1, y), "Y must hold at least two different curves, got 3 that are all equal"),
-        (lambda y: functional_r2(y, y, [0, 1]), "grid of Y must have 4 points"),
+        (lambda y: functional_r2(y, y, t=[0, 1]), "grid of Y must have 4 points"),
     ],
 )
 def test_refusals(call: Any, message: str) -> None:

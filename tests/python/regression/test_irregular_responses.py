@@ -86,7 +86,7 @@ def test_means_are_near_the_truth():
     new, _, _ = cohort(n=20, seed=9)
     at = np.array([0.25, 0.75])
     truth = mean(new, np.repeat(np.arange(20), 2), np.tile(at, 20)).reshape(20, 2)
-    assert np.mean((model.predict(new, at) - truth) ** 2) < 0.05 * np.var(truth)
+    assert np.mean((model.predict(new, t=at) - truth) ** 2) < 0.05 * np.var(truth)
     assert model.coef("ff(X)").shape[0] > 100
 
 

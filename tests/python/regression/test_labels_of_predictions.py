@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from fdadp import FunctionalRegression, Privacy, ScalarRegression
+from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, ScalarRegression
 from fdadp.private.mechanisms import DPAFF
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")
@@ -49,3 +51,12 @@ def test_predicted_numbers_are_a_series_where_rows_have_labels(private: bool) ->
         pd.testing.assert_index_equal(found.index, WHO[:5])
     np.testing.assert_array_equal(model.predict(new), plain)
     assert isinstance(model.predict({"X": X[:5].reset_index(drop=True)}), np.ndarray)
+
+
+@pytest.mark.parametrize("of", [AdditiveFunctionOnFunction, FunctionalRegression])
+@pytest.mark.parametrize("method", ["fit", "predict", "predict_se", "predict_interval", "check", "plan"])
+def test_grids_go_by_name_only(of: type, method: str) -> None:
+    """fit took (X, Y, s, t) and predict (X, t, s): intervals and standard errors still had an order of their own."""
+    parameters = inspect.signature(getattr(of, method, of.fit)).parameters  # type: ignore[attr-defined]
+    grids = [parameters[name] for name in ("s", "t", "grids") if name in parameters]
+    assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in grids)
