@@ -89,7 +89,9 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         ``errors="curve"``. Curves with gaps are fitted by their observed points, under a smooth covariance of errors.
     n_components : int, float or Eigenbasis
         With ``response_basis="eigen"`` the number K of eigenfunctions, or the share of variance that they must explain,
-        in (0, 1]; or orthonormal functions given on the grid of the response.
+        in (0, 1]; or orthonormal functions given on the grid of the response. It is about the response alone: ``ffpc``
+        and ``fpcr`` have an `n_components` of their own, about a covariate. The default share, .99, is larger than that
+        of :class:`fdadp.AdditiveFunctionOnFunction`, .95.
     k : {"auto", "refund"}
         Numbers of functions along the response, of terms that do not give them, and what curves are measured from:
         15, or one for each point of the response, and the mean of the training curves; or 5 and zero, as in refund.
