@@ -65,7 +65,7 @@ class Additive:
         model = self._model(privacy=privacy, bounds=bounds)
         grids = files.grids()
         if privacy.n is not None or dry_run:
-            typer.echo(f"{model.plan(grids['X'], grids['Y'])}\n")
+            typer.echo(f"{model.plan(s=grids['X'], t=grids['Y'])}\n")
         if dry_run:
             return None
 

@@ -105,14 +105,14 @@ def test_the_same_bounds_are_taken(tmp_path, people):
     DPHistogramNB(classes=[0, 1], features=features, **same).fit(X, dead)
     privacy = Privacy(study=path, epsilon=5.0)
     PrivateMean(privacy=privacy, bounds=(-8, 8)).fit(people.Y)
-    AdditiveFunctionOnFunction(privacy=privacy).plan(11, 11)  # the study's, where they are left out
+    AdditiveFunctionOnFunction(privacy=privacy).plan(s=11, t=11)  # the study's, where they are left out
     of = Study(path)
     assert len(of.fits) == 4
     assert of.fits[0].public["bounds"] == [[0, 0], [100, 200]]
     assert of.verify() == ()
     study_at(tmp_path / "without", n=N)
     with pytest.raises(PrivacyError, match="bounds must give a public range for X"):
-        AdditiveFunctionOnFunction(privacy=Privacy(study=tmp_path / "without", epsilon=1.0)).plan(11, 11)
+        AdditiveFunctionOnFunction(privacy=Privacy(study=tmp_path / "without", epsilon=1.0)).plan(s=11, t=11)
 
 
 def test_its_budget_holds_fits_to_them_too(wards):
