@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fdadp._common.door import advice
 from fdadp.errors import InputError
 
 if TYPE_CHECKING:
@@ -142,10 +143,15 @@ def _refuse_difference(a: str, first: pd.Index[Any], b: str, second: pd.Index[An
     if at is None:  # 7 and "7": from two kinds of file
         return
     what = "the same labels in another order" if sorted(left) == sorted(right) else "other labels"
+    cure = advice(
+        f"Align them, as by {b}.loc[{a}.index] of data frames; or, if rows belong together as they stand, drop the "
+        f"labels: {b}.to_numpy()",
+        r=f"Put them in one order; or, if rows belong together as they stand, drop the names of rows of {b}",
+        shell="Give every file the same column of ids, and join them by --id COLUMN",
+    )
     raise InputError(
         f"{a} and {b} must have the same row labels in the same order, got {_shown(first, at)} and "
-        f"{_shown(second, at)} in row {at} ({what}). Align them, as by {b}.loc[{a}.index] of data frames; or, if rows "
-        f"belong together as they stand, drop the labels: {b}.to_numpy()"
+        f"{_shown(second, at)} in row {at} ({what}). {cure}"
     )
 
 

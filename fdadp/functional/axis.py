@@ -289,9 +289,10 @@ def _axis(columns: pd.Index[Any], points: FloatArray, unit: str | None, name: st
         raise InputError(f"columns of {name} must have labels that differ, got {_plain(label)} more than once")
     down = (steps > 0).sum() < (steps < 0).sum()
     j = int(np.flatnonzero(steps > 0 if down else steps < 0)[0])
+    cure = advice("sort_index(axis=1) sorts them", r="put the columns in order", shell="put the columns in order")
     raise InputError(
         f"columns of {name} must have labels that increase or decrease, got {_plain(columns[j])} followed by "
-        f"{_plain(columns[j + 1])} at position {j}; sort_index(axis=1) sorts them"
+        f"{_plain(columns[j + 1])} at position {j}; {cure}"
     )
 
 

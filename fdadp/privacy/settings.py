@@ -9,6 +9,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from fdadp._common.checks import is_one_of
+from fdadp._common.door import advice
 from fdadp._common.parameters import Parameters
 from fdadp.errors import PrivacyError
 from fdadp.privacy.declared import ADJACENCIES, check_delta, said_delta, whole
@@ -245,8 +246,13 @@ class Privacy(Parameters):
         if self.unit == "person" and groups is None:
             raise PrivacyError(
                 "groups must say whose each row is where unit is 'person', got None; nothing was read and nothing was "
-                "spent. scikit-learn's tools drop groups unless sklearn.set_config(enable_metadata_routing=True) and "
-                "the estimator's set_fit_request(groups=True)"
+                "spent. "
+                + advice(
+                    "scikit-learn's tools drop groups unless sklearn.set_config(enable_metadata_routing=True) and "
+                    "the estimator's set_fit_request(groups=True)",
+                    r="Say groups =, the id of each row",
+                    shell="Say --groups COLUMN, or join files by --id COLUMN",
+                )
             )
         if self.unit == "row" and groups is not None:
             raise PrivacyError("groups must be left out where unit is 'row'; nothing was read and nothing was spent")

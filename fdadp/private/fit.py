@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from fdadp._common.door import advice
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import PrivacyError
@@ -173,6 +174,11 @@ def refuse_unaffordable(design: PrivateDesign, plan: Plan) -> None:
     if out:
         raise PrivacyError(
             f"formula must have terms that the budget can carry, got {', '.join(out)}, of which it affords no "
-            f"feature at n = {plan.n:,.0f}; leave them out, or say DPAFF(allow_useless=True) to fit the others. "
-            "Nothing was read"
+            f"feature at n = {plan.n:,.0f}; leave them out"
+            + advice(
+                ", or say DPAFF(allow_useless=True) to fit the others",
+                r=", or say allow_useless = TRUE to fit the others",
+                shell="",
+            )
+            + ". Nothing was read"
         )

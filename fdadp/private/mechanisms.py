@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from fdadp._common.door import advice
 from fdadp._common.parameters import Parameters
 from fdadp.errors import InputError, PrivacyError
 from fdadp.private.counting import least_n_epsilon
@@ -134,7 +135,7 @@ class EndToEnd(Mechanism, ABC):
             raise PrivacyError(
                 f"n and epsilon must give n * epsilon of at least {least:g} for a fit better than the mean curve, got "
                 f"{n:.0f} * {privacy.epsilon:g}; it takes n >= {math.ceil(least / privacy.epsilon)} or epsilon >= "
-                f"{least / n:.3g}, or allow_useless=True"
+                f"{least / n:.3g}{advice(', or allow_useless=True', r=', or allow_useless = TRUE', shell='')}"
             )
 
     @abstractmethod

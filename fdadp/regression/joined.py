@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp._common.checks import is_one_of
+from fdadp._common.door import advice
 from fdadp._common.tasks import is_dask
 from fdadp._common.typing import IntArray
 from fdadp.errors import InputError
@@ -40,6 +41,18 @@ BY = (None, "label", "position")
 """How rows may belong together: None is by label where every input has labels, else by position."""
 
 Labels = Mapping[str, "pd.Index[Any]"]
+
+
+def by_place() -> str:
+    """How rows are taken by position, at the open door."""
+    return advice(
+        "say by='position'", r="drop the names of rows", shell="leave the column of ids out of one of the files"
+    )
+
+
+def as_they_stand() -> str:
+    """The same, for rows that belong together."""
+    return f"{by_place()} if rows belong together as they stand"
 
 
 def joined_labels(by: str | None, inputs: Mapping[str, Any]) -> Labels | None:
@@ -76,8 +89,12 @@ def joined_labels(by: str | None, inputs: Mapping[str, Any]) -> Labels | None:
     if by is None and len(names) > 1:
         (first, a), (second, b), *_ = sorted(names.items(), key=lambda item: list(found).index(item[1]))
         raise InputError(
-            f"{a} and {b} must have row labels of one name, got {first!r} and {second!r}: say by='label' if both are "
-            "the id that rows are joined by, or by='position'"
+            f"{a} and {b} must have row labels of one name, got {first!r} and {second!r}: "
+            + advice(
+                "say by='label' if both are the id that rows are joined by, or by='position'",
+                r="give the names of rows one meaning, or drop them",
+                shell="give the column of ids one name in every file",
+            )
         )
     return found
 
@@ -139,7 +156,7 @@ def private_rows(
     if groups is not None and not (isinstance(groups, str) and groups == name):
         raise InputError(
             f"groups must be left out where rows are joined by their labels, for these say whose a row is; or be their "
-            f"name, {name!r}. If they are no persons, say by='position'"
+            f"name, {name!r}. If they are no persons, {by_place()}"
         )
     if public:
         own = [labels_read(inputs[name]) if is_labelled(inputs[name]) else one for name, one in labels.items()]
@@ -244,7 +261,7 @@ def aligned(
         others = next((n for n, rows in zip(names, found.rows, strict=True) if (rows == NO_ROW).all()), names[-1])
         raise InputError(
             f"{primary} and {others} must have row labels in common ({called}), got none, such as "
-            f"{_shown(own, 0)} and {_shown(labels[others], 0)}: say by='position' if rows belong together as they stand"
+            f"{_shown(own, 0)} and {_shown(labels[others], 0)}: {as_they_stand()}"
         )
     if every and kept.size < len(own):
         gone = next((n, rows) for n, rows in zip(names, found.rows, strict=True) if (rows == NO_ROW).any())
@@ -271,7 +288,7 @@ def _by_position(inputs: Mapping[str, Any], primary: str) -> dict[str, Any]:
 
 
 def _refuse_unjoined(labels: Labels, called: str, found: Any) -> None:
-    cure = "say by='position' if rows belong together as they stand"
+    cure = as_they_stand()
     for name, rows in zip(labels, found.without_id, strict=True):
         if rows.size:
             raise InputError(

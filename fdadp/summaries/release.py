@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fdadp._common.door import advice
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.curves import Curves, Kind, as_grid, same_rows
@@ -177,7 +178,7 @@ def _check_noise(declared: Declared, n: float, relative: float) -> None:
         raise PrivacyError(
             f"n and epsilon must leave noise of at most {MOST_NOISE:g} of the curves' spread, got {relative:.2g} with "
             f"{n:.0f} persons and epsilon {declared.privacy.epsilon:g}; it takes some {relative / MOST_NOISE:.2g} "
-            "times the persons, or allow_useless=True"
+            f"times the persons{advice(', or allow_useless=True', r=', or allow_useless = TRUE', shell='')}"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from fdadp import FunctionalRegression, ScalarRegression
+from fdadp import FunctionalRegression, Privacy, PrivateMean, ScalarRegression
 from fdadp._common.door import argument, door
 from fdadp.cli.main import app
-from fdadp.errors import InputError
+from fdadp.errors import InputError, PrivacyError
+from fdadp.functional.curves import same_rows
 
 N = 30
 
@@ -48,6 +50,40 @@ def test_the_shell_gives_its_own_advice_and_takes_it(tmp_path: Path, monkeypatch
     assert CliRunner().invoke(app, [*fit, *cure.split()]).exit_code == 0
     both = CliRunner().invoke(app, [*fit, "--missing=linear", "--missing=age=indicator"])
     assert both.exit_code != 0 and "--missing must be one treatment" in " ".join(both.output.split())
+
+
+ROWS = pd.DataFrame(np.random.default_rng(3).normal(size=(N, 12)).cumsum(axis=1), index=[f"p{i}" for i in range(N)])
+OTHERS = ROWS.set_axis([f"q{i}" for i in range(N)])
+NAMELESS = ROWS.set_axis([0.5] * N)
+NAMED = ROWS.rename_axis("pid"), ROWS.rename_axis("who")
+TURNED = ROWS.set_axis([*range(6), 8, 7, *range(9, 13)], axis=1)
+PERSONS = Privacy(1.0, n=N, unit="person")
+FEW = {"bounds": (-9, 9), "privacy": Privacy(0.01, n=N)}
+
+
+@pytest.mark.parametrize(
+    ("refused", "cures"),
+    [
+        (lambda: of_curves(ROWS, OTHERS), ["say by='position' if", "drop the names of rows if", "leave the column of"]),
+        (lambda: of_curves(NAMELESS, ROWS), ["by='position' if", "drop the names of rows if", "leave the column of"]),
+        (lambda: of_curves(*NAMED), ["say by='label' if both", "names of rows one meaning", "one name in every file"]),
+        (lambda: same_rows(X=ROWS, Y=OTHERS), [r"Y.loc\[X.index\]", "Put them in one order", "by --id COLUMN"]),
+        (lambda: of_curves(TURNED, ROWS), [r"sort_index\(axis=1\) sorts", "put the columns in", "put the columns in"]),
+        (lambda: PERSONS.check_unit(None), ["scikit-learn's tools", "Say groups =", "Say --groups COLUMN"]),
+        (lambda: PrivateMean(**FEW).fit(ROWS), ["or allow_useless=True", "or allow_useless = TRUE", "the persons$"]),
+    ],
+)
+def test_advice_on_rows_and_groups_is_that_of_the_door(refused: Any, cures: list[str]) -> None:
+    """In R and in the shell texts spoke of by=, of pandas and of scikit-learn."""
+    for name, cure in zip(("python", "r", "shell"), cures, strict=True):
+        with door(name), pytest.raises((InputError, PrivacyError), match=cure) as caught:
+            refused()
+        if name != "python":
+            assert not re.search(r"by='|\.loc\[|to_numpy|sort_index|scikit-learn|=True", str(caught.value))
+
+
+def of_curves(X: pd.DataFrame, Y: pd.DataFrame) -> None:
+    FunctionalRegression("Y ~ ff(X)", progress=False).fit({"X": X, "Y": Y})
 
 
 def test_a_door_is_that_of_its_thread() -> None:
