@@ -47,7 +47,7 @@ def test_functional_r2_by_hand() -> None:
     assert functional_r2(y, fit, t=t) == pytest.approx(1 - (0.5 + 1.5) / (2 * 3.0))
     assert functional_r2(y, fit) == pytest.approx(1 - (0.25 + 0.5) / 2)  # even grid: weights 0.25, 0.5, 0.25
     assert functional_r2(y, y) == 1
-    assert functional_r2(y, np.broadcast_to(y.mean(axis=0), y.shape), t) == pytest.approx(0)
+    assert functional_r2(y, np.broadcast_to(y.mean(axis=0), y.shape), t=t) == pytest.approx(0)
 
 
 def test_kinds_of_curves_may_be_mixed() -> None:

@@ -52,7 +52,7 @@ def test_points_of_their_own_are_clustered_by_their_curve():
     own = model(smoothing=on_grid.smoothing_parameters_)
     own.fit({k: v for k, v in data.items() if k != "Y"}, response=table, grids={"X": T})
     same = model(smoothing=on_grid.smoothing_parameters_).fit(data, grids=GRIDS)
-    assert np.allclose(own.predict_se(rows(data, slice(5)), T), same.predict_se(rows(data, slice(5))), rtol=1e-6)
+    assert np.allclose(own.predict_se(rows(data, slice(5)), t=T), same.predict_se(rows(data, slice(5))), rtol=1e-6)
 
 
 def test_smoothing_chosen_by_the_data_widens():
@@ -396,7 +396,7 @@ def test_generalised_least_squares_of_uneven_curves():
     for how, fitted in fits.items():
         away = np.sqrt(np.mean((fitted.predict(data) - whole.fitted_values_) ** 2)) if how != "points" else 0.0
         assert away < se / 2
-        assert fitted.predict_se(data, T).mean() == pytest.approx(se, rel=0.3)
+        assert fitted.predict_se(data, t=T).mean() == pytest.approx(se, rel=0.3)
         assert np.isfinite(fitted.loglik_) and fitted.test_terms()["p"].between(0, 1).all()
         assert fitted.sigma2_ == pytest.approx(whole.sigma2_, rel=0.2)
     assert np.allclose(fits["points"].vcov(), fits["weights"].vcov(), rtol=1e-4, atol=1e-6)

@@ -58,5 +58,5 @@ def test_predicted_numbers_are_a_series_where_rows_have_labels(private: bool) ->
 def test_grids_go_by_name_only(of: type, method: str) -> None:
     """fit took (X, Y, s, t) and predict (X, t, s): intervals and standard errors still had an order of their own."""
     parameters = inspect.signature(getattr(of, method, of.fit)).parameters  # type: ignore[attr-defined]
-    grids = [parameters[name] for name in ("s", "t", "grids") if name in parameters]
+    grids = [parameters[name] for name in ("s", "t") if name in parameters]
     assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in grids)

@@ -38,7 +38,7 @@ def test_predictions_on_other_grids(live):
     t, s = np.ravel(i["t"]), np.ravel(i["s"])
     model = FunctionalRegression([terms.ff("X", limits="s<=t")]).fit({"X": i["X"], "Y": i["Y"]}, grids={"X": s, "Y": t})
     assert far(model.predict({"X": i["X"]}), model.fitted_values_) < 1e-12
-    assert far(model.predict({"X": i["X"]}, t[3:5]), model.fitted_values_[:, 3:5]) < 1e-12
+    assert far(model.predict({"X": i["X"]}, t=t[3:5]), model.fitted_values_[:, 3:5]) < 1e-12
     fine = np.linspace(s[0], s[-1], 4 * s.size - 3)
     values = np.array([np.interp(fine, s, x) for x in i["X"]])
     assert far(model.predict({"X": values}, grids={"X": fine}), model.fitted_values_) < 0.05
