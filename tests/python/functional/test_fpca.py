@@ -356,7 +356,7 @@ def test_gives_back_the_kind_it_got() -> None:
 
     named = frame.set_axis([f"c{j}" for j in range(30)], axis=1)
     fpca = FPCA(n_components=2).fit(named, t=t)
-    np.testing.assert_allclose(fpca.transform(named, t), scores)
+    np.testing.assert_allclose(fpca.transform(named, t=t), scores)
 
 
 def test_basis_expansion_is_read() -> None:
