@@ -48,8 +48,8 @@ def cut(arrays, sizes):
 def same(one, other):
     np.testing.assert_array_equal(one.coef_, other.coef_)
     np.testing.assert_array_equal(one._fit.spread.blocks, other._fit.spread.blocks)
-    assert one._surface_fit.law.scale == other._surface_fit.law.scale
-    assert one._surface_fit.law.inverse_dof == other._surface_fit.law.inverse_dof
+    assert one.fitted_.surface.law.scale == other.fitted_.surface.law.scale
+    assert one.fitted_.surface.law.inverse_dof == other.fitted_.surface.law.inverse_dof
     assert [r.sd for r in one.ledger_.releases] == [r.sd for r in other.ledger_.releases]
     assert one.ledger_.details["unit"] == other.ledger_.details["unit"]
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, simulate_affr
-from fdadp.regression.private import from_releases as predictions
+from fdadp.regression.private import near_the_mean as predictions
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 
