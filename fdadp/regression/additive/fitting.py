@@ -194,7 +194,7 @@ def surface_of(
 def published(
     model: AdditiveFunctionOnFunction, found: SurfaceFit, chunks: CurvePairs, persons: IntArray | None = None
 ) -> tuple[SurfaceFit, dict[str, Any]]:
-    """Let a mechanism that is not private end to end add its noise to the fit; and the settings that it was made with."""
+    """Let a mechanism that is not private end to end add its noise; and say with which settings."""
     if model.privacy is None:
         return found, {"privacy": None}
     mechanism = mechanism_of(model.mechanism)

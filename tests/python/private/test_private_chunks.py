@@ -47,7 +47,7 @@ def cut(arrays, sizes):
 
 def same(one, other):
     np.testing.assert_array_equal(one.coef_, other.coef_)
-    np.testing.assert_array_equal(one._fit.spread.blocks, other._fit.spread.blocks)
+    np.testing.assert_array_equal(one.fitted_.surface.fit.spread.blocks, other.fitted_.surface.fit.spread.blocks)
     assert one.fitted_.surface.law.scale == other.fitted_.surface.law.scale
     assert one.fitted_.surface.law.inverse_dof == other.fitted_.surface.law.inverse_dof
     assert [r.sd for r in one.ledger_.releases] == [r.sd for r in other.ledger_.releases]
