@@ -234,14 +234,6 @@ def closure(start: str, graph: dict[str, set[str | None]]) -> set[str]:
     return seen
 
 
-def test_no_file_is_longer_than_four_hundred_lines() -> None:
-    sources = [*SOURCES, *(ROOT / "r_bridge").rglob("*.py")]
-    lengths = {
-        path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").splitlines()) for path in sources
-    }
-    assert {name: length for name, length in lengths.items() if length > 400} == {}
-
-
 def only_stores(constructor: ast.FunctionDef) -> bool:
     """Whether every statement of a constructor is ``self.x = x``, which a dataclass writes by itself."""
     body = [
