@@ -33,7 +33,6 @@ LONG_FUNCTIONS = {
     "fdadp/plot/_surface.py surface",
     "fdadp/privacy/certificate/registry.py entry",
     "fdadp/published/_adaboost.py boost",
-    "fdadp/studies/local_logistic.py run",
 }
 LARGE_CLASSES = {
     "AdditiveFunctionOnFunction",
@@ -51,7 +50,7 @@ LARGE_CLASSES = {
     "TermsFromChunks",
     "Views",
 }
-CROWDED_FOLDERS = {"fdadp/studies"}
+CROWDED_FOLDERS: set[str] = set()
 NAMES_OF_TWO_CLASSES: set[str] = set()
 MIXINS_OF_ONE = {
     "FromChunks",

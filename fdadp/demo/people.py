@@ -14,9 +14,9 @@ from fdadp.datasets import SimulatedCurves, simulate_affr
 from fdadp.errors import ExtrapolationWarning
 from fdadp.functional.metrics import coverage, rmspe
 from fdadp.planner import Forecast, plan
+from fdadp.plot._canvas import save_figure
 from fdadp.privacy import Privacy
 from fdadp.regression import AdditiveFunctionOnFunction
-from fdadp.studies.report import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,10 +10,10 @@ import numpy as np
 from fdadp.datasets import load_icu
 from fdadp.errors import MissingDataError
 from fdadp.functional.gaps import fill_linear
+from fdadp.plot._canvas import save_figure
 from fdadp.privacy import Privacy
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.regression.functional import FunctionalRegression
-from fdadp.studies.report import save_figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
