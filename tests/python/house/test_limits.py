@@ -24,16 +24,7 @@ FILES_OF_A_FOLDER = 12
 SHARE_OF_IMPORTS = 0.10
 """Of all code lines: those of imports and of ``__all__``."""
 
-LONG_FUNCTIONS = {
-    "fdadp/cli/fit.py fit",
-    "fdadp/cli/summaries.py table1",
-    "fdadp/federated/local/statement.py ledger",
-    "fdadp/planner/forecast.py plan",
-    "fdadp/planner/of_formulas.py plan_formula",
-    "fdadp/plot/_surface.py surface",
-    "fdadp/privacy/certificate/registry.py entry",
-    "fdadp/published/_adaboost.py boost",
-}
+LONG_FUNCTIONS: set[str] = set()
 LARGE_CLASSES = {
     "AdditiveFunctionOnFunction",
     "AdditiveModel",
