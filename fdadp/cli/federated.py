@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from fdadp._common.terminal import plain_messages
+from fdadp.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, help="Many owners of data, and nobody trusted with all of it.")
 
@@ -48,7 +49,6 @@ def key(
 ) -> None:
     """At the data user: make a new key, and the contract that names it and goes to all parties."""
     with plain_messages():
-        from fdadp.errors import InputError
         from fdadp.federated.contract import Contract
         from fdadp.federated.flower.store import new_key
         from fdadp.federated.signed import public_key_of
@@ -74,7 +74,6 @@ def rows(
         import numpy as np
 
         from fdadp.cli.inputs import FileFormat, read_file
-        from fdadp.errors import InputError
         from fdadp.files.atomic import SECRET, replacing
 
         if out.suffix != ".npz":
@@ -105,7 +104,6 @@ def model(
 ) -> None:
     """Anybody: the fitted model of a run, from its contract and its totals, and what it promises."""
     with plain_messages():
-        from fdadp.errors import InputError
         from fdadp.federated import models
         from fdadp.federated.contract import Contract
         from fdadp.federated.wire import Totals

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fdadp._version import __version__
+from fdadp.demo import experiment_plot
 from fdadp.demo.experiment import MEAN_CURVE, NO_PRIVACY, Paired, summarise
+from fdadp.plot._canvas import MissingPlotsError, save_figure
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -71,9 +73,7 @@ def write_experiment(
     table = summarise(results)
 
     def figure() -> Any:
-        from fdadp.demo.experiment_plot import experiment
-
-        return experiment(table, units={d.name: d.unit for d in data})
+        return experiment_plot.experiment(table, units={d.name: d.unit for d in data})
 
     about = {"note": NOT_PRIVATE, **settings}
     names = {"results": "every split and draw", "figure": "experiment figure"}
@@ -110,8 +110,6 @@ def write_results(
     dict
         Path of each by what it is; without matplotlib the picture is missing.
     """
-    from fdadp.plot._canvas import MissingPlotsError, save_figure
-
     called = {"results": "every fit", "figure": "figure", **(names or {})}
     out.mkdir(parents=True, exist_ok=True)
     paths = {called["results"]: out / "results.csv"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy import Privacy
+from fdadp.privacy import Cohort, Privacy
 from fdadp.privacy.account.accounting import unit_noise
 from fdadp.privacy.declared import check_delta
 from fdadp.privacy.noise.sources import Noise
@@ -19,7 +19,6 @@ from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.public.columns import Range
 
 if TYPE_CHECKING:
-    from fdadp.privacy import Cohort
     from fdadp.privacy.rows._local import RowFunction
     from fdadp.private.plan.plan import Plan
     from fdadp.private.release.moments import NoisyMoments
