@@ -86,13 +86,12 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
         Public ranges of the values of the curves in their units, ``{"X": (low, high), "Y": (low, high)}``, chosen
         without looking at them. A fit that is private end to end requires both; they are hints of location and size,
         and values are clipped at three half-widths (docs/bounds.md).
-    mechanism : {"dp-aff", "moments", "output"} or Mechanism
+    mechanism : {"dp-aff", "moments"} or Mechanism
         How a private fit is made. ``"dp-aff"``: noisy gradients of residuals on publicly whitened features, private end
         to end; (ε, δ), or pure ε without δ. ``"moments"``: one noisy second moment of features and responses, a
         statistic for any number of models (``moments_``), from which this one is computed; explains less.
-        ``"output"``: the ridge solution with noise on its coefficients for the worst case; simple, and seldom of use.
-        Objects have settings: :class:`fdadp.DPAFF`, :class:`~fdadp.private.release.mechanisms.MomentPerturbation`,
-        :class:`~fdadp.private.release.mechanisms.OutputPerturbation` with ``prior=`` and ``allow_useless=``; and
+        Objects have settings: :class:`fdadp.DPAFF` and :class:`~fdadp.private.release.mechanisms.MomentPerturbation`
+        with ``prior=`` and ``allow_useless=``; and
         :class:`fdadp.published.PublishedNoise`, the literature's noise on the coefficients, with eigenbasis, mean and
         smoothing parameters taken from the data without noise: it is **not** differentially private (see ``ledger_``).
     person_rows : {"mean", "sum"}, optional

@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
+from output_perturbation import OutputPerturbation
 from private_settings import regression_settings
 from skfda import FDataGrid
 
@@ -55,7 +56,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"n": None}, {"delta": None}, {"mechanism": "moments"}, {"mechanism": "output"}]
+    "settings", [{}, {"n": None}, {"delta": None}, {"mechanism": "moments"}, {"mechanism": OutputPerturbation()}]
 )
 @pytest.mark.parametrize("sizes", [(), (1, 511, 512), (0, 100, 0, 7, 600)], ids=str)
 def test_chunks_give_the_fit_in_memory_bit_for_bit(curves, settings, sizes):

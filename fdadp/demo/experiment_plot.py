@@ -1,4 +1,4 @@
-"""RMSPE and coverage against ε, from the table of :func:`fdadp.studies.regression.summarise`."""
+"""RMSPE and coverage against ε, from the table of :func:`fdadp.demo.experiment.summarise`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def experiment(table: pd.DataFrame, *, units: dict[str, str] | None = None, axes
     Parameters
     ----------
     table : DataFrame
-        From :func:`fdadp.studies.regression.summarise`.
+        From :func:`fdadp.demo.experiment.summarise`.
     units : dict, optional
         Unit of Y by data set.
     axes : array_like of Axes of shape (4, number of data sets), optional
@@ -62,7 +62,7 @@ def experiment(table: pd.DataFrame, *, units: dict[str, str] | None = None, axes
     lacking = [name for name in NEEDED if name not in table]
     if lacking or table.empty:
         what = lacking or "rows"
-        raise InputError(f"table must be one from fdadp.studies.regression.summarise, got one without {what}")
+        raise InputError(f"table must be one from fdadp.demo.experiment.summarise, got one without {what}")
     datasets = list(dict.fromkeys(table["dataset"]))
     own = axes is None
     if own:

@@ -1,17 +1,18 @@
-"""``mechanism="output"``: spends what it says, moves by less than claimed, is correct and, as said, seldom useful."""
+"""Output perturbation: spends what it says, moves by less than claimed, is correct and, as said, seldom useful."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from output_perturbation import OutputPerturbation, RidgePlan, _feature_clip, plan_output
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_affr
 from fdadp.privacy import Budget
-from fdadp.private.release.output import _feature_clip, plan_output
 from fdadp.private.rows.rows import RowFunctions
 
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 GRID = np.linspace(0, 1, 21)
+OUTPUT = OutputPerturbation()
 
 
 def curves(n, seed=0):
@@ -19,7 +20,7 @@ def curves(n, seed=0):
     return simulated.X.data_matrix[..., 0], simulated.Y.data_matrix[..., 0], simulated.mean_function
 
 
-def fitted(n, X, Y, mechanism="output", delta=1e-6, **kwargs):
+def fitted(n, X, Y, mechanism=OUTPUT, delta=1e-6, **kwargs):
     privacy = Privacy(1.0, delta, n=n, random_state=1, **kwargs)
     return AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS, mechanism=mechanism).fit(X, Y, s=GRID, t=GRID)
 
@@ -55,10 +56,10 @@ def test_it_learns_but_less_than_dp_aff_and_its_intervals_say_so():
     X, Y, f = curves(n + 1000)
     truth = f[n:]
     explained = {}
-    for mechanism in ("output", "dp-aff"):
+    for name, mechanism in (("output", OUTPUT), ("dp-aff", "dp-aff")):
         model = fitted(n, X[:n], Y[:n], mechanism)
         loss = ((model.predict(X[n:]) - truth) ** 2).mean()
-        explained[mechanism] = 1 - loss / ((truth - truth.mean(axis=0)) ** 2).mean()
+        explained[name] = 1 - loss / ((truth - truth.mean(axis=0)) ** 2).mean()
         low, high = model.predict_interval(X[n:], 0.95)
         assert 0.92 < ((Y[n:] >= low) & (high >= Y[n:])).mean() < 0.98
     assert 0.6 < explained["output"] < explained["dp-aff"] - 0.1
@@ -66,6 +67,6 @@ def test_it_learns_but_less_than_dp_aff_and_its_intervals_say_so():
 
 def test_the_plan_shows_the_release():
     privacy = Privacy(1.0, 1e-6, n=6000)
-    plan = AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS, mechanism="output").plan()
+    plan = AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS, mechanism=OUTPUT).plan()
     assert "coefficients" in str(plan)
-    assert plan.ridge > 0
+    assert isinstance(plan, RidgePlan) and plan.ridge > 0

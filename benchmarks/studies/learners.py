@@ -1,27 +1,38 @@
 """Accuracy against privacy of the private learners, and of the published boosting schemes, on public data sets.
 
-Behind ``python -m fdadp learners``. Base lines go with every table: the same kind of learner without privacy, and what
+    python benchmarks/studies/learners.py --dataset adult --epsilon 0.01 0.1 0.5 1 5
+
+Base lines go with every table: the same kind of learner without privacy, and what
 needs no learner (the larger class, the mean, a random subspace, one cluster). The noise is seeded: these are
 simulations.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 import pandas as pd
+import typer
 from tqdm import tqdm
 
 from fdadp import learners
+from fdadp._common.terminal import console, no_window, plain_messages
 from fdadp.datasets._places import load_present
 from fdadp.errors import InputError
 from fdadp.published.boosting import SCHEMES, VARIANTS, PublishedDPAda, PublishedNoisyAdaBoost
-from fdadp.studies.learner_pairs import LEARNERS, adaboost, one_hot_codes
-from fdadp.studies.learner_tasks import TASKS, Task
-from fdadp.studies.scores import check_settings, fit_and_score, noise_seed, split_rows, without_a_learner
+from studies.commands import command, run_each, say_absent, say_paths
+from studies.learner_pairs import LEARNERS, adaboost, one_hot_codes
+from studies.learner_tasks import TASKS, Task
+from studies.learners_report import NOT_PRIVATE_BOOSTING, print_learners, write_learners
+from studies.scores import check_settings, fit_and_score, noise_seed, split_rows, without_a_learner
 
 NO_PRIVACY, TRIVIAL = "no privacy", "trivial"
 
@@ -223,3 +234,72 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
     same = zip(table["dataset"], table["metric"], table["learner"], strict=True)
     table["no_privacy"] = [plain.get(key, np.nan) for key in same]
     return table
+
+
+def main(
+    dataset: Annotated[list[str], typer.Option(help="adult, bank, diabetes, digits or all.")] = ["adult"],  # noqa: B006
+    epsilon: Annotated[
+        list[float] | None, typer.Option(help="One or several. (default: 0.01 0.1 0.5 1 5; published: 0.1 0.5 1 2 5)")
+    ] = None,
+    experiment: Annotated[
+        str,
+        typer.Option(
+            help="private: all private learners; published: the DPAda family as printed, beside private boosting."
+        ),
+    ] = "private",
+    learner: Annotated[list[str] | None, typer.Option(help="Only these, as DPBoostedStumps. (default: all)")] = None,
+    rounds: Annotated[list[int], typer.Option(help="m of the published experiment.")] = [  # noqa: B006
+        30,
+        50,
+        70,
+        90,
+        100,
+    ],
+    repeats: Annotated[int, typer.Option(help="Draws of the noise; random splits where there is none.")] = 5,
+    out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("fdadp-learners"),
+    seed: Annotated[int, typer.Option(help="Seed of splits and noise.")] = 0,
+    download: Annotated[bool, typer.Option(help="Download data sets that are not here.")] = False,
+) -> None:
+    """Accuracy against privacy: the private learners, or the published boosting schemes, on public data sets.
+
+    Beside each: the same kind of learner without privacy, and what needs no learner. The noise is seeded, for
+    simulation.
+    """
+    no_window()
+    with plain_messages():
+        if experiment not in ("private", "published"):
+            raise InputError(f"--experiment must be private or published, got {experiment!r}")
+        is_private = experiment == "private"
+        every = TASKS if is_private else ("adult", "bank")
+        tasks, absent = load(list(every) if "all" in dataset else dataset, download=download)
+        say_absent(tasks, absent, dataset)
+        epsilons = epsilon or ([0.01, 0.1, 0.5, 1.0, 5.0] if is_private else [0.1, 0.5, 1.0, 2.0, 5.0])
+        common: dict[str, Any] = {"epsilons": epsilons, "repeats": repeats, "seed": seed}
+        common["progress"] = sys.stderr.isatty()
+        if is_private:
+            results = run_each(tasks, run, only=learner or None, **common)
+        else:
+            results = run_each(tasks, published, rounds=rounds, **common)
+        table = summarise(results)
+        screen = console()
+        print_learners(screen, table)
+        if not is_private:
+            screen.print(NOT_PRIVATE_BOOSTING, style="bold")
+        settings = {
+            "experiment": experiment,
+            "datasets": [task.name for task in tasks],
+            "skipped": list(absent),
+            "epsilon": epsilons,
+            "repeats": repeats,
+            "seed": seed,
+            "delta": {task.name: task.delta for task in tasks},
+            **({} if is_private else {"rounds": rounds}),
+            "note": "seeded noise, for simulation" if is_private else NOT_PRIVATE_BOOSTING,
+        }
+        say_paths(write_learners(out, results, table, settings))
+
+
+app = command(main)
+
+if __name__ == "__main__":
+    app()

@@ -15,7 +15,6 @@ from fdadp.errors import InputError
 from fdadp.federated import Contract, models
 from fdadp.federated.flower import require_flower
 from fdadp.federated.flower.local import run_local
-from fdadp.studies.scores import captured
 
 COMPONENTS = 5
 TERMS = {"delta": 1e-5, "data_norm": 3.0, "center": 0.3, "n_features": 64, "n_components": COMPONENTS}
@@ -78,3 +77,9 @@ def _run(folder: Path, say: Callable[[str], None], owners: int, lost: int, epsil
         f"ones capture (in this demonstration the rows are known)"
     )
     say(model.ledger_.statement)
+
+
+def captured(covariance: FloatArray, components: FloatArray) -> float:
+    """Variance in the span of components (k, d), as a share of that in as many exact ones; of a covariance (d, d)."""
+    Q = np.linalg.qr(components.T)[0]
+    return float(np.trace(Q.T @ covariance @ Q) / np.linalg.eigvalsh(covariance)[::-1][: len(components)].sum())

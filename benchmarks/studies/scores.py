@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.checks import whole
-from fdadp._common.typing import FloatArray
+from fdadp.demo.flower import captured
 from fdadp.errors import InputError, NotPrivateWarning
-from fdadp.studies.learner_tasks import Task
+from studies.learner_tasks import Task
 
 
 def check_settings(epsilons: Sequence[float], repeats: int) -> None:
@@ -75,12 +75,6 @@ def _score(task: Task, model: Any, X: Any, y: Any) -> dict[str, Any]:
     from sklearn.metrics import adjusted_rand_score
 
     return {"metric": "ARI", "score": float(adjusted_rand_score(y, model.predict(X)))}
-
-
-def captured(covariance: FloatArray, components: FloatArray) -> float:
-    """Variance in the span of components (k, d), as a share of that in as many exact ones; of a covariance (d, d)."""
-    Q = np.linalg.qr(components.T)[0]
-    return float(np.trace(Q.T @ covariance @ Q) / np.linalg.eigvalsh(covariance)[::-1][: len(components)].sum())
 
 
 def without_a_learner(task: Task, split: tuple[Any, Any, Any, Any]) -> Iterator[dict[str, Any]]:

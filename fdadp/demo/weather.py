@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from fdadp.datasets import load_canadian_weather
+from fdadp.demo import experiment
+from fdadp.demo.people import fit_people
+from fdadp.demo.stays import fit_stays
+from fdadp.demo.tables import ABOUT_INTERVALS, NOT_PRIVATE, rich_table, write_experiment
 from fdadp.errors import ExtrapolationWarning
-from fdadp.plot._canvas import MissingPlotsError, pyplot
+from fdadp.plot._canvas import MissingPlotsError, pyplot, save_figure
 from fdadp.regression import AdditiveFunctionOnFunction
-from fdadp.studies import regression as experiment
-from fdadp.studies.demo_people import fit_people
-from fdadp.studies.demo_stays import fit_stays
-from fdadp.studies.report import ABOUT_INTERVALS, NOT_PRIVATE, rich_table, save_figure, write_experiment
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,7 +51,7 @@ def run(
         Folder, made if it is not there.
     console : rich.console.Console
     repeats, draws, seed : int
-        See :func:`fdadp.studies.regression.run`.
+        See :func:`fdadp.demo.experiment.run`.
     people : int
         Simulated, of the private fit.
     progress : bool

@@ -10,10 +10,10 @@ import numpy as np
 from fdadp.datasets import load_icu
 from fdadp.errors import MissingDataError
 from fdadp.functional.gaps import fill_linear
+from fdadp.plot._canvas import PALETTE, MissingPlotsError, pyplot, save_figure
 from fdadp.privacy import Privacy
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.regression.functional import FunctionalRegression
-from fdadp.studies.report import save_figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,6 @@ def fit_stays(out: Path, console: Console) -> dict[str, Path]:
     dict
         Path of each file by what it is; empty where the data are not there.
     """
-    from fdadp.plot._canvas import MissingPlotsError
 
     try:
         icu = load_icu(as_frame=True, download=False)
@@ -82,8 +81,6 @@ def _groups(
     hours: Mapping[str, FloatArray], test: Mapping[str, FloatArray], first: FloatArray, shown: Mapping[str, FloatArray]
 ) -> Figure:
     """Means of thirds of the stays by how fast hearts were on the first day: never one patient's curve."""
-    from fdadp.plot import PALETTE
-    from fdadp.plot._canvas import pyplot
 
     figure, axes = pyplot().subplots(1, 3, figsize=(11.5, 3.9), sharey=True, layout="constrained")
     thirds = np.array_split(np.argsort(first.mean(axis=1)), 3)

@@ -1,4 +1,4 @@
-"""``python -m fdadp learners``, the experiments behind it and the loaders of their data sets."""
+"""``python benchmarks/studies/learners.py``, its experiments and the loaders of their data sets."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from studies import learner_tasks as _tasks
+from studies import learners as experiment
+from studies.learner_tasks import Task
 from typer.testing import CliRunner
 
-from fdadp.cli.main import app
 from fdadp.datasets import _census, _places, load_adult, load_bank_marketing
 from fdadp.errors import FileFormatError, InputError, MissingDataError
 from fdadp.learners import Categorical, Numeric
-from fdadp.studies import learner_tasks as _tasks
-from fdadp.studies import learners as experiment
-from fdadp.studies.learner_tasks import Task
 
 try:
     RUNNER = CliRunner(mix_stderr=False)  # click before 8.2
@@ -28,7 +27,7 @@ except TypeError:
 
 
 def run(*args: object) -> Any:
-    return RUNNER.invoke(app, ["learners", *(str(a) for a in args)])
+    return RUNNER.invoke(experiment.app, [str(a) for a in args])
 
 
 def small(split: bool = True) -> Task:

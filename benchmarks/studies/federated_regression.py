@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 import pandas as pd
+import typer
+from rich import box
+from rich.table import Table
 from tqdm.auto import tqdm
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
+from fdadp._common.terminal import console, no_window, plain_messages
 from fdadp.datasets import SimulatedCurves
-from fdadp.errors import ExtrapolationWarning, PrivacyError
+from fdadp.demo.tables import write_results
+from fdadp.errors import ExtrapolationWarning, InputError, PrivacyError
 from fdadp.federated.contract import Contract
 from fdadp.federated.in_memory import Federation
 from fdadp.federated.paillier import SecretKey, keys
+from studies.commands import command, say_paths
 
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 """Public ranges of the simulated curves."""
@@ -182,3 +194,45 @@ def plot_comparison(results: pd.DataFrame) -> Any:
     axis.set(xlabel="owners", ylabel="explained share", ylim=(min(0.0, table["explained"].min()) - 0.02, 1.02))
     axis.legend(frameon=False)
     return figure
+
+
+def main(
+    owners: Annotated[list[int], typer.Option(help="Numbers of hospitals that share the people.")] = [2, 5, 10],  # noqa: B006
+    n: Annotated[int, typer.Option(help="People in all.")] = 3000,
+    epsilon: Annotated[float, typer.Option(help="Budget.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="Of (ε, δ); must be given, as 1e-6.")] = 0.0,
+    mechanism: Annotated[str, typer.Option(help="dp-aff (32 rounds), or moments (18, less accurate).")] = "dp-aff",
+    lost: Annotated[int, typer.Option(help="Owners that the contract allows to be lost.")] = 0,
+    key_bits: Annotated[int, typer.Option(help="Of the data user's key, 2048 or 3072.")] = 3072,
+    repeats: Annotated[int, typer.Option(help="Simulated cohorts.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("fdadp-federated-regression"),
+    seed: Annotated[int, typer.Option(help="Seed of the simulated curves; the noise is the real one.")] = 0,
+) -> None:
+    """Hospitals fit one function-on-function regression: together, each alone, and with all curves in one place."""
+    no_window()
+    with plain_messages():
+        if not delta:
+            raise InputError("--delta must be given, as 1e-6: sums of many owners carry Gaussian noise, got 0")
+        settings = {"n": n, "epsilon": epsilon, "delta": delta, "mechanism": mechanism, "lost": lost, "seed": seed}
+        common = {**settings, "key_bits": key_bits, "repeats": repeats, "progress": sys.stderr.isatty()}
+        results = compare(owners, **common)  # type: ignore[arg-type]
+        table = summarise(results)
+        console().print(_plain_table(table, f"{n} people, {mechanism}, epsilon {epsilon:g}, delta {delta:g}"))
+        figure = partial(plot_comparison, results)
+        say_paths(write_results(out, results, None, settings, figure, "explained.png"))
+
+
+def _plain_table(frame: pd.DataFrame, title: str) -> Table:
+    """Numbers with three digits, gaps where there is nothing to say."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in frame:
+        table.add_column(str(column), justify="left" if frame[column].dtype == object else "right")
+    for row in frame.itertuples(index=False):
+        table.add_row(*("" if v != v else v if isinstance(v, str) else f"{v:.3g}" for v in row))
+    return table
+
+
+app = command(main)
+
+if __name__ == "__main__":
+    app()

@@ -1,21 +1,30 @@
 """Accuracy of logistic regression in the local model against ε_LDP, and the error of one round's gradient.
 
-Behind ``python -m fdadp federated logistic``. The coins are seeded: these are simulations. Base lines: the same descent
+    python benchmarks/studies/local_logistic.py --dataset adult
+
+The coins are seeded: these are simulations. Base lines: the same descent
 on exact gradients, scikit-learn's logistic regression, and the larger class.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 import pandas as pd
+import typer
 from scipy.special import expit
 from tqdm import tqdm
 
+from fdadp._common.terminal import console, no_window, plain_messages
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.datasets._places import load_present
 from fdadp.errors import InputError
@@ -26,9 +35,11 @@ from fdadp.federated.local.randomizers import MECHANISMS
 from fdadp.federated.local.server import LocalServer
 from fdadp.federated.logistic import LDPLogisticRegression, default_lr, division
 from fdadp.learners.shared.encoding import Numeric, PublicEncoder
-from fdadp.studies.learner_tasks import TASKS, Task
-from fdadp.studies.learners import NO_PRIVACY, TRIVIAL
-from fdadp.studies.scores import check_settings, noise_seed, split_rows
+from studies.commands import command, run_each, say_absent, say_paths
+from studies.learner_tasks import TASKS, Task
+from studies.learners import NO_PRIVACY, TRIVIAL, summarise
+from studies.learners_report import print_learners, write_learners
+from studies.scores import check_settings, noise_seed, split_rows
 
 ERROR = "error of one round's gradient"
 _DRAWS = 10
@@ -36,7 +47,7 @@ _DRAWS = 10
 
 
 def load(names: Sequence[str], *, download: bool = False) -> tuple[list[Task], dict[str, str]]:
-    """Load ``"adult"`` or ``"bank"``, where present, as :func:`fdadp.studies.learners.load` does."""
+    """Load ``"adult"`` or ``"bank"``, where present, as :func:`studies.learners.load` does."""
     wanted = {name: TASKS[name] for name in ("adult", "bank")}
     return load_present(names, wanted, download=download)
 
@@ -69,14 +80,14 @@ def run(
         Of the condensed-local scheme with all users in all rounds, as published; the other mechanisms at the same
         total ε, ``n_rounds · κ · (d + 1)``. Empty: leave that part out.
     repeats, seed, progress
-        As of :func:`fdadp.studies.learners.run`.
+        As of :func:`studies.learners.run`.
 
     Returns
     -------
     DataFrame
         One row per repeat, mechanism, ε and metric (accuracy; :data:`ERROR`: Euclidean distance of the mean of one
         round's reports from the exact mean, root mean square), with columns as of
-        :func:`fdadp.studies.learners.run`; ``epsilon`` is the total of one user, pure.
+        :func:`studies.learners.run`; ``epsilon`` is the total of one user, pure.
 
     Raises
     ------
@@ -188,3 +199,62 @@ def _scikit_learn(X: FloatArray, y: Any, X_test: FloatArray, right: Any, task: T
 
     model = LogisticRegression(C=1e6, max_iter=2000).fit(X, y == task.classes[1])
     return float((model.predict(X_test) == right).mean())
+
+
+def main(
+    dataset: Annotated[list[str], typer.Option(help="adult or bank.")] = ["adult"],  # noqa: B006
+    owners: Annotated[int | None, typer.Option(help="Users with a record each. (default: all training rows)")] = None,
+    epsilon: Annotated[list[float], typer.Option(help="epsilon_LDP of a user who answers once.")] = [  # noqa: B006
+        0.5,
+        1.0,
+        2.0,
+        4.0,
+        6.0,
+        12.0,
+    ],
+    mechanism: Annotated[
+        list[str] | None, typer.Option(help="cldp, one_coordinate, l2_ball, privunit. (default: all)")
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Steps of the server.")] = 20,
+    kappa: Annotated[
+        list[float], typer.Option(help="Of cldp with all users in all rounds; the others at the same total.")
+    ] = [0.05, 0.1, 0.5, 1.0],  # noqa: B006
+    repeats: Annotated[int, typer.Option(help="Draws of the users' coins.")] = 10,
+    out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("fdadp-federated-logistic"),
+    seed: Annotated[int, typer.Option(help="Seed of coins and splits.")] = 0,
+    download: Annotated[bool, typer.Option(help="Download data sets that are not here.")] = False,
+) -> None:
+    """Logistic regression in the local model: accuracy, and error of a round's gradient, against epsilon_LDP.
+
+    Every owner is one user with one record, who sends nothing but a randomised gradient. The coins are seeded, for
+    simulation.
+    """
+    no_window()
+    with plain_messages():
+        tasks, absent = load(dataset, download=download)
+        say_absent(tasks, absent, dataset)
+        names = mechanism or list(MECHANISMS)
+        sizes = {"owners": owners, "n_rounds": rounds, "repeats": repeats}
+        drawn = {"seed": seed, "progress": sys.stderr.isatty()}
+        results = run_each(tasks, run, epsilons=epsilon, mechanisms=names, kappas=kappa, **sizes, **drawn)
+        table = summarise(results)
+        print_learners(console(), table)
+        settings = {
+            "datasets": [task.name for task in tasks],
+            "skipped": list(absent),
+            "owners": owners,
+            "epsilon": epsilon,
+            "mechanism": names,
+            "rounds": rounds,
+            "kappa": kappa,
+            "repeats": repeats,
+            "seed": seed,
+            "note": "seeded coins, for simulation; epsilon is the total of one user, pure",
+        }
+        say_paths(write_learners(out, results, table, settings))
+
+
+app = command(main)
+
+if __name__ == "__main__":
+    app()

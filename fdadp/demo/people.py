@@ -14,9 +14,9 @@ from fdadp.datasets import SimulatedCurves, simulate_affr
 from fdadp.errors import ExtrapolationWarning
 from fdadp.functional.metrics import coverage, rmspe
 from fdadp.planner import Forecast, plan
+from fdadp.plot._canvas import PALETTE, MissingPlotsError, pyplot, save_figure
 from fdadp.privacy import Privacy
 from fdadp.regression import AdditiveFunctionOnFunction
-from fdadp.studies.report import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,7 +65,6 @@ class People:
     def picture(self) -> Figure:
         """Surfaces side by side, two new people with their bands, and what the planner had said."""
         from fdadp import plot
-        from fdadp.plot._canvas import pyplot
 
         plt = pyplot()
         figure: Figure
@@ -85,7 +84,6 @@ class People:
         return model.predict(self.newcomers.X).data_matrix[..., 0]
 
     def _bands(self, axis: Any, i: int) -> None:
-        from fdadp.plot import PALETTE
 
         t, one = self.newcomers.t, self.newcomers.X[i]
         axis.plot(t, self.newcomers.Y.data_matrix[i, :, 0], ".", color="0.6", markersize=4, label="observed")
@@ -100,8 +98,6 @@ class People:
         axis.set(xlabel="t", ylabel="Y(t)", title=f"new person {i + 1}, with 95 % intervals")
 
     def _shares(self, axis: Any) -> None:
-        from fdadp.plot import PALETTE
-
         axis.plot(
             [n for n, _ in self.forecast.by_n], [o.share for _, o in self.forecast.by_n], "o-", color="0.55", ms=3.5,
             label=f"planner's forecast, ε = {EPSILON:g}",
@@ -131,8 +127,6 @@ def fit_people(out: Path, console: Console, n: int) -> dict[str, Path]:
     """
     from rich import box
     from rich.table import Table
-
-    from fdadp.plot._canvas import MissingPlotsError
 
     console.print(f"[bold]{n:,} simulated people, privately[/bold]: curves X predict curves Y, far from linearly.\n")
     forecast = plan(n=n, epsilon=EPSILON, delta=DELTA)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp.learners.shared.encoding import Numeric, PublicEncoder
-from fdadp.studies.learner_tasks import Task
+from studies.learner_tasks import Task
 
 
 @dataclass(frozen=True)

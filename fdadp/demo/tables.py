@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fdadp._version import __version__
-from fdadp.studies.regression import MEAN_CURVE, NO_PRIVACY, Paired, summarise
+from fdadp.demo import experiment_plot
+from fdadp.demo.experiment import MEAN_CURVE, NO_PRIVACY, Paired, summarise
+from fdadp.plot._canvas import MissingPlotsError, save_figure
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
 ABOUT_INTERVALS = (
@@ -27,13 +27,8 @@ NOT_PRIVATE = (
 )
 
 
-def run_each(tasks: Sequence[Any], run: Callable[..., pd.DataFrame], **settings: Any) -> pd.DataFrame:
-    """Run a study on each data set with the same settings; one table of all results."""
-    return pd.concat([run(task, **settings) for task in tasks], ignore_index=True)
-
-
 def rich_table(part: pd.DataFrame, unit: str = "") -> Table:
-    """Table of one data set, from :func:`fdadp.studies.regression.summarise`."""
+    """Table of one data set, from :func:`fdadp.demo.experiment.summarise`."""
     from rich import box
     from rich.table import Table
 
@@ -78,80 +73,11 @@ def write_experiment(
     table = summarise(results)
 
     def figure() -> Any:
-        from fdadp.studies.regression_plot import experiment
-
-        return experiment(table, units={d.name: d.unit for d in data})
+        return experiment_plot.experiment(table, units={d.name: d.unit for d in data})
 
     about = {"note": NOT_PRIVATE, **settings}
     names = {"results": "every split and draw", "figure": "experiment figure"}
     return write_results(out, results, table, about, figure, "experiment.png", names)
-
-
-NOT_PRIVATE_BOOSTING = (
-    "The published boosting schemes are NOT differentially private, whatever epsilon they claim: weak learners, their "
-    "votes and most weights are computed from the data and released without noise."
-)
-
-
-def learners_table(part: pd.DataFrame) -> Table:
-    """Table of one data set and metric, from :func:`fdadp.studies.learners.summarise`: ε across, learners down."""
-    from rich import box
-    from rich.table import Table
-
-    first = part.iloc[0]
-    noisy = part[part["epsilon"].notna()]
-    repeats = int(part["repeats"].max())
-    plain = part[part["scheme"] == "trivial"]["score"]
-    rows = "held-out rows" if first["metric"] in ("accuracy", "R2") else "the rows that were fitted"
-    title = f"{first['dataset']}: {first['metric']} on {rows}, {repeats} repeats, mean (sd)"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("learner")
-    epsilons = sorted(noisy["epsilon"].unique())
-    for name in (*(f"ε = {e:g}" for e in epsilons), "no privacy"):
-        table.add_column(name, justify="right")
-    for _, line in part[part["learner"] != ""].groupby(["learner", "rounds"], sort=False, dropna=False):
-        name, m = str(line["learner"].iloc[0]), float(line["rounds"].iloc[0])
-        cells = []
-        for e in epsilons:
-            at = line[line["epsilon"] == e]
-            sd = "" if at.empty or pd.isna(at["score_sd"].iloc[0]) else f" ({at['score_sd'].iloc[0]:.3f})"
-            cells.append("" if at.empty else f"{at['score'].iloc[0]:.3f}{sd}")
-        without = line[line["scheme"] == "no privacy"]["score"]
-        cells.append("" if without.empty else f"{without.iloc[0]:.3f}")
-        table.add_row(name if math.isnan(m) else f"{name}, m = {m:g}", *cells)
-    if len(plain):
-        table.add_row("without a learner", *[""] * len(epsilons), f"{plain.iloc[0]:.3f}")
-    return table
-
-
-def print_learners(screen: Console, table: pd.DataFrame) -> None:
-    """Print one table a data set and metric, from :func:`fdadp.studies.learners.summarise`."""
-    for _, part in table.groupby(["dataset", "metric"], sort=False):
-        screen.print(learners_table(part))
-
-
-def write_learners(
-    out: Path, results: pd.DataFrame, table: pd.DataFrame, settings: Mapping[str, Any]
-) -> dict[str, Path]:
-    """Write ``results.csv`` (every fit), ``table.csv``, ``table.txt``, ``settings.json`` and ``learners.png``.
-
-    Returns
-    -------
-    dict
-        Path of each by what it is; without matplotlib the picture is missing.
-    """
-    from rich.console import Console
-
-    def figure() -> Any:
-        from fdadp.studies.learners_plot import learners
-
-        return learners(table)
-
-    paths = write_results(out, results, table, settings, figure, "learners.png")
-    text = out / "table.txt"
-    with text.open("w", encoding="utf-8") as file:
-        print_learners(Console(file=file, width=160), table)
-    return paths | {"table as text": text}
 
 
 def write_results(
@@ -184,8 +110,6 @@ def write_results(
     dict
         Path of each by what it is; without matplotlib the picture is missing.
     """
-    from fdadp.plot._canvas import MissingPlotsError
-
     called = {"results": "every fit", "figure": "figure", **(names or {})}
     out.mkdir(parents=True, exist_ok=True)
     paths = {called["results"]: out / "results.csv"}
@@ -200,12 +124,3 @@ def write_results(
     except MissingPlotsError:
         return paths
     return paths | {called["figure"]: save_figure(drawn, out / picture)}
-
-
-def save_figure(figure: Any, path: Path) -> Path:
-    """Write a figure and forget it."""
-    from fdadp.plot._canvas import pyplot
-
-    figure.savefig(path, dpi=120)
-    pyplot().close(figure)
-    return path
