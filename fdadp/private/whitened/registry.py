@@ -11,6 +11,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.private.public.columns import Column, CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.whitened.base import WhiteTerm
+from fdadp.private.whitened.derived import derived_term
 from fdadp.private.whitened.of_curves import FUNCTIONS, WhiteIntegral
 from fdadp.private.whitened.of_history import WhiteHistory
 from fdadp.private.whitened.of_labels import WhiteLevels
@@ -104,10 +105,13 @@ class TermRequest:
             raise InputError(f"bounds of {name} must be {wanted}, for {self.name}; got {_declared(column)}")
         raise InputError(f"{name} must hold {_KINDS[kind]} for {self.name}, got a column of {_KINDS[type(column)]}")
 
+    def public_of(self, name: str) -> Column:
+        """A column of any kind."""
+        return self._column(name, "its range, or all its levels if it holds labels")
+
     def coding_of(self, name: str) -> str:
         """How a column multiplies: as numbers or as levels, as what is public of it says."""
-        column = self._column(name, "its range, or all its levels if it holds labels")
-        return "levels" if isinstance(column, LabelColumn) else "numbers"
+        return "levels" if isinstance(self.public_of(name), LabelColumn) else "numbers"
 
     def _column(self, name: str, wanted: str) -> Column:
         if name not in self.columns:
@@ -235,12 +239,13 @@ def white_term(
     if kind in REFUSED:
         reason = REFUSED[kind].format(", ".join(spec.columns))
         raise InputError(f"terms of a private fit must have a private version, got {spec.name}: {reason}")
-    if kind not in MAKERS:
+    if not issubclass(kind, TermSpec):
         raise InputError(
-            f"terms of a private fit must be of {', '.join(sorted(k.__name__ for k in MAKERS))}, got {kind.__name__}"
+            f"terms of a private fit must be of {', '.join(sorted(k.__name__ for k in MAKERS))}, or another TermSpec, "
+            f"got {kind.__name__}"
         )
     spec = with_refund_k(spec)
-    return MAKERS[kind](TermRequest(spec, columns, prior, curves, beside, t), spec)
+    return MAKERS.get(kind, derived_term)(TermRequest(spec, columns, prior, curves, beside, t), spec)
 
 
 def _ff(asked: TermRequest, spec: FunctionalLinear) -> WhiteTerm:
@@ -387,4 +392,4 @@ MAKERS: dict[type[TermSpec], Callable[[TermRequest, Any], WhiteTerm]] = {
     TensorSmooth: _tensor,
     By: _by,
 }
-"""How the white features of each kind of term are made."""
+"""How white features are made of kinds of terms that do not leave it to :func:`derived_term`."""
