@@ -104,8 +104,12 @@ class DerivedTerm(WhiteTerm):
         return self._white(_records(_law(self.public, prior)), count)
 
     def axes(self, columns: Mapping[str, Column]) -> dict[str, FloatArray | tuple[Any, ...]]:
-        """Those of the term's own design, in units of the columns."""
-        return self._in_units(columns)[0].axes
+        """Those of the term's own design, in units of the columns; numbers on their public ranges."""
+        found = self._in_units(columns)[0].axes
+        for column in self.public:
+            if isinstance(column, NumberColumn) and column.name in found:
+                found[column.name] = np.linspace(*column.bounds, len(found[column.name]))
+        return found
 
     def acts(self, columns: Mapping[str, Column], axes: Mapping[str, Any]) -> BoolArray | None:
         """Where the coefficient function is part of the model."""
