@@ -1,19 +1,14 @@
 """Twin beside derived: what private terms explain, written by hand and made from the ordinary term's design.
 
-Both fit the same cohorts with the same seeds of noise: ``python benchmarks/derived_terms.py --help``. The difference of
-a cell is the mean of paired differences, with its standard error. The noise is seeded NumPy noise of the same law as
-the secure one: for simulation only.
+Both fit the same cohorts with the same seeds of noise: ``python benchmarks/derived_terms.py --help``, with
+OPENBLAS_NUM_THREADS=1. The difference of a cell is the mean of paired differences, with its standard error. The noise
+is seeded NumPy noise of the same law as the secure one: for simulation only.
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 import argparse
 import json
-import sys
 import time
 import warnings
 import zlib
@@ -24,9 +19,6 @@ from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
-
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
 
 from fdadp import FunctionalRegression, Privacy, ScalarRegression, terms
 from fdadp.functional.quadrature import quadrature_weights
@@ -180,11 +172,14 @@ def fit(case: Case, name: str, n: int, epsilon: float, seed: int, *, derived: bo
             asked if case.along else replace(asked, curves=False),
             case.derived if spec.columns == case.spec.columns else spec,
         )
+    mechanism = DPAFF(allow_useless=True)
     begin = time.process_time()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fitted = kind(model, privacy=privacy, bounds={**bounds, of: (-5.0, 5.0)}, mechanism=DPAFF(allow_useless=True))
+            fitted = kind(
+                model, privacy=privacy, bounds={**bounds, of: (-5.0, 5.0)}, mechanism=DPAFF(allow_useless=True)
+            )
             fitted.fit(data, grids={c: S for c in data if data[c].ndim == 2})
             predicted = np.asarray(fitted.predict({column: new[column] for column in bounds}))
     finally:

@@ -22,6 +22,7 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import rowwise_matmul
 from fdadp.private.public.columns import HALF_WIDTH, Column, CurvesColumn, LabelColumn, NumberColumn, unit_grid
 from fdadp.private.whitened.base import NEGLIGIBLE, OF_NUMBERS, WhiteTerm, white_axes, white_directions
+from fdadp.private.whitened.of_labels import places_of_levels
 from fdadp.private.whitened.of_smooths import MAIN, N_LAW, REACH, law_of_numbers
 from fdadp.terms.spec import TermDesign, TermSpec
 
@@ -103,9 +104,19 @@ class DerivedTerm(WhiteTerm):
         """Features of covariates of the prior, at all points of the response."""
         return self._white(_records(_law(self.public, prior)), count)
 
+    @property
+    def _of_entries(self) -> bool:
+        """Whether the coefficient function is that of the columns' own entries: numbers and levels."""
+        return tuple(self.design.axes) == self.columns
+
+    @property
+    def of_values(self) -> bool:
+        """Whether it is a function of numbers."""
+        return self._of_entries and all(isinstance(column, NumberColumn) for column in self.public)
+
     def axes(self, columns: Mapping[str, Column]) -> dict[str, FloatArray | tuple[Any, ...]]:
         """Those of the term's own design, in units of the columns; numbers on their public ranges."""
-        found = self._in_units(columns)[0].axes
+        found = self.design.axes if self._of_entries else self._in_units(columns)[0].axes
         for column in self.public:
             if isinstance(column, NumberColumn) and column.name in found:
                 found[column.name] = np.linspace(*column.bounds, len(found[column.name]))
@@ -116,9 +127,23 @@ class DerivedTerm(WhiteTerm):
         return self.design.acts(axes)
 
     def effect(self, columns: Mapping[str, Column], count: int, *points: Any) -> FloatArray:
-        """Features of the term's own coefficient function, in units of the columns."""
+        """Features of the term's own coefficient function, in units of the columns; of numbers those of rows."""
+        if self._of_entries:
+            return self._at_entries(columns, count, *points)
         design, turn = self._in_units(columns)
         return np.asarray(design.effect(*points) @ turn[:, :count])
+
+    def _at_entries(self, columns: Mapping[str, Column], count: int, *points: Any) -> FloatArray:
+        shape = tuple(len(own) for own in points)
+        seen: dict[str, Any] = {}
+        for axis, (name, own) in enumerate(zip(self.columns, points, strict=True)):
+            column, at = columns[name], np.indices(shape)[axis].ravel()
+            if isinstance(column, NumberColumn):
+                seen[name] = column.seen(np.asarray(own, dtype=np.float64)[at])[0]
+            else:
+                assert isinstance(column, LabelColumn)
+                seen[name] = places_of_levels(column, own)[at].astype(np.float64)
+        return self.features(seen, count)
 
     def _in_units(self, columns: Mapping[str, Column]) -> tuple[TermDesign, FloatArray]:
         """The design in units of the columns, and its coefficients (q, d) that give the white features."""

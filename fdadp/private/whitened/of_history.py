@@ -15,9 +15,9 @@ from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.sample import Curves
 from fdadp.private.public.columns import Column, CurvesColumn, unit_grid
 from fdadp.private.public.prior import PublicPrior
-from fdadp.private.rows.varying import windowed
 from fdadp.private.whitened.base import column_of, white_directions
 from fdadp.private.whitened.of_curves import FUNCTIONS, MOST, WhiteIntegral
+from fdadp.terms._windows import windowed
 from fdadp.terms.curves.functional_linear import Limits, limits_of
 
 

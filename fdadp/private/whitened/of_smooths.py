@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -56,7 +56,10 @@ class WhiteSmooth(WhiteTerm):
     centre: FloatArray
     whitening: FloatArray
 
-    centred: ClassVar[bool] = True
+    @property
+    def of_values(self) -> bool:
+        """It is."""
+        return True
 
     @classmethod
     def of(cls, name: str, columns: Sequence[str], prior: PublicPrior, sizes: Sequence[int]) -> WhiteSmooth:

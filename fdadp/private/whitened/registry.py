@@ -376,7 +376,7 @@ def _times(asked: TermRequest, term: TermSpec, column: str, coding: str | None =
     if column in term.columns:
         raise InputError(f"{asked.name} must have a term of other columns than {column}")
     levels = ByLevels.of(asked.labels_of(column), differences=coding == "treatment")
-    return WhiteTimes.product(asked.name, of, levels, alone=alone and not of.centred)
+    return WhiteTimes.product(asked.name, of, levels, alone=alone and not of.of_values)
 
 
 MAKERS: dict[type[TermSpec], Callable[[TermRequest, Any], WhiteTerm]] = {

@@ -16,6 +16,7 @@ from fdadp.functional.splines.margins import SmoothMargin
 from fdadp.functional.tables.curves import refuse_other_domain
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.privacy import rowwise_matmul
+from fdadp.terms._windows import windowed
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
 from fdadp.terms.times_column import multiplied
 
@@ -185,9 +186,9 @@ class _Historical(Integral):
         assert t is not None
         rule = "riemann" if self.rule == "simpson_legacy" else self.rule
         values, s, weighted = self._weighted(records, rule)
-        inside = limits_of(self.limits)(s[None, :], t[:, None]).astype(np.float64)
-        by_t = inside.T[:, :, None] * weighted[:, None, :]  # (S, T, q)
-        return rowwise_matmul(values, by_t.reshape(s.size, -1)).reshape(len(values), t.size, -1)
+        inside = np.asarray(limits_of(self.limits)(s[None, :], t[:, None]), dtype=bool)
+        sums = windowed(values, weighted, np.broadcast_to(inside, (t.size, s.size)))
+        return np.ascontiguousarray(np.moveaxis(sums, 1, 2))
 
     def features_at(self, records: Records, record: IntArray, t: FloatArray) -> FloatArray:
         rule = "riemann" if self.rule == "simpson_legacy" else self.rule
