@@ -7,7 +7,6 @@ process prior. Features of a row are those of the design, which must compute eac
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,36 +16,34 @@ import numpy as np
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.tables.records import Records, TrainingSummary
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.records import Records
 from fdadp.privacy import rowwise_matmul
-from fdadp.private.public.columns import HALF_WIDTH, Column, CurvesColumn, LabelColumn, NumberColumn, unit_grid
-from fdadp.private.whitened.base import NEGLIGIBLE, OF_NUMBERS, WhiteTerm, white_axes, white_directions
+from fdadp.private.public.columns import Column, CurvesColumn, LabelColumn, NumberColumn, unit_grid
+from fdadp.private.whitened.base import OF_NUMBERS, WhiteTerm, white_axes, white_directions
+from fdadp.private.whitened.effect_prior import prior_covariance
 from fdadp.private.whitened.of_labels import places_of_levels
-from fdadp.private.whitened.of_smooths import MAIN, N_LAW, REACH, law_of_numbers
+from fdadp.private.whitened.standard_units import (
+    Affine,
+    affine_of,
+    entries,
+    fixed_on,
+    law_of_covariates,
+    placed_in,
+    records_of,
+    rows_of_chance,
+)
 from fdadp.terms.spec import TermDesign, TermSpec
 
 if TYPE_CHECKING:
     from fdadp.private.public.prior import PublicPrior
     from fdadp.private.whitened.registry import TermRequest
 
-FINE = {1: 60, 2: 25, 3: 13}
-"""Points of each axis at which the prior of the coefficient function is taken, by the number of axes."""
-RANK = 1e-6
-"""Coefficients that change the coefficient function by less than this share have no prior variance."""
 POINTS_OF_T = 30
 """Points of a response that stand for its grid where no term needs the grid."""
-ROWS = 1000
-"""Rows of chance that show how features change with the units of their columns."""
+MOST_OF_NUMBERS = 40
+"""Features kept at most of a term without curves: of 20, 30, 40 and 60 the fewest that lose little (``te``)."""
 PLACED = (0.7, 1.7), (0.0, 1.7)
 """Locations and scales, in standard units, that features are tried at: at another location, and at the same."""
-SMOOTHER = 1.1
-"""Correlation length of a function over that of the coefficients of its B-splines, which the prior's lengths are of.
-
-By h²/3, the variance of a cubic B-spline with knots h apart: 1.10 of 10 on a domain, 1.12 of 14 on ±3.
-"""
-OUTSIDE = 1e-3
-"""Distance of the constant from functions that do not have it, at least."""
 SAME = 1e-6
 """Share of the features' size by which features in other units may differ."""
 
@@ -94,14 +91,14 @@ class DerivedTerm(WhiteTerm):
         """White features of standardised rows, each row by itself; zero of a row without a public level."""
         values, lost = {}, np.zeros(0, dtype=bool)
         for column in self.public:
-            values[column.name], never = _entries(column, seen[column.name])
+            values[column.name], never = entries(column, seen[column.name])
             lost = never if not lost.size else lost | never
-        out = self._white(_records(values), count)
+        out = self._white(records_of(values), count)
         out[lost] = 0.0
         return out
 
     def _white(self, records: Records, count: int) -> FloatArray:
-        rows = _rows(self.design, records, self.t)
+        rows = rows_of(self.design, records, self.t)
         flat = rows.reshape(-1, rows.shape[-1]) - self.centre
         white = rowwise_matmul(flat, np.ascontiguousarray(self.whitening[:, :count]))
         white = white.reshape(*rows.shape[:-1], count)
@@ -109,7 +106,7 @@ class DerivedTerm(WhiteTerm):
 
     def drawn(self, prior: PublicPrior, count: int) -> FloatArray:
         """Features of covariates of the prior, at all points of the response."""
-        return self._white(_records(_law(self.public, prior)), count)
+        return self._white(records_of(law_of_covariates(self.public, prior)), count)
 
     @property
     def _of_entries(self) -> bool:
@@ -155,8 +152,8 @@ class DerivedTerm(WhiteTerm):
     def _in_units(self, columns: Mapping[str, Column]) -> tuple[TermDesign, FloatArray]:
         """The design in units of the columns, and its coefficients (q, d) that give the white features."""
         placed = [columns[column.name] for column in self.public]
-        affine = [_affine(column, about=self.about) for column in placed]
-        design = _fixed(self.spec, self.public, _law(self.public, self.prior), self.t, affine)
+        affine = [affine_of(column, about=self.about) for column in placed]
+        design = fixed_on(self.spec, self.public, law_of_covariates(self.public, self.prior), self.t, affine)
         return design, _turn(self.design, design, self.public, affine, self.t, self.whitening)[0]
 
 
@@ -178,8 +175,8 @@ def derived_term(asked: TermRequest, spec: TermSpec) -> DerivedTerm:
     t = None
     if asked.curves:
         t = np.linspace(0, 1, POINTS_OF_T) if asked.t is None else asked.t
-    law = _law(public, asked.prior)
-    design = _fixed(spec, public, law, t, [(0.0, 1.0)] * len(public))
+    law = law_of_covariates(public, asked.prior)
+    design = fixed_on(spec, public, law, t, [(0.0, 1.0)] * len(public))
     if t is not None and design.along.size == 1:
         raise InputError(
             f"{spec.name} cannot be the same at all t in a private fit: each effect is measured along the response "
@@ -187,9 +184,10 @@ def derived_term(asked: TermRequest, spec: TermSpec) -> DerivedTerm:
         )
     t = t if design.separable else asked.points
     other, about = _other_units(spec, public, design, law, t)
-    rows = _rows(design, _records(law), t)
-    covariance = _covariance(design, other, public, asked.prior, rows)
-    most = asked.prior.max_features
+    rows = rows_of(design, records_of(law), t)
+    covariance = prior_covariance(design, other, public, asked.prior, rows)
+    of_curves = any(isinstance(column, CurvesColumn) for column in public)
+    most = asked.prior.max_features if of_curves else min(MOST_OF_NUMBERS, asked.prior.max_features)
     if design.separable:
         centre, whitening, variances = white_axes(rows, covariance, most)
     else:
@@ -197,7 +195,7 @@ def derived_term(asked: TermRequest, spec: TermSpec) -> DerivedTerm:
         square = np.einsum("nta,ntb,t->ab", rows, rows, quadrature_weights(unit_grid(t)), optimize=True) / len(rows)
         centre = np.zeros(rows.shape[-1])
         whitening, variances = white_directions(square, covariance, most)
-    importance = 1.0 if any(isinstance(column, CurvesColumn) for column in public) else OF_NUMBERS
+    importance = 1.0 if of_curves else OF_NUMBERS
     return DerivedTerm(
         name=spec.name,
         columns=spec.columns,
@@ -213,113 +211,12 @@ def derived_term(asked: TermRequest, spec: TermSpec) -> DerivedTerm:
     )
 
 
-def _rows(design: TermDesign, records: Records, t: FloatArray | None) -> FloatArray:
+def rows_of(design: TermDesign, records: Records, t: FloatArray | None) -> FloatArray:
     """Features of a design, shape (n, q) or (n, T, q)."""
     return np.asarray(design.features(records) if design.separable else design.features(records, t))
 
 
-# --- covariates of the prior, in standard units ---
-
-
-def _entries(column: Column, seen: Any) -> tuple[Any, BoolArray]:
-    """What a term sees of a column, and which rows have no public level."""
-    if isinstance(column, CurvesColumn):
-        start, end = column.grid[0], column.grid[-1]
-        same = np.array_equal(seen.grid, unit_grid(column.grid))
-        grid = column.grid if same else start + (end - start) * seen.grid
-        return Curves(seen.values, grid), np.zeros(len(seen.values), dtype=bool)
-    if isinstance(column, NumberColumn):
-        return seen.standard, np.zeros(len(seen.standard), dtype=bool)
-    known = (seen[:, None] == np.arange(len(column.levels))).any(axis=1)
-    return _labels(column, np.where(known, seen, 0.0)), ~known
-
-
-def _labels(column: LabelColumn, codes: FloatArray) -> Any:
-    levels = np.empty(len(column.levels), dtype=object)
-    levels[:] = column.levels
-    return levels[codes.astype(np.int64)]
-
-
-def _records(values: Mapping[str, Any]) -> Records:
-    return Records(len(next(iter(values.values()))), values)
-
-
-def _law(public: tuple[Column, ...], prior: PublicPrior) -> dict[str, Any]:
-    """Covariates of the prior by column; independent of each other, as far as is known."""
-    curves = [prior.x.standard(unit_grid(column.grid)) for column in public if isinstance(column, CurvesColumn)]
-    n = len(curves[0]) if curves else N_LAW
-    values: dict[str, Any] = {}
-    for i, column in enumerate(public):
-        order = np.random.default_rng([prior.seed, i]).permutation(n) if i else np.arange(n)
-        if isinstance(column, CurvesColumn):
-            values[column.name] = Curves(curves.pop(0)[order], column.grid)
-        elif isinstance(column, NumberColumn):
-            values[column.name] = law_of_numbers(n)[order]
-        else:
-            values[column.name] = _labels(column, (order % len(column.levels)).astype(np.float64))
-    return values
-
-
-def _chance(public: tuple[Column, ...]) -> dict[str, Any]:
-    """Rows that move all coefficients of a term alike."""
-    rng = np.random.default_rng(0)
-    values: dict[str, Any] = {}
-    for column in public:
-        if isinstance(column, CurvesColumn):
-            values[column.name] = Curves(rng.uniform(-HALF_WIDTH, HALF_WIDTH, (ROWS, column.grid.size)), column.grid)
-        elif isinstance(column, NumberColumn):
-            values[column.name] = rng.uniform(-REACH, REACH, ROWS)
-        else:
-            values[column.name] = _labels(column, rng.integers(0, len(column.levels), ROWS).astype(np.float64))
-    return values
-
-
-def _fixed(
-    spec: TermSpec, public: tuple[Column, ...], law: Mapping[str, Any], t: FloatArray | None, affine: list[Affine]
-) -> TermDesign:
-    """The design on covariates of the prior, in units: curves reach ±4 and numbers ±3 standard deviations."""
-    reaching: dict[str, Any] = {}
-    for column in public:
-        own = law[column.name]
-        if isinstance(column, CurvesColumn):
-            ends = np.repeat([[-HALF_WIDTH], [HALF_WIDTH]], column.grid.size, axis=1)
-            reaching[column.name] = Curves(np.vstack((own.values, ends)), column.grid)
-        elif isinstance(column, NumberColumn):
-            reaching[column.name] = np.append(np.clip(own, -REACH, REACH), (-REACH, REACH))
-        else:
-            reaching[column.name] = np.append(own, own[:2])
-    order = {column.name: column.levels for column in public if isinstance(column, LabelColumn)}
-    records = replace(_records(_placed(public, reaching, affine)), order=order)
-    design = spec.fixed(TrainingSummary.of(lambda: iter([records])), t)
-    return design.learned(design.trained(records)[1], records.n) if design.separable else design
-
-
 # --- units ---
-
-Affine = tuple[float, float]
-"""Location and scale of a column."""
-
-
-def _affine(column: Column, *, about: bool) -> Affine:
-    """From standard units to those of a column; `about`: less its location."""
-    if isinstance(column, CurvesColumn):
-        return (0.0 if about else column.location), column.scale
-    if isinstance(column, NumberColumn):
-        middle, half = sum(column.bounds) / 2, (column.bounds[1] - column.bounds[0]) / 2
-        return (0.0 if about else middle + half * column.location), half * column.scale
-    return 0.0, 1.0
-
-
-def _placed(public: tuple[Column, ...], values: Mapping[str, Any], affine: list[Affine]) -> dict[str, Any]:
-    """Covariates in other units."""
-    placed = dict(values)
-    for column, (location, scale) in zip(public, affine, strict=True):
-        own = values[column.name]
-        if isinstance(column, CurvesColumn):
-            placed[column.name] = replace(own, values=location + scale * own.values)
-        elif isinstance(column, NumberColumn):
-            placed[column.name] = location + scale * own
-    return placed
 
 
 def _other_units(
@@ -334,7 +231,7 @@ def _other_units(
     """
     for about, placed in enumerate(PLACED):
         affine = [placed] * len(public)
-        other = _fixed(spec, public, law, t, affine)
+        other = fixed_on(spec, public, law, t, affine)
         away = _turn(design, other, public, affine, t)[1]
         if away < SAME:
             return other, bool(about)
@@ -365,11 +262,11 @@ def _turn(
     coefficients : ndarray of shape (q, d), optional
         In standard units; default: of each feature by itself.
     """
-    chance = _chance(public)
+    chance = rows_of_chance(public)
     points = None if t is None else t[:: max(1, t.size // 5)]
-    rows = _about_mean(_rows(design, _records(chance), points))
+    rows = _about_mean(rows_of(design, records_of(chance), points))
     wanted = rows if coefficients is None else rows @ coefficients
-    found = _about_mean(_rows(other, _records(_placed(public, chance, affine)), points))
+    found = _about_mean(rows_of(other, records_of(placed_in(public, chance, affine)), points))
     turn = np.asarray(np.linalg.lstsq(found, wanted, rcond=None)[0], dtype=np.float64)
     return turn, float(np.abs(found @ turn - wanted).max() / np.abs(wanted).max())
 
@@ -378,66 +275,3 @@ def _about_mean(rows: FloatArray) -> FloatArray:
     """Features about their mean, at each t by itself: the mean of the response has the rest."""
     away = rows - rows.mean(axis=0)
     return np.asarray(away.reshape(-1, away.shape[-1]))
-
-
-# --- prior of the coefficient function ---
-
-
-def _covariance(
-    design: TermDesign, other: TermDesign, public: tuple[Column, ...], prior: PublicPrior, rows: FloatArray
-) -> FloatArray:
-    """Prior covariance of the coefficients (q, q): of a Gaussian process on the axes of the coefficient function.
-
-    Without axes each feature has an effect of its own, as large as those of the others.
-    """
-    if not design.axes:
-        variances = rows.reshape(-1, rows.shape[-1]).var(axis=0)
-        varies = variances > NEGLIGIBLE * variances.max()
-        return np.diag(np.where(varies, 1 / np.where(varies, variances, 1.0), 0.0))
-    count = FINE[min(len(design.axes), max(FINE))]
-    points: list[Any] = []
-    kernels: list[FloatArray] = []
-    for name, own in design.axes.items():
-        if isinstance(own, tuple):
-            points.append(own)
-            kernels.append(np.eye(len(own)))
-            continue
-        points.append(np.linspace(own[0], own[-1], count))
-        moves = not np.allclose(own, np.asarray(other.axes[name]))
-        kernels.append(_kernel(points[-1], name, public, prior) if moves else _on_domain(points[-1], prior))
-    effect = np.asarray(design.effect(*points))
-    half = _projection(effect)
-    spread = half.reshape(len(half), *(len(kernel) for kernel in kernels))
-    for axis, kernel in enumerate(kernels):
-        spread = np.moveaxis(np.tensordot(spread, kernel, axes=(1 + axis, 0)), -1, 1 + axis)
-    return np.asarray(half @ spread.reshape(half.shape).T)
-
-
-def _projection(effect: FloatArray) -> FloatArray:
-    """From values at points (m,) to coefficients (q, m) of the functions (m, q) that come closest.
-
-    The mean of the response has the constant, where the functions do not have it.
-    """
-    constant = np.ones((len(effect), 1))
-    away = constant - effect @ np.linalg.lstsq(effect, constant, rcond=RANK)[0]
-    if np.abs(away).max() < OUTSIDE:
-        return np.linalg.pinv(effect, rcond=RANK)
-    return np.linalg.pinv(np.hstack((effect, constant)), rcond=RANK)[:-1]
-
-
-def _on_domain(at: FloatArray, prior: PublicPrior) -> FloatArray:
-    """Of an axis that is the domain of curves."""
-    return _gaussian(at, prior.slope.length * (at[-1] - at[0])) + prior.slope.constant
-
-
-def _kernel(at: FloatArray, name: str, public: tuple[Column, ...], prior: PublicPrior) -> FloatArray:
-    """Of an axis that has the values of a column, in standard units."""
-    numbers = {column.name for column in public if isinstance(column, NumberColumn)}
-    if name in numbers or len(numbers) == len(public):
-        return _gaussian(at, prior.slope.length * math.sqrt(3) * 2) + MAIN
-    share, length = at / (2 * HALF_WIDTH), prior.surface.x_length * 2 * HALF_WIDTH
-    return _gaussian(at, length) + prior.surface.linear * np.outer(share, share)
-
-
-def _gaussian(at: FloatArray, length: float) -> FloatArray:
-    return np.asarray(np.exp(-0.5 * ((at[:, None] - at) / (SMOOTHER * length)) ** 2))

@@ -12,13 +12,8 @@ from fdadp.errors import InputError
 from fdadp.private.public.columns import Column, CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.whitened.base import WhiteTerm
 from fdadp.private.whitened.derived import derived_term
-from fdadp.private.whitened.of_curves import FUNCTIONS, WhiteIntegral
-from fdadp.private.whitened.of_history import WhiteHistory
 from fdadp.private.whitened.of_labels import WhiteLevels
 from fdadp.private.whitened.of_numbers import WhiteNumbers
-from fdadp.private.whitened.of_points import WhiteConcurrent
-from fdadp.private.whitened.of_smooths import FUNCTIONS as SPLINES
-from fdadp.private.whitened.of_smooths import WhiteSmooth
 from fdadp.private.whitened.of_surfaces import WhiteSurface
 from fdadp.private.whitened.times import ByLevels, ByNumber, WhiteTimes
 from fdadp.terms.along import with_refund_k
@@ -42,6 +37,12 @@ if TYPE_CHECKING:
 # What a term asks of a private fit: public columns of the right kind, and no option without a private meaning.
 
 
+FUNCTIONS = 10
+"""B-splines over the domain of a curve that acts linearly."""
+SPLINES = {1: 14, 2: 8, 3: 6}
+"""B-splines over each number of a smooth function, by how many there are."""
+OWN_BASIS = "ps"
+"""Basis of smooth functions: cubic B-splines on even knots."""
 SMALLEST, LARGEST = 5, 40
 """Numbers of cubic B-splines that may be asked for."""
 RANGE = 'a range, as in bounds={{"{}": (low, high)}}'
@@ -257,17 +258,16 @@ def _ff(asked: TermRequest, spec: FunctionalLinear) -> WhiteTerm:
     size = asked.size(k, default[0], FUNCTIONS)
     if spec.by:
         return _times(asked, replace(spec, by=None), spec.by)
-    column = asked.curves_of(spec.column)
-    if spec.limits is not None:
-        return WhiteHistory.within(asked.name, column, asked.prior, asked.points, spec.limits, size)
-    return WhiteIntegral.of(asked.name, column, asked.prior, size)
+    asked.curves_of(spec.column)
+    return derived_term(asked, replace(spec, k=(size, k_t)))
 
 
 def _concurrent(asked: TermRequest, spec: Concurrent) -> WhiteTerm:
     asked.of_curves("lf")
     asked.only(m=NO_PENALTY)
     asked.along_t(spec.k, default_of(spec, "k"))
-    return WhiteConcurrent.of(asked.name, asked.curves_of(spec.column), asked.points)
+    asked.curves_of(spec.column)
+    return derived_term(asked, spec)
 
 
 def _lf(asked: TermRequest, spec: LinearFunctional) -> WhiteTerm:
@@ -276,7 +276,8 @@ def _lf(asked: TermRequest, spec: LinearFunctional) -> WhiteTerm:
     size = asked.size(spec.k, default_of(spec, "k"), FUNCTIONS)
     if spec.by:
         return _times(asked, replace(spec, by=None), spec.by)
-    return WhiteIntegral.of(asked.name, asked.curves_of(spec.column), asked.prior, size)
+    asked.curves_of(spec.column)
+    return derived_term(asked, replace(spec, k=size))
 
 
 def _sff(asked: TermRequest, spec: FunctionalAdditive) -> WhiteTerm:
@@ -338,7 +339,8 @@ def _smooth(asked: TermRequest, spec: Smooth) -> WhiteTerm:
     size = asked.size(k, None, SPLINES[1])
     if spec.by:
         return _times(asked, replace(spec, by=None), spec.by)
-    return WhiteSmooth.of(asked.name, [asked.numbers_of(spec.column).name], asked.prior, [size])
+    asked.numbers_of(spec.column)
+    return derived_term(replace(asked, curves=False), replace(spec, k=size, bs=OWN_BASIS))
 
 
 def _tensor(asked: TermRequest, spec: TensorSmooth) -> WhiteTerm:
@@ -356,8 +358,9 @@ def _tensor(asked: TermRequest, spec: TensorSmooth) -> WhiteTerm:
     own = [asked.size(k, default, SPLINES[count]) for k in several(sizes, count, f"k of {asked.name}")]
     if spec.by:
         return _times(asked, replace(spec, by=None), spec.by)
-    numbers = [asked.numbers_of(name).name for name in spec.covariates]
-    return WhiteSmooth.of(asked.name, numbers, asked.prior, own)
+    for name in spec.covariates:
+        asked.numbers_of(name)
+    return derived_term(replace(asked, curves=False), replace(spec, k=tuple(own), bs=OWN_BASIS))
 
 
 def _by(asked: TermRequest, spec: By) -> WhiteTerm:
