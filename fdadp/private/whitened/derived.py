@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
-from fdadp.errors import InputError
+from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.records import Records
 from fdadp.privacy import rowwise_matmul
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 POINTS_OF_T = 30
 """Points of a response that stand for its grid where no term needs the grid."""
+FEW = 37
+"""Rows that are tried alone, and together."""
 MOST_OF_NUMBERS = 40
 """Features kept at most of a term without curves: of 20, 30, 40 and 60 the fewest that lose little (``te``)."""
 PLACED = (0.7, 1.7), (0.0, 1.7)
@@ -170,6 +172,8 @@ def derived_term(asked: TermRequest, spec: TermSpec) -> DerivedTerm:
     InputError
         A column without public bounds or levels, an effect that is the same at all t, or features that are another
         function of rows in other units.
+    PrivacyError
+        Features of a row that depend on other rows.
     """
     public = tuple(asked.public_of(name) for name in spec.columns)
     t = None
@@ -183,6 +187,7 @@ def derived_term(asked: TermRequest, spec: TermSpec) -> DerivedTerm:
             "functions of the prior, which have none that is constant"
         )
     t = t if design.separable else asked.points
+    _refuse_neighbours(spec, design, public, t)
     other, about = _other_units(spec, public, design, law, t)
     rows = rows_of(design, records_of(law), t)
     covariance = prior_covariance(design, other, public, asked.prior, rows)
@@ -214,6 +219,23 @@ def derived_term(asked: TermRequest, spec: TermSpec) -> DerivedTerm:
 def rows_of(design: TermDesign, records: Records, t: FloatArray | None) -> FloatArray:
     """Features of a design, shape (n, q) or (n, T, q)."""
     return np.asarray(design.features(records) if design.separable else design.features(records, t))
+
+
+def _refuse_neighbours(spec: TermSpec, design: TermDesign, public: tuple[Column, ...], t: FloatArray | None) -> None:
+    """Refuse features of public rows that are other bits at other places, among other rows, or alone.
+
+    The kernel compares rows as well, but those that it knows of may all be clipped to one value.
+    """
+    chance = records_of(rows_of_chance(public))
+    every = np.arange(chance.n)
+    whole = rows_of(design, chance, t)
+    for some in (every[::-1], every[:FEW], every[::FEW], *every[:FEW, None]):
+        if not np.array_equal(rows_of(design, chance[some], t), whole[some], equal_nan=True):
+            raise PrivacyError(
+                f"features of {spec.name} must be row-local, bit for bit, but those of public rows change with their "
+                "neighbours (products by BLAS do: use fdadp.privacy.rowwise_matmul; so do statistics of all rows); "
+                "nothing was read and nothing was spent"
+            )
 
 
 # --- units ---
