@@ -3,6 +3,8 @@
 Both fit the same cohorts with the same seeds of noise: ``python benchmarks/derived_terms.py --help``, with
 OPENBLAS_NUM_THREADS=1. The difference of a cell is the mean of paired differences, with its standard error. The noise
 is seeded NumPy noise of the same law as the secure one: for simulation only.
+
+The twins of :data:`GONE` were deleted after this table; a checkout of commit a88c7f3 compares them again.
 """
 
 from __future__ import annotations
@@ -145,6 +147,8 @@ CASES = {
     "ff by number": Case(terms.by("w", terms.ff("X")), times(linear_in_x, "w"), terms.by("w", terms.ff("X", (10, 5)))),
     "ff by levels": Case(terms.by("g", terms.ff("X")), times(linear_in_x, "g"), terms.by("g", terms.ff("X", (10, 5)))),
 }
+GONE = ("ff", "lf", "concurrent", "historical", "s", "te")
+"""Kinds that have no twin any more."""
 
 
 def fit(case: Case, name: str, n: int, epsilon: float, seed: int, *, derived: bool) -> tuple[float, float]:
@@ -228,11 +232,11 @@ def markdown(cells: list[dict[str, Any]], seeds: int) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Run, print, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kinds", nargs="+", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--kinds", nargs="+", choices=list(CASES), default=[k for k in CASES if k not in GONE])
     parser.add_argument("--n", type=int, nargs="+", default=[500, 3000])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 4.0])
-    parser.add_argument("--seeds", type=int, default=6, help="cohorts a cell")
-    parser.add_argument("--shift", type=int, default=100, help="first seed")
+    parser.add_argument("--seeds", type=int, default=20, help="cohorts a cell")
+    parser.add_argument("--shift", type=int, default=500, help="first seed")
     parser.add_argument("--out", type=Path, help="file of Markdown")
     options = parser.parse_args(arguments)
     text = markdown(cells_of(options), options.seeds)
