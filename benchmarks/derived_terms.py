@@ -181,9 +181,7 @@ def fit(case: Case, name: str, n: int, epsilon: float, seed: int, *, derived: bo
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fitted = kind(
-                model, privacy=privacy, bounds={**bounds, of: (-5.0, 5.0)}, mechanism=DPAFF(allow_useless=True)
-            )
+            fitted = kind(model, privacy=privacy, bounds={**bounds, of: (-5.0, 5.0)}, mechanism=mechanism)
             fitted.fit(data, grids={c: S for c in data if data[c].ndim == 2})
             predicted = np.asarray(fitted.predict({column: new[column] for column in bounds}))
     finally:
