@@ -362,7 +362,7 @@ def _columns(
     columns: list[Column] = []
     for name in dict.fromkeys(c for spec in parsed.terms for c in spec.columns):
         at = len(columns)
-        if name in of_curves:
+        if name in of_curves or name in grids:
             own = public_range(
                 bounds.get(name), f"bounds of {name}", of=name, example=f'bounds={{"{name}": (low, high)}}'
             )

@@ -22,7 +22,6 @@ from fdadp.private.public.columns import UNIFORM_VARIANCE, Column, CurvesColumn,
 from fdadp.private.release.intervals import PrivateFit, Regression
 from fdadp.private.rows.errors_by_record import Probe, factors, looks_of
 from fdadp.private.synthetic import ResidualLaw
-from fdadp.private.whitened.of_smooths import WhiteSmooth
 from fdadp.private.whitened.published import VaryingDesign, WhiteDesign
 from fdadp.solve.eigen.surface_fit import SurfaceFit
 from fdadp.solve.fit.additive_fit import AdditiveFit
@@ -235,7 +234,7 @@ def _unlocated(
     """
     own = design.groups.terms[term]
     errors = [c.error for c in (columns[name] for name in own.columns) if isinstance(c, NumberColumn)]
-    if isinstance(own, WhiteSmooth) or not errors:  # functions are found by splines, whatever the scale is
+    if own.of_values or not errors:  # functions are found by splines, whatever the scale is
         return 0.0
     if math.isinf(max(errors)):
         all_of_y = regression.energy * UNIFORM_VARIANCE / LEAST_PART**2
