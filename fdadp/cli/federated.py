@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fdadp._common.terminal import plain_messages
 from fdadp.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 app = typer.Typer(no_args_is_help=True, help="Many owners of data, and nobody trusted with all of it.")
 
