@@ -16,7 +16,7 @@ from fdadp.functional.splines.margins import SmoothMargin
 from fdadp.functional.tables.curves import refuse_other_domain
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.privacy import rowwise_matmul
-from fdadp.terms._windows import windowed
+from fdadp.terms.curves._windows import windowed
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
 from fdadp.terms.times_column import multiplied
 
