@@ -187,7 +187,7 @@ def test_bad_input_to_predict(files: Any, weather: Any, tmp_path: Path) -> None:
     assert "must end in one of" in refused("predict", model, files[0], "--out", tmp_path / "p.txt")
     assert "written by fdadp" in refused("predict", files[0], files[0], "--out", out)
     assert "none.npz" in refused("predict", tmp_path / "none.npz", files[0], "--out", out)
-    assert "layout version 2, got version 99" in refused("predict", other_version(model), files[0], "--out", out)
+    assert "layout version 3, got version 99" in refused("predict", other_version(model), files[0], "--out", out)
     assert not list(tmp_path.glob("p*"))
 
 
