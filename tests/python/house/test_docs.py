@@ -176,6 +176,18 @@ def known(name: str) -> bool:
     return False
 
 
+DEFINED = re.compile(r"\| `(fdadp/[\w/]+\.py)` \| ([^|]+) \||\| (`\w+`) \| `(fdadp/[\w/]+\.py)` \|")
+"""A file with what it defines in the next cell, or a name with its file in the next cell."""
+
+
+@pytest.mark.parametrize(("name", "least"), [("a-fit.md", 30), ("nouns.md", 50)])
+def test_tables_of_steps_and_of_nouns_name_what_the_files_define(name: str, least: int) -> None:
+    rows = DEFINED.findall((ROOT / "docs" / "extend" / name).read_text(encoding="utf-8"))
+    named = {(a or b, found) for a, text, one, b in rows for found in re.findall(r"`([A-Za-z_][\w.]*)`", text or one)}
+    assert len(named) >= least
+    assert [row for row in sorted(named) if not known(row[0].removesuffix(".py").replace("/", ".") + "." + row[1])] == []
+
+
 def test_tables_of_the_private_page_and_of_the_limits_are_the_recorded_ones() -> None:
     page, limits = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("private.md", "limits.md"))
     results = ROOT / "benchmarks" / "results"
