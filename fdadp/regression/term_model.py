@@ -1,4 +1,4 @@
-"""What regressions of curves and of numbers on many terms share: what can be asked of a fitted model."""
+"""The base of regressions of curves and of numbers on many terms: fits, and methods of a fitted model."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ Model = TypeVar("Model", bound="TermModel")
 class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
     """Base of :class:`fdadp.FunctionalRegression` and :class:`fdadp.ScalarRegression`.
 
-    An estimator is its settings; what was fitted is one value, `fitted_`, which all methods ask.
+    An estimator stores its settings. A fit makes one value, `fitted_`, and all methods read it.
 
     Attributes
     ----------
     fitted_ : Fitted
         The fitted model.
     ledger_ : Ledger or None
-        What was released, under which assumptions; None without privacy.
+        Releases and their assumptions. None without privacy.
     plan_ : Plan or None
-        How a private fit shared out its budget.
+        Budget shares of a private fit.
     privacy_ : Privacy or None
-        The guarantee of the fit, whatever was set since.
+        Guarantee of the fit. Later changes of `privacy` do not alter it.
     notes_ : tuple of str
-        What the releases of a private fit say of its bounds, of n and of what it explains.
+        Comments of a private fit on its bounds, on n and on the variance that it explains.
     importances_ : dict of str to float, or None
-        Of a private fit, the share of the explained variance that each term has by itself, from released values.
+        Share of the explained variance that each term of a private fit has by itself, from released values.
     joined_ : str or None
-        How many rows were joined, and by what; None where rows belong together by position.
+        Number of rows that were joined, and the key. None if rows belong together by position.
     """
 
     formula: str | Sequence[TermSpec]
     family: str | Family
     privacy: Privacy | None
     k: str = "auto"
-    """Whose choices hold where terms make none: ours or, for comparisons, refund's."""
+    """Default sizes of terms: ours, or refund's for comparisons."""
 
     fitted_: Fitted
     ledger_: Ledger | None = None
@@ -78,7 +78,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
     _of_curves: ClassVar[bool]
     _default_response: ClassVar[str]
     _n_unpenalized: int | None = None
-    """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
+    """Dimension of the unpenalised space in REML, to repeat programs that count otherwise."""
     _noise: Noise | None = None
     """Source of the noise of private fits, for audits."""
     _published: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
     # --- fits ---
 
     def _train(self, data: Any, y: Any, grids: Grids | None, *, long: Any = None, **beside: Any) -> None:
-        """Fit to a table: privately, in the partitions of a table of Dask's, or to rows that are all at hand."""
+        """Fit to a table: privately, in partitions of Dask, or to rows in memory."""
         from fdadp.regression.chunked import in_partitions
         from fdadp.regression.whole import fit_whole
 
@@ -524,7 +524,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         """
         return inference.bootstrapped(self._asked().errors, n_samples, groups, seed)
 
-    # --- what is to be doubted ---
+    # --- diagnostics ---
 
     def residuals(self, type: str = "deviance") -> Any:
         """Residuals of the training rows, in the form of ``fitted_values_``.
@@ -643,7 +643,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         self._asked()
         return residuals(self, **kwargs)
 
-    # --- beyond the fit ---
+    # --- synthetic cohorts and files ---
 
     def sample(self, n: int, random_state: int | None = None) -> pd.DataFrame:
         """Draw a synthetic cohort from a private fit, at no further cost of privacy.
