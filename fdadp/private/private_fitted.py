@@ -82,7 +82,7 @@ class ReleasedVariance(ResidualLaw):
     ----------
     total : float
         Mean square of responses about their mean curve, explained and not.
-    looks : tuple of Look
+    looks : tuple of Probe
         Of forecasts, and where it was asked for: how errors hang on what records look like.
     columns : tuple of CurvesColumn
         Whose looks they are.

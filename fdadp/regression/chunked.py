@@ -1,4 +1,4 @@
-"""Fits of many terms to tables in chunks that need not fit into memory together."""
+"""Fits of many terms to tables in chunks, which need not fit into memory together."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from fdadp.solve.form.family import Family
 
 
 def fit_chunks(settings: ModelSettings, chunks: Any, grids: Grids | None, columns: dict[str, Any]) -> Fitted:
-    """Fit a model to chunks, in a few passes over them.
+    """Fit a model in a few passes over chunks.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def _classes(settings: ModelSettings) -> list[int] | None:
 
 @dataclass(frozen=True)
 class _Look:
-    """What the first chunk says: the model, columns, the offset as it is read, and how gaps are filled in."""
+    """Read from the first chunk: the model, its columns, the offset, and how gaps are filled."""
 
     spec: ModelSpec
     columns: tuple[str, ...]
@@ -125,13 +125,13 @@ class _Look:
 
 def _looked(settings: ModelSettings, grids: Grids | None, offset: str | None, table: Any) -> _Look:
     spec, asked = read_spec(settings, table, None, grids, offset=offset)
-    if spec.joined is not None:  # counts of this chunk say nothing of the others
+    if spec.joined is not None:  # other chunks have other counts
         spec = replace(spec, joined=f"joined by {spec.joined.partition(' by ')[2]}, chunk by chunk")
     return _Look(spec, tuple(asked.columns), asked.offset, _row_by_row(asked))
 
 
 def _row_by_row(asked: TrainingSpec) -> Completion:
-    """How entries that columns lack are filled in, where that needs no other row."""
+    """Treatments of missing entries that need no other row."""
     if asked.missing == "raise":
         return Completion({}, {}, {}, {})
     loose, _ = read_records(asked.data, asked.columns, asked.grids, missing=asked.columns)
@@ -147,7 +147,7 @@ def _row_by_row(asked: TrainingSpec) -> Completion:
 
 @dataclass(frozen=True)
 class _How:
-    """How the responses of chunks are read: as numbers that the family may have."""
+    """How responses of chunks are read: as numbers that the family allows."""
 
     family: Family
     curves: bool
@@ -188,7 +188,7 @@ class _Responses:
 
 
 def _of_persons(settings: ModelSettings, read: _Responses, groups: str | None) -> _Responses:
-    """The same with weights that let each person count once, unless each row is to."""
+    """The same with weights by which each person counts once, unless ``person_rows="sum"``."""
     if groups is None:
         check_max_rows(settings.person_rows, settings.max_rows, 1)
     if groups is None or (settings.person_rows == "sum" and settings.max_rows is None):
@@ -235,7 +235,7 @@ def _column(records: Records, name: str | None) -> Any:
 
 @dataclass
 class _Left:
-    """What a fit left of some rows: log-likelihood, residuals or sums of what these change, and by group."""
+    """Log-likelihood and residuals of some rows, or sums of the changes without each row, and scores by group."""
 
     loglik: float
     residuals: list[Residuals]
@@ -258,7 +258,7 @@ class _Left:
 def _errors(
     settings: ModelSettings, estimate: Estimate, observed: ChunkedObservations, groups: str | None
 ) -> CoefficientErrors:
-    """Go through the chunks once more for what the fit leaves of them."""
+    """Compute residuals in one more pass over the chunks."""
     fit = estimate.fit
     along = len(fit.form.t) if estimate.precision is None else estimate.precision.rank
     small = observed.n * along * fit.form.size <= LEVERAGES
@@ -272,7 +272,7 @@ def _errors(
 
 
 def _left(settings: ModelSettings, estimate: Estimate, n: int, groups: str | None, chunk: Observations) -> _Left:
-    """All residuals: of few rows."""
+    """All residuals, if the rows are few."""
     fit, family = estimate.fit, settings.family
     scale = 1.0 if family.known_scale else max(fit.rss / fit.n_rows, 1e-300)
     eta, here = chunk.predictor(fit.form, fit.coefficients), chunk.used > 0
@@ -282,7 +282,7 @@ def _left(settings: ModelSettings, estimate: Estimate, n: int, groups: str | Non
 
 
 def _summed(settings: ModelSettings, estimate: Estimate, n: int, groups: str | None, chunk: Observations) -> _Left:
-    """Sums of what leaving out single rows changes, and the scores of groups: of many rows."""
+    """Sums of the changes without each row, and the scores of groups, if the rows are many."""
     fit = estimate.fit
     found = _left(settings, estimate, n, groups, chunk)
     (own,) = found.residuals
@@ -299,7 +299,7 @@ def _summed(settings: ModelSettings, estimate: Estimate, n: int, groups: str | N
 
 
 def _learned(settings: ModelSettings, estimate: Estimate, grouped: bool, left: _Left) -> CoefficientErrors:
-    """Covariances and variances from what is left; computed where the rows are."""
+    """Covariances and variances from the residuals, computed where the rows are."""
     fit = estimate.fit
     errors = CoefficientErrors(settings=settings, fit=fit, loglik=left.loglik, beyond=estimate.beyond)
     form, inverse = fit.form, fit.inverse

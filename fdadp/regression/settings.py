@@ -1,4 +1,4 @@
-"""What a user set on a model of many terms, as it was at the fit."""
+"""Settings of a model of many terms, as the user chose them at the time of the fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
-    """Settings of :class:`fdadp.FunctionalRegression` or :class:`fdadp.ScalarRegression`, which say what each means.
+    """Settings of :class:`fdadp.FunctionalRegression` or :class:`fdadp.ScalarRegression`, which document each of them.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class ModelSettings:
     default_response : str
         Name of the response where neither the formula nor `response` gives one.
     se, variance : str or None
-        None for responses that are numbers.
+        None if the response is a number.
     n_unpenalized : int or None
-        Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise.
+        Dimension of the unpenalised space in REML, to repeat programs that count otherwise.
     private : bool
         Whether a guarantee of privacy was asked for.
     """
@@ -104,17 +104,17 @@ class ModelSettings:
 
     @property
     def on_eigenfunctions(self) -> bool:
-        """Whether each score of the response on its eigenfunctions is a regression of its own."""
+        """Whether each score of the response on its eigenfunctions has a regression of its own."""
         return self.response_basis == "eigen"
 
     @property
     def as_refund(self) -> bool:
-        """Whether terms take refund's sizes where they leave a choice."""
+        """Whether terms without a size of their own take refund's."""
         return self.k == "refund"
 
     @property
     def gaps(self) -> str | Mapping[str, str]:
-        """What to do about entries that covariates lack."""
+        """Treatment of missing entries of covariates."""
         return "raise" if self.missing == "auto" else self.missing
 
     @property
@@ -123,7 +123,7 @@ class ModelSettings:
         return self.family.name == "gaussian" and self.errors == "iid" and not self.on_eigenfunctions
 
     def refuse_other_families(self, what: str) -> None:
-        """Refuse what only the Gaussian family has."""
+        """Raise an error for families other than the Gaussian."""
         if self.family.name != "gaussian":
             raise InputError(
                 f"{what} is there for family='gaussian', got {self.family.name!r}; predict_se has standard errors of "

@@ -1,4 +1,4 @@
-"""What is asked of the data: the terms of a model, the names of its columns, and the terms on their bases."""
+"""The specification of a model: its terms, the names of its columns, and the terms on their bases."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from fdadp.terms.times_column import multiplier_of
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec:
-    """What is asked: public, before any row is read.
+    """Specification of a model. It is public and made before any row is read.
 
     Attributes
     ----------
     settings : ModelSettings
     parsed : ParsedFormula
-        Terms, and whether there are a constant and a mean curve.
+        Terms, and whether the model has a constant and a mean curve.
     response : str
         Name of the response.
     offset : str or None
-        A column, or an expression of columns, that belongs to the model and is added to what it predicts.
+        A column, or an expression of columns, that the model adds to its predictions.
     grids : tuple of str
-        Columns that the fit was told grids of. New rows need no such column where no term reads it.
+        Columns whose grids the user gave. New rows need such a column only if a term reads it.
     joined : str or None
-        How many rows were joined, and by what; None where rows belong together by position.
+        Number of rows that were joined, and the key. None if rows belong together by position.
     """
 
     settings: ModelSettings
@@ -56,7 +56,7 @@ class ModelSpec:
 
 
 def read_terms(settings: ModelSettings, kinds: Callable[[], Mapping[str, str]]) -> ParsedFormula:
-    """Terms, and whether there are a constant and a mean curve.
+    """Read the terms, and whether the model has a constant and a mean curve.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def read_terms(settings: ModelSettings, kinds: Callable[[], Mapping[str, str]]) 
 def read_spec(
     settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *, by: str | None = None, **beside: Any
 ) -> tuple[ModelSpec, TrainingSpec]:
-    """What is asked of a table, by the formula or the terms, and which rows to train on.
+    """Read the specification of a model, and the rows to train on.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def read_spec(
 def designs(spec: ModelSpec, terms: Sequence[TermSpec], seen: TrainingSummary, t: FloatArray | None) -> LongForm:
     """Terms on bases that suit the training records.
 
-    On eigenfunctions they are those of a number: functions along the response are found with the fit.
+    With ``response_basis="eigen"`` they are the terms of a number. The fit finds the functions along the response.
     """
     if spec.settings.on_eigenfunctions:
         return _in_scalar_form(spec, terms, seen, t)
@@ -153,10 +153,10 @@ def _about_means(
     seen: TrainingSummary,
     t: FloatArray | None,
 ) -> tuple[TermDesign, ...]:
-    """Curves and numbers less their means, where the model has what this takes: a mean curve, or a constant.
+    """Subtract means from curves and numbers, where the model has a mean curve or a constant to absorb them.
 
-    Of a product with a column that is the column itself, as a term. The fit then does not depend on the zero of
-    their units, which a penalised mean curve cannot make up for.
+    A product with a column is centred only if that column is a term by itself. The fit then does not depend on the
+    zero of the units. A penalised mean curve could not absorb a change of it.
     """
     if spec.settings.as_refund or not spec.parsed.intercept or (t is not None and not spec.parsed.mean_curve):
         return tuple(made)
@@ -165,7 +165,7 @@ def _about_means(
 
 
 def refuse_same_names(made: Sequence[TermDesign]) -> None:
-    """Refuse two terms of one name."""
+    """Raise an error if two terms have one name."""
     names = [design.name for design in made]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

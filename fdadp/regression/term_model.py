@@ -1,4 +1,4 @@
-"""What regressions of curves and of numbers on many terms share: what can be asked of a fitted model."""
+"""The base of regressions of curves and of numbers on many terms: fits, and methods of a fitted model."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ Model = TypeVar("Model", bound="TermModel")
 class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
     """Base of :class:`fdadp.FunctionalRegression` and :class:`fdadp.ScalarRegression`.
 
-    An estimator is its settings; what was fitted is one value, `fitted_`, which all methods ask.
+    An estimator stores its settings. A fit makes one value, `fitted_`, and all methods read it.
 
     Attributes
     ----------
     fitted_ : Fitted
         The fitted model.
     ledger_ : Ledger or None
-        What was released, under which assumptions; None without privacy.
+        Releases and their assumptions. None without privacy.
     plan_ : Plan or None
-        How a private fit shared out its budget.
+        Budget shares of a private fit.
     privacy_ : Privacy or None
-        The guarantee of the fit, whatever was set since.
+        Guarantee of the fit. Later changes of `privacy` do not alter it.
     notes_ : tuple of str
-        What the releases of a private fit say of its bounds, of n and of what it explains.
+        Comments of a private fit on its bounds, on n and on the variance that it explains.
     importances_ : dict of str to float, or None
-        Of a private fit, the share of the explained variance that each term has by itself, from released values.
+        Share of the explained variance that each term of a private fit has by itself, from released values.
     joined_ : str or None
-        How many rows were joined, and by what; None where rows belong together by position.
+        Number of rows that were joined, and the key. None if rows belong together by position.
     """
 
     formula: str | Sequence[TermSpec]
     family: str | Family
     privacy: Privacy | None
     k: str = "auto"
-    """Whose choices hold where terms make none: ours or, for comparisons, refund's."""
+    """Default sizes of terms: ours, or refund's for comparisons."""
 
     fitted_: Fitted
     ledger_: Ledger | None = None
@@ -78,7 +78,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
     _of_curves: ClassVar[bool]
     _default_response: ClassVar[str]
     _n_unpenalized: int | None = None
-    """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
+    """Dimension of the unpenalised space in REML, to repeat programs that count otherwise."""
     _noise: Noise | None = None
     """Source of the noise of private fits, for audits."""
     _published: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
     # --- fits ---
 
     def _train(self, data: Any, y: Any, grids: Grids | None, *, long: Any = None, **beside: Any) -> None:
-        """Fit to a table: privately, in the partitions of a table of Dask's, or to rows that are all at hand."""
+        """Fit to a table: privately, in partitions of Dask, or to rows in memory."""
         from fdadp.regression.chunked import in_partitions
         from fdadp.regression.whole import fit_whole
 
@@ -117,25 +117,25 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         offset: str | None = None,
         groups: str | None = None,
     ) -> Model:
-        """Fit the model from chunks that need not fit into memory together; the answer is that of :meth:`fit`.
+        """Fit the model from chunks that need not fit into memory together. The result is that of :meth:`fit`.
 
         Parameters
         ----------
         chunks : sequence of tables, function returning an iterator over tables, or one table of dask's
-            Each as :meth:`fit` takes them, the response a column among them. They are read four times, and a look is
-            taken at the first: for ranges and levels, for errors along curves, for sums, for residuals; responses with
-            gaps once more, families other than the Gaussian once for each step. Columns of numbers are kept, and of few
-            rows residuals.
+            Each is a table as :meth:`fit` takes it, with the response among its columns. The first chunk is read by
+            itself. Then all chunks are read four times: for ranges and levels, for errors along curves, for sums and
+            for residuals. Responses with gaps take one pass more, and other families one for each step. Columns of
+            numbers stay in memory, and so do residuals of few rows.
             A table in Dask's partitions, or a sequence of ``dask.delayed`` tables, is read where Dask's active
-            scheduler computes it (docs/cluster.md): sums come here and columns of numbers, never curves.
-            A private fit does not look at them (:class:`fdadp.regression.private.chunks.DeclaredTable`): the kernel
-            reads them once, and keeps up to 256 MiB, or else again for every release, with the same result bit for
-            bit as :meth:`fit` for the same noise, whatever the chunks. Predictions are then arrays.
+            scheduler computes it (docs/cluster.md). Sums and columns of numbers come back, never curves.
+            In a private fit only the kernel reads chunks (:class:`fdadp.regression.private.chunks.DeclaredTable`). It
+            reads them once if they take at most 256 MiB, else once for every release. For the same noise the result is
+            that of :meth:`fit`, bit for bit, whatever the chunks. Predictions are then arrays.
         grids : mapping of str to array_like, optional
             Grids of plain arrays, by column; of a private fit those of all columns of curves.
         weights, offset, groups : str, optional
-            Columns that :meth:`fit` has as well: numbers, or curves on the grid of the response; whose each row is. The
-            rows of a person may be spread over chunks.
+            Columns of the chunks. Weights and offset are numbers, or curves on the grid of the response; groups are
+            the person of each row. Rows of a person may be in several chunks.
 
         Returns
         -------
@@ -212,16 +212,16 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         offset: str | None = None,
         n: float | None = None,
     ) -> Plan:
-        """Plan a private fit from public values alone: which releases, with which shares, features and rounds.
+        """Plan a private fit from public values alone: releases with their shares, features and rounds.
 
-        Nothing is read and nothing spent. ``print`` shows it; :func:`fdadp.plan` says what the fit may be worth.
+        Nothing is read and nothing spent. ``print`` shows the plan. :func:`fdadp.plan` forecasts the accuracy.
 
         Parameters
         ----------
         grids : mapping of str to (array_like or int)
-            Points of all columns of curves, or how many there are.
+            Points of all columns of curves, or their number.
         groups : str or True, optional
-            That rows belong to persons, where ``Privacy(unit="person")`` wants it said.
+            That rows belong to persons, as ``Privacy(unit="person")`` requires.
         offset : str, optional
             As of :meth:`fit`.
         n : float, optional
@@ -260,14 +260,14 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         se : bool
             Also standard errors, and pointwise intervals.
         level : float, optional
-            Of these intervals, in (0, 1); default 0.95. Given, it says `se` too.
+            Level of these intervals, in (0, 1); default 0.95. If given, `se` is True.
         t, **points : array_like, optional
             Points of the axes, such as ``coef("ff(X)", s=[0, 0.5], t=[0.2])``: ``s`` of a curve's domain, ``x`` of its
             values, a column's name for its numbers or levels. Default: even points over what was seen, and all levels.
         at : mapping, optional
             The same by name, for columns whose names are those of other arguments.
         kind : str, optional
-            What is believed of the errors, as in :meth:`predict_se`.
+            Assumption about the errors, as in :meth:`predict_se`.
         with_mean : bool
             Of terms that are centred (the mean curve, ``s(age)``): standard errors of their sum with the mean of all
             other terms, as refund's ``coef`` gives them.
@@ -328,9 +328,11 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         kind : {"curve", "cluster", "iid", "unconditional"}, optional
-            Errors of any law within a curve; within a group of curves (``fit(data, groups=)``); or independent, as
-            refund takes them, with smoothing parameters as known or (mgcv's ``unconditional=TRUE``, of Gaussian fits by
-            REML) as estimated. Default: ``se``. What goes by curves always knows that they are estimated.
+            Assumption about the errors. "curve" allows any dependence within a curve. "cluster" allows it within a
+            group of curves (``fit(data, groups=)``). "iid" takes errors as independent and smoothing parameters as
+            known, as refund does. "unconditional" adds the uncertainty of smoothing parameters, as mgcv's
+            ``unconditional=TRUE``; it needs a Gaussian fit by REML. Default: ``se``. The first two kinds always include
+            the uncertainty of smoothing parameters.
 
         Returns
         -------
@@ -354,12 +356,12 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
     def aic_(self) -> float:
         """``-2 loglik + 2 edf``, one more for a scale that is estimated: mgcv's ``AIC``.
 
-        Where REML chose the smoothing parameters, that counts in the degrees of freedom: ``tr(Vc G)/σ²``, at most
-        ``tr(2F - FF)``, with F = A⁻¹G (Wood, Pya & Säfken 2016, doi:10.1080/01621459.2016.1180986). Of families other
-        than the Gaussian Vc is to first order, and so the number is within about 1 of mgcv's.
+        If REML chose the smoothing parameters, degrees of freedom include their uncertainty: ``tr(Vc G)/σ²``, at most
+        ``tr(2F - FF)``, with F = A⁻¹G (Wood, Pya & Säfken 2016, doi:10.1080/01621459.2016.1180986). In families other
+        than the Gaussian Vc is of first order, and the value is within about 1 of mgcv's.
 
-        Do not choose models of curves by it: points of a curve count as independent observations, so that a covariate
-        without effect is taken in most samples. Use :meth:`compare`, or :meth:`anova`.
+        Do not choose models of curves by AIC. It counts points of a curve as independent observations, and so prefers
+        a covariate without effect in most samples. Use :meth:`compare`, or :meth:`anova`.
         """
         return inference.aic(self._asked().errors)
 
@@ -367,8 +369,8 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
     def loo_(self) -> float:
         """Mean over curves of the integrated squared error without the curve, at the smoothing parameters of the fit.
 
-        Of numbers the mean squared error. With groups whole persons are left out, and each counts once, or as often as
-        it has rows, as `person_rows` says. Of the Gaussian family, of fits that were not made in chunks.
+        If the response is a number it is the mean squared error. With groups whole persons are left out. By
+        `person_rows` a person counts once, or as often as it has rows. It needs the Gaussian family and rows in memory.
         """
         return inference.error_left_out(self._asked().errors)[0]
 
@@ -378,7 +380,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         return inference.error_left_out(self._asked().errors)[1]
 
     def compare(self, other: Any) -> pd.DataFrame:
-        """Which of two models predicts new curves, or persons, better: their errors of curves left out, in pairs.
+        """Compare the predictions of two models by their errors of curves, or persons, left out, in pairs.
 
         Parameters
         ----------
@@ -434,8 +436,8 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
     def anova(self, other: Any, kind: str | None = None) -> pd.DataFrame:
         """Compare with a model nested in this one, or of which this one is a part.
 
-        A Wald test in the larger model that the terms which the smaller one lacks are all 0, with the covariance of
-        `kind`; no likelihood ratio, whose law is unknown where errors depend along a curve.
+        It is a Wald test in the larger model, with the covariance of `kind`. The hypothesis is that all terms are 0
+        which the smaller model lacks. The law of a likelihood ratio is unknown where errors depend along a curve.
 
         Parameters
         ----------
@@ -524,7 +526,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         """
         return inference.bootstrapped(self._asked().errors, n_samples, groups, seed)
 
-    # --- what is to be doubted ---
+    # --- diagnostics ---
 
     def residuals(self, type: str = "deviance") -> Any:
         """Residuals of the training rows, in the form of ``fitted_values_``.
@@ -557,12 +559,12 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         n_draws: int = 400,
         random_state: int = 0,
     ) -> pd.DataFrame:
-        """Say whether the bases of the terms are large enough, as mgcv's ``k.check`` does, by records and along t.
+        """Check whether the bases of the terms are large enough, as mgcv's ``k.check``, by records and along t.
 
         Parameters
         ----------
         data, y, grids, weights, offset, response
-            The training rows, as :meth:`fit` takes them; at most 2,000 of them, drawn at random, are looked at.
+            The training rows, as :meth:`fit` takes them. If there are more than 2,000, so many are drawn at random.
         n_draws : int
             Random arrangements of the records that the real one is compared with.
         random_state : int
@@ -571,12 +573,12 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         DataFrame
-            A row for each term that is no number. ``k``: the most degrees of freedom that its basis has, and ``edf``,
-            those it takes. ``k_index``: half the mean squared difference of deviance residuals of records whose
-            covariates are neighbours, over their variance; below 1, with a small ``p_value`` (the share of random
-            arrangements that have less), the residuals still depend on the covariates. ``p_value_t``, of curves: how
-            often chance leaves as much along t as there is, in splines of twice the size. Residual curves are kept
-            whole, so that errors may depend along the curve; rows of one person in several rows are not.
+            A row for each term that is not a number. ``k`` is the largest possible number of degrees of freedom, and
+            ``edf`` the effective one. ``k_index`` is half the mean squared difference between deviance residuals of
+            neighbours in the covariates, over their variance. Below 1, with a small ``p_value``, the residuals still
+            depend on the covariates. The p-value is the share of random arrangements with a smaller index.
+            ``p_value_t``, for curves, tests for structure along t in splines of twice the size. Random signs apply to
+            whole residual curves, so errors may depend along the curve. Rows of one person count as independent.
 
         References
         ----------
@@ -589,7 +591,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         return check_model(fitted, (data, y, grids, weights, offset, response), n_draws, random_state)
 
     def concurvity(self, pairwise: bool = False) -> pd.DataFrame:
-        """How far each term can be written by the others: the collinearity of smooth terms.
+        """Measure how well each term can be written by the others: the collinearity of smooth terms.
 
         Parameters
         ----------
@@ -643,7 +645,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         self._asked()
         return residuals(self, **kwargs)
 
-    # --- beyond the fit ---
+    # --- synthetic cohorts and files ---
 
     def sample(self, n: int, random_state: int | None = None) -> pd.DataFrame:
         """Draw a synthetic cohort from a private fit, at no further cost of privacy.
@@ -653,7 +655,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         n : int
             Number of rows.
         random_state : int, optional
-            Seed; the noise of the fit was drawn before, so this is no privacy noise.
+            Seed of the draws. It does not affect the noise of the fit, which was drawn before.
 
         Returns
         -------
@@ -663,15 +665,15 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            A fit without privacy, whose rows might be told from what is drawn; a column that an offset or expression is
-            of, and no term, so that nothing of it was released.
+            A fit without privacy, whose draws might disclose its rows. Or a column that only an offset or an expression
+            reads, so that nothing about it was released.
 
         Notes
         -----
-        Columns are drawn independently of each other, curves with the shapes of the public prior: of shapes and of
-        how covariates hang together a private fit releases nothing (:mod:`fdadp.private.synthetic`). The same model
-        fitted to a large cohort gives this fit back. Its standard errors do not hold: they know nothing of the noise in
-        this fit, nor how many persons it was of. Take them from this fit.
+        Columns are drawn independently of each other, and curves have the shapes of the public prior. A private fit
+        releases nothing about shapes or about dependence between covariates (:mod:`fdadp.private.synthetic`). The same
+        model fitted to a large cohort returns this fit. Its standard errors are wrong, since they ignore the noise and
+        the number of persons of this fit. Take standard errors from this fit.
         """
         from fdadp.regression.private.sample import synthetic_cohort
 
@@ -680,8 +682,8 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to a pickle-free file; return its path.
 
-        What is stored is in :mod:`fdadp.regression.fitted.term_files`: not the training rows, so that a loaded model
-        has no ``fitted_values_`` and ``residuals_``.
+        :mod:`fdadp.regression.fitted.term_files` documents the content. Training rows are not stored, so a loaded
+        model has no ``fitted_values_`` and ``residuals_``.
 
         Raises
         ------

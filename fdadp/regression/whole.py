@@ -1,4 +1,4 @@
-"""Fits of many terms to rows that are all at hand."""
+"""Fits of many terms to rows in memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
     ----------
     settings : ModelSettings
     data, y, grids, **beside
-        As :meth:`fdadp.FunctionalRegression.fit` takes them; `long` is a response as a long table.
+        As :meth:`fdadp.FunctionalRegression.fit` takes them. `long` is a response as a long table.
     """
     spec, asked = read_spec(settings, data, y, grids, **beside)
     training, persons = read_rows(spec, asked)
@@ -50,7 +50,7 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
     estimate = estimated(spec, form, training.observed)
     errors = CoefficientErrors.learned(settings, estimate, training.observed, persons)
     again = _completed_again(spec, training, estimate.fit)
-    if training.grid is not None:  # where responses have points of their own, predictions are made on another grid
+    if training.grid is not None:  # responses at points of their own are predicted on a common grid
         on_grid = LongForm(estimate.fit.form.designs, training.grid)
         errors = replace(errors, fit=replace(estimate.fit, form=on_grid))
     null_deviance = training.observed.null_deviance(settings.family)
@@ -93,7 +93,7 @@ def designs_of(spec: ModelSpec, training: Training, response: str) -> LongForm:
 
 
 def _by_person(settings: ModelSettings, observed: Observations, groups: IntArray | None) -> Observations:
-    """Rows with the weights that let each person count once, unless each row is to."""
+    """Rows with weights by which each person counts once, unless ``person_rows="sum"``."""
     check_person_rows(settings.person_rows, grouped=groups is not None)
     check_max_rows(settings.person_rows, settings.max_rows, 1 if groups is None else int(np.bincount(groups).max()))
     by_person = person_weights(groups)
@@ -113,10 +113,10 @@ def _by_person(settings: ModelSettings, observed: Observations, groups: IntArray
 
 
 def _completed_again(spec: ModelSpec, training: Training, fit: AdditiveFit) -> CompletedAgain | None:
-    """How far the fit depends on the components that completed sparse curves."""
+    """Dependence of the fit on the components that completed sparse curves."""
     completion = training.covariates.completion
     if "pace" in completion.how.values() and training.loose is not None and spec.settings.least_squares:
-        with contextlib.suppress(InputError):  # too few curves: standard errors say so
+        with contextlib.suppress(InputError):  # too few curves: standard errors warn
             return CompletedAgain.of(training.loose, completion, training.observed, fit)
     return None
 
@@ -131,7 +131,7 @@ def _response(spec: ModelSpec, training: Training) -> FittedResponse:
 
 
 def _trained_rows(training: Training, mean: FloatArray, estimate: Estimate) -> TrainedRows:
-    """Means and residuals in the form in which the response came."""
+    """Means and residuals in the format of the response."""
     observed, curves = training.observed, training.curves
     left = observed.y - mean
     weights = observed.weights if estimate.weighted else None
@@ -144,7 +144,7 @@ def _trained_rows(training: Training, mean: FloatArray, estimate: Estimate) -> T
 
 
 def _check_axes(form: LongForm, records: Records, unit: str | None, response: str) -> None:
-    """Refuse curves that act at the response's t, and are dated from another day or in another unit."""
+    """Raise an error if curves that act at the response's t have another unit or start from another day."""
     for design in form.designs:
         columns = () if design.separable else design.columns
         for name, column in ((name, records.columns[name]) for name in columns):

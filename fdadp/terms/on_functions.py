@@ -41,7 +41,7 @@ def in_scalar_form(spec: TermSpec, seen: TrainingSummary, t: FloatArray) -> Term
     Parameters
     ----------
     spec : TermSpec
-    seen : Seen
+    seen : TrainingSummary
     t : ndarray of shape (T,)
         Points of the response.
 

@@ -69,7 +69,7 @@ class TermSpec(ABC):
 
         Parameters
         ----------
-        seen : Seen
+        seen : TrainingSummary
         t : ndarray of shape (T,) or None
             Points at which responses were observed: their common grid, or all points of all curves where each has its
             own. None: the response is a number.
@@ -265,7 +265,7 @@ def own_norm(row_sums: FloatArray, seen: TrainingSummary, along: SmoothMargin, a
     ----------
     row_sums : ndarray
         Of each record, (n,), or of each observation where `seen` has them.
-    seen : Seen
+    seen : TrainingSummary
     along, along_norm
         Of the design.
     """

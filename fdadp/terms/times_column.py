@@ -95,7 +95,7 @@ def multiplied(
     Parameters
     ----------
     design : TermDesign
-    seen : Seen
+    seen : TrainingSummary
     by : str or None
         The column; None: the design as it is.
     name : str

@@ -206,7 +206,7 @@ def posterior_of_pairs(
     ----------
     y, v : ndarray of shape (P, 1)
     a : ndarray of shape (P, P)
-    pairs : Pairs
+    pairs : OfPairs
     feature_shares, energy, n, owner, signal, spectra
         As of :func:`posteriors`.
     residual : float, optional

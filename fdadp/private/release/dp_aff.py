@@ -34,7 +34,7 @@ def fit_dp_aff(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunct
         Over the curves (X, Y).
     plan : Plan
     design : PrivateDesign
-    rows : Rows
+    rows : RowFunctions
         What is computed from a person's rows; filled with released values as they come.
     """
     releases = Releases(cohort, plan)

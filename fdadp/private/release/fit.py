@@ -66,7 +66,7 @@ class Spent(Generic[F]):
         The released moments, where the mechanism has them.
     design : PrivateDesign
     plan : Plan
-    rows : Rows
+    rows : RowFunctions
     cohort : Cohort
         Whose ledger says what was released.
     """

@@ -71,7 +71,7 @@ class Regression:
         Squared scale of Y about its mean.
     outside : ReleasedShares or None
         Shares of each column of curves and of Y outside their public ranges.
-    pairs : Pairs or None
+    pairs : MeasuredPairs or None
         Of a design with features that differ between points of the response.
     """
 
@@ -149,7 +149,7 @@ class PrivateFit:
     counted : (float, float)
         Persons with usable rows that the releases show, relative to n, and the sd of the noise in that; NaN where
         nothing shows it.
-    looks : tuple of Look
+    looks : tuple of Probe
         Of forecasts, and where it was asked for: how errors hang on what records look like.
     dropped : bool
         Whether the fit was no better than its anchor, which alone is left of it.

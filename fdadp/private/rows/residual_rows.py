@@ -29,7 +29,7 @@ class ResidualRows:
 
     Parameters
     ----------
-    rows : Rows
+    rows : RowFunctions
         With the coefficients of the regression.
     """
 

@@ -1,1 +1,1 @@
-"""What can be asked of a fitted model of many terms."""
+"""The fitted model of many terms, and questions to it."""

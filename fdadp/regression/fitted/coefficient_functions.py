@@ -1,4 +1,4 @@
-"""Coefficient functions of terms, such as ``β(s, t)`` of ``ff(X)``, on grids of one's choice."""
+"""Coefficient functions of terms, such as ``β(s, t)`` of ``ff(X)``, on any grid."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 POINTS = {1: 100, 2: 40}
-"""Points of t by the number of axes; of more axes 20."""
+"""Number of default points of t, by the number of axes. With three axes or more it is 20."""
 
 MOST_FACTORS = 5
-"""Of an interaction, whose order is tried."""
+"""Most factors of an interaction whose orders are all tried."""
 
 CENTRED = 1e-9
-"""Means of the columns of a centred term, relative to the largest entry of its rows."""
+"""Largest mean of a column of a centred term, relative to the largest entry of its rows."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class EffectRows:
     name : str
         Of the term.
     axes : dict of str
-        Points of each axis, in order; ``"t"`` comes last, where the effect varies along the response.
+        Points of each axis, in order. ``"t"`` comes last, if the effect varies along the response.
     rows : ndarray of shape (m, p_j)
         Rows of the term's coefficients at the product of all points, the last axis fastest.
     place : slice
-        Where these coefficients stand among all.
+        Places of these coefficients among all.
     absent : ndarray of shape (m,), bool
-        Points at which the model has no such coefficient, as beyond the limits of a historical effect.
+        Points without a coefficient, such as those beyond the limits of a historical effect.
     unseen : ndarray of shape (m,), or None
         Variance of the coefficient function outside of the features.
     """
@@ -75,7 +75,7 @@ class Effect:
     axes : dict of str
         Points of each axis, in order.
     value : ndarray
-        Of the shape of the axes; NaN where the model has no such coefficient.
+        Of the shape of the axes. NaN at points without a coefficient.
     se, lower, upper : ndarray or None
         Standard errors and ends of the pointwise interval, of the same shape.
     """
@@ -88,7 +88,7 @@ class Effect:
     upper: FloatArray | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each point: its coordinates, and what is known there."""
+        """A row for each point: its coordinates, value, and standard error and interval if computed."""
         import pandas as pd
 
         where = np.meshgrid(*(np.arange(len(points)) for points in self.axes.values()), indexing="ij")

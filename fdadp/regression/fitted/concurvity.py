@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NUMBERS = "numbers"
-"""Name of the row of all coefficients that are numbers without a penalty."""
+"""Name of the row for all coefficients that are numbers without a penalty."""
 
 
 def concurvity_table(fit: AdditiveFit, pairwise: bool) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""How large the errors of curves are that the fit does not know: the score by which models of curves are chosen."""
+"""Errors of curves left out of the fit, by which models of curves are compared."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def errors_left_out(errors: CoefficientErrors) -> tuple[FloatArray, FloatArray]:
-    """Mean squared error of each curve, or person, without itself, integrated along t; and what each counts, (G,).
+    """Mean squared error of each curve or person in the fit without it, integrated along t, and its weight, (G,).
 
-    A fit with groups leaves out all curves of a person; a person counts once, or as often as it has curves, as
-    `person_rows` says. Where a curve has gaps, its mean square is that of what was observed.
+    A fit with groups leaves out all curves of a person. By `person_rows` a person counts once, or as often as it has
+    curves. The mean square of a curve with gaps is taken over its observed points.
 
     Raises
     ------

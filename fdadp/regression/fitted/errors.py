@@ -1,4 +1,4 @@
-"""What is known of the errors of a fit: residuals, and covariances and variances from them, computed when asked for."""
+"""Errors of a fit: residuals, and covariances and variances that are computed from them on request."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ BY_CLUSTERS = ("curve", "cluster")
 class CoefficientErrors:
     """Errors of the coefficients of a fit, and the variance of new responses.
 
-    What is computed once is kept in the mappings, of which a file holds all.
+    The mappings keep what was computed once, and files hold them.
 
     Attributes
     ----------
     settings : ModelSettings
     fit : AdditiveFit
     loglik : float
-        NaN of private fits.
+        Log-likelihood. NaN in private fits.
     residuals : Residuals, RecordScores or None
-        None of private fits, and of fits from chunks and files.
+        None in private fits, and in fits from chunks and files.
     groups : ndarray of int, or None
         Number of the group of each training row.
     beyond : mapping of ndarray, or None
-        Variance of mean curves that no coefficient knows of, by kind of standard error.
+        Variance of mean curves outside of the basis, by kind of standard error.
     clusters : dict of str to ClusterErrors
         By kind, "curve" or "cluster".
     variances : dict of str
-        Variance of new responses, by kind; "released" is that of a private fit.
+        Variance of new responses by kind. "released" is the kind of private fits.
     random_tests : dict of str to TermTest
-        Tests of random effects on curves that were made.
+        Tests of random effects on curves, by term.
     scores : list of (float, float)
-        Error of curves left out and its standard error, once it is known.
+        Mean error of curves left out, with its standard error, after the first request.
     changes : list of ndarray
-        Changes of the coefficients without each curve, once they are known.
+        Changes of the coefficients without each curve, after the first request.
     """
 
     settings: ModelSettings
@@ -76,7 +76,7 @@ class CoefficientErrors:
     def learned(
         cls, settings: ModelSettings, estimate: Estimate, observed: Observations, groups: IntArray | None
     ) -> CoefficientErrors:
-        """Keep what covariances need, of a fit to rows that are at hand."""
+        """Keep the residuals of a fit to rows in memory, from which covariances are computed."""
         fit, family, working = estimate.fit, settings.family, estimate.working
         eta, seen = observed.predictor(fit.form, fit.coefficients), observed.used > 0
         believed = (estimate.precision, None) if working is None else (working.precision, working.learned)
@@ -100,16 +100,16 @@ class CoefficientErrors:
 
     @property
     def grouped(self) -> bool:
-        """Whether the fit was told whose each row is."""
+        """Whether the fit had groups."""
         return self.groups is not None or "cluster" in self.clusters
 
     @property
     def has_rows(self) -> bool:
-        """Whether residuals of two records or more are there one by one."""
+        """Whether the residuals of two records or more are kept."""
         return isinstance(self.residuals, Residuals) and self.fit.n > 1
 
     def by_clusters(self, kind: str) -> ClusterErrors:
-        """Errors of any law within a curve, or a group."""
+        """Errors that allow any dependence within a curve, or within a group."""
         if kind not in self.clusters and self.residuals is not None:
             with one_blas_thread():
                 self.clusters[kind] = cluster_errors(self.fit, self.left_out(kind))
@@ -126,10 +126,10 @@ class CoefficientErrors:
         return self.changes[0]
 
     def kind_of(self, kind: str | None) -> str:
-        """Assumption about the errors: the one that is asked for, or the default of the model."""
+        """Assumption about the errors: the given one, or the default of the model."""
         known = self.fit.n > 1 and (self.residuals is not None or "curve" in self.clusters)
         if kind is None:
-            own = self.settings.se  # of curves; numbers have no errors along a curve
+            own = self.settings.se  # None if the response is a number
             if self.grouped and own != "iid":
                 return "cluster"
             return "curve" if own == "curve" and known else "iid"
@@ -152,13 +152,13 @@ class CoefficientErrors:
         return self.fit.bayesian_covariance if wanted == "iid" else unconditional_covariance_of_fit(self.fit)
 
     def of_mean(self, records: Records, kind: str | None, t: FloatArray | None = None) -> FloatArray:
-        """Standard errors of the linear predictor that coefficients know of, shape (n, T)."""
+        """Standard errors of the linear predictor from those of the coefficients, shape (n, T)."""
         if self.kind_of(kind) == "iid":
             return self.fit.standard_errors(records, t)
         return self.fit.form.standard_errors(records, self.covariance(kind), t)
 
     def of_predictor(self, records: Records, kind: str | None, points: FloatArray) -> FloatArray:
-        """Of the linear predictor at points, with what no coefficient knows of; shape (n, T')."""
+        """Standard errors of the linear predictor at points, with the variance outside of the basis; shape (n, T')."""
         se = self.of_mean(records, kind, points)
         if self.beyond is None:
             return se
@@ -166,7 +166,7 @@ class CoefficientErrors:
         return np.asarray(np.sqrt(np.maximum(se**2 + np.interp(points, self.fit.form.t, beyond), 0.0)))
 
     def degrees(self, kind: str | None, name: str | None = None) -> float:
-        """Degrees of freedom of that covariance, or of a term's: of clusters, or what is left of the observations."""
+        """Degrees of freedom of the covariance, or of one term's: from clusters, or from the observations."""
         wanted = self.kind_of(kind)
         if wanted not in BY_CLUSTERS:
             return max(self.fit.n_rows - self.fit.edf_total, 1.0)
@@ -176,7 +176,7 @@ class CoefficientErrors:
     # --- variance of new responses ---
 
     def variance_of(self, kind: str) -> ResidualVariance:
-        """Of new responses about their means: "t", along the response; "model", and by what records look like."""
+        """Variance of new responses about their means: along the response ("t"), and also by covariates ("model")."""
         if kind not in self.variances and isinstance(self.residuals, Residuals):
             with one_blas_thread():
                 self.variances[kind] = variance_from(self.fit, self.residuals, self.left_out("curve"), kind)
@@ -186,7 +186,7 @@ class CoefficientErrors:
     def half_width(
         self, records: Records, points: FloatArray, se: FloatArray, level: float, *, simultaneous: bool = False
     ) -> FloatArray:
-        """Of prediction intervals of records at points, shape (n, T'); `se` is that of the means."""
+        """Half-widths of prediction intervals of records at points, shape (n, T'); `se` is of the means."""
         kind = self.settings.variance
         law: Any = self.variances.get("released", self.variances.get("pointwise"))
         if law is not None:
@@ -208,14 +208,14 @@ class CoefficientErrors:
         known = np.zeros((records.n, 0))
         if kind == "model":
             known = looks(records, fit.form.predictor(records, fit.coefficients), fit.form.designs)
-        # Residuals of curves that the fit does not know have the mean's own variance in them already, on average.
+        # Residuals of curves left out contain the variance of the mean already, on average.
         usual = fit.mean_variance(self.covariance(None))
         variance = model.variance(known, points) + np.maximum(se**2 - usual, 0.0)
         return np.asarray(model.quantile(level) * np.sqrt(variance))
 
 
 def variance_from(fit: AdditiveFit, own: Residuals, changes: FloatArray, kind: str) -> ResidualVariance:
-    """Variance of new responses, from the residuals of records that the fit does not know.
+    """Variance of new responses, from the residual of each record in the fit without it.
 
     Parameters
     ----------

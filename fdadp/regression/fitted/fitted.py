@@ -1,4 +1,4 @@
-"""A fitted model of many terms: one value that ordinary, chunked and private fits make, and files hold."""
+"""A fitted model of many terms: the one value that ordinary, chunked and private fits return and files hold."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FittedResponse:
-    """What is known of the response, so that predictions come as it came.
+    """Name, grid and kind of the response. Predictions have the same kind.
 
     Attributes
     ----------
     name : str
     curves : Curves or None
-        Its grid and kind, of no rows; None where the response is a number.
+        Grid and kind, without rows. None if the response is a number.
     classes : sequence or None
         The two classes of a binomial number.
     observed_at : PointwiseResponse or None
-        Records and points of a response at points of each record's own.
+        Records and points, if each record has points of its own.
     """
 
     name: str
@@ -76,7 +76,7 @@ class FittedResponse:
         return points
 
     def shown(self, values: Any, points: FloatArray, records: Records) -> Any:
-        """Values at points (n, T') as the response came, or numbers (n,) with the labels of the rows."""
+        """Values at points (n, T') in the kind of the response, or numbers (n,) with the labels of the rows."""
         if self.curves is not None:
             return self.curves.wrap(values, points, records.index)
         labels = records.index
@@ -91,9 +91,9 @@ class TrainedRows:
 
     Attributes
     ----------
-    means, residuals : as the response came
+    means, residuals : kind of the response
     weights : ndarray or None
-        Of the observations, where the fit took any.
+        Weights of the observations, if the fit had any.
     """
 
     means: Any
@@ -103,26 +103,26 @@ class TrainedRows:
 
 @dataclass(frozen=True, kw_only=True)
 class Released:
-    """What a private fit released, and what is said of it.
+    """Releases of a private fit, and comments on them.
 
     Attributes
     ----------
     notes : tuple of str
-        What the releases say of the bounds, of n and of what is explained.
+        Comments on the bounds, on n and on the variance that is explained.
     warned : tuple of str
-        Notes that users must be warned of.
+        Notes that are warnings.
     importances : mapping of str to float
         Share of the explained variance that each term has by itself.
     curve_prior : CurvePrior
-        Law of the shapes of curves, for synthetic cohorts.
+        Prior of the shapes of curves, for synthetic cohorts.
     columns : tuple of Column
-        With released locations and scales.
+        Columns with released locations and scales.
     ledger : Ledger or None
-        None only while it is put into a file beside this.
+        None only inside a file, which holds the ledger separately.
     privacy : Privacy or None
-        The guarantee; None where the ledger says that the fit is not private.
+        Guarantee of the fit. None if the fit is not private.
     plan : Plan or None
-        None of a model from a file.
+        None if the model comes from a file.
     """
 
     notes: tuple[str, ...]
@@ -143,25 +143,25 @@ class Fitted:
     ----------
     response : FittedResponse
     errors : CoefficientErrors
-        The fit, its settings, and what is known of the errors.
+        The fit, its settings, and its standard errors.
     covariates : Covariates or PrivateColumns
         How new rows are read.
     null_deviance : float
-        Deviance about one mean; NaN of private fits.
+        Deviance about one mean. NaN in private fits.
     offset : str or None
-        A column, or an expression of columns, that is added to what the model predicts.
+        A column, or an expression of columns, that the model adds to its predictions.
     grids : tuple of str
-        Columns that the fit was told grids of.
+        Columns whose grids the user gave.
     joined : str or None
-        How many rows were joined, and by what.
+        Number of rows that were joined, and the key.
     shares : (float, float) or None
-        Adjusted R² and the explained share of the deviance, where the fit could tell.
+        Adjusted R² and explained share of the deviance, if the fit computed them.
     again : CompletedAgain or None
-        The fit with sparse curves completed anew.
+        Fits with sparse curves completed by components that were estimated without part of the curves.
     basis : Eigenbasis or None
-        Of ``response_basis="eigen"``.
+        Eigenfunctions of the response, with ``response_basis="eigen"``.
     rows : TrainedRows or None
-        None of private fits, and of fits from chunks and files.
+        None in private fits, and in fits from chunks and files.
     released : Released or None
         None without privacy.
     """
@@ -191,7 +191,7 @@ class Fitted:
 
     @property
     def family(self) -> Family:
-        """Of the responses."""
+        """Family of the responses."""
         return self.settings.family
 
     @property
@@ -201,14 +201,14 @@ class Fitted:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the terms."""
+        """Names of the terms."""
         return tuple(design.name for design in self.fit.form.designs)
 
-    # --- what the fit says ---
+    # --- figures of the fit ---
 
     @property
     def smoothing(self) -> tuple[FloatArray, tuple[str, ...]]:
-        """Smoothing parameters, (M,), or (K, M) on eigenfunctions; and their names."""
+        """Smoothing parameters and their names: shape (M,), or (K, M) on eigenfunctions."""
         fit = self.fit
         terms = [design for design in fit.form.designs if isinstance(design, OnFunctions)]
         if not terms:
@@ -243,7 +243,7 @@ class Fitted:
     # --- new rows ---
 
     def records(self, data: Any, grids: Grids | None) -> Records:
-        """New rows, read as the training rows were."""
+        """Read new rows in the way of the training rows."""
         others = {name: grid for name, grid in (grids or {}).items() if name not in self.grids}
         check_grids(others, data, self.response.name)
         kept = () if self.offset is None else (self.offset,)
@@ -262,12 +262,12 @@ class Fitted:
     def standard_errors(
         self, records: Records, data: Any, grids: Grids | None, kind: str | None, t: FloatArray
     ) -> FloatArray:
-        """Of the linear predictor, (n, T'); they allow for components of sparse curves that were estimated.
+        """Standard errors of the linear predictor, (n, T'), with the error of estimated components of sparse curves.
 
         Warns
         -----
         CompletedCurvesWarning
-            Where they take completed curves as known.
+            If they treat completed curves as known.
         """
         se = self.errors.of_predictor(records, kind, t)
         sparse = [name for name, how in self.covariates.completion.how.items() if how == "pace"]

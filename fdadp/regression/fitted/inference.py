@@ -1,4 +1,4 @@
-"""How sure a model of many terms is: covariances, tests of terms, bands, likelihood."""
+"""Inference in a model of many terms: covariances, tests of terms, bands, likelihood."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from fdadp.regression.fitted.fitted import Fitted
 
-# What a bootstrap over persons says of the coefficient functions of a model.
+# The bootstrap over persons, and its intervals of coefficient functions.
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Bootstrap:
 
     @property
     def covariance(self) -> FloatArray:
-        """Of all coefficients, shape (p, p); what penalties take away is not in it."""
+        """Covariance of all coefficients, shape (p, p), without the bias from penalties."""
         return np.asarray(np.cov(self.samples, rowvar=False))
 
     def coef(
@@ -104,14 +104,14 @@ def coefficient_names(fit: AdditiveFit) -> list[str]:
 
 
 def aic(errors: CoefficientErrors) -> float:
-    """Akaike's information criterion as mgcv has it, see :attr:`fdadp.FunctionalRegression.aic_`."""
+    """Akaike's information criterion as in mgcv, see :attr:`fdadp.FunctionalRegression.aic_`."""
     family = errors.settings.family
     edf = corrected_edf(errors.fit, first_order=family.name != "gaussian")
     return -2 * errors.loglik + 2 * (edf + (not family.known_scale))
 
 
 def error_left_out(errors: CoefficientErrors) -> tuple[float, float]:
-    """Mean squared error of curves left out, and its standard error; kept, for files hold it.
+    """Mean squared error of curves left out, and its standard error. Both are kept, and files hold them.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def tested(errors: CoefficientErrors, which: IntArray, kind: str | None) -> Term
 
 
 def tested_as_random(errors: CoefficientErrors, which: IntArray, wanted: str, kind: str | None) -> TermTest | None:
-    """The test of a single random effect; None of all else."""
+    """The test of a single random effect; None for other terms."""
     form = errors.fit.form
     places = zip(form.designs, form.slices, strict=True)
     design = next((d for d, p in places if np.array_equal(which, np.arange(p.start, p.stop))), None)
@@ -229,7 +229,7 @@ def band(
 
 
 def bootstrapped(errors: CoefficientErrors, n_samples: int, groups: ArrayLike | None, seed: int) -> Bootstrap:
-    """Fits to curves, or groups of them, that were drawn with replacement."""
+    """Fit to curves, or groups of them, that are drawn with replacement."""
     own = errors.residuals
     if not isinstance(own, Residuals):
         raise InputError("bootstrap needs the training rows, of which models from files and chunks keep none")

@@ -1,4 +1,4 @@
-"""Tests of random effects in fitted models: what the solver's tests need, from the fit and its residuals."""
+"""Tests of random effects in fitted models: the fit and its residuals as input for the solver's tests."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from fdadp.regression.fitted.errors import CoefficientErrors
 
 FEW = 3
-"""Curves for each direction that other terms take out of the curves, at least."""
+"""Least number of curves for each direction that is projected out for the other terms."""
 
 
 def numbers_tested(errors: CoefficientErrors, design: TermDesign, which: IntArray) -> TermTest | None:
-    """The exact score test of a term whose one penalty has no null space; None of all others."""
+    """The exact score test of a term whose one penalty has no null space; None for other terms."""
     penalties = design.penalties
     if len(penalties) != 1 or not (penalties > 0).all():
         return None
@@ -33,9 +33,9 @@ def numbers_tested(errors: CoefficientErrors, design: TermDesign, which: IntArra
 
 
 def curves_tested(errors: CoefficientErrors, design: TermDesign) -> TermTest | None:
-    """The test by flipped signs of a random effect on curves; None of other terms.
+    """The test by flipped signs of a random effect on curves; None for other terms.
 
-    Not a number where the model has no residuals of single curves, as of one that was fitted to chunks.
+    NaN if the model keeps no residuals of single curves, for example after a fit to chunks.
     """
     levels = levels_of(_of(design))
     if levels is None:
@@ -75,7 +75,7 @@ def _within(finer: IntArray, coarser: IntArray) -> bool:
 
 
 def _along_term(errors: CoefficientErrors, own: Residuals, design: TermDesign, added: list[TermDesign]) -> FloatArray:
-    """What terms but the added ones leave of each curve, in the directions in which the term varies along t, (n, r)."""
+    """Residuals without the added terms, in the directions along t in which the term varies, (n, r)."""
     fit, form = errors.fit, errors.fit.form
     of = [(d, form.functions(d, fit.coefficients[form.slices[form.designs.index(d)]])) for d in added]
     turn = np.linalg.qr(np.ascontiguousarray(design.along.design(form.t)))[1]
@@ -93,7 +93,7 @@ def _along_term(errors: CoefficientErrors, own: Residuals, design: TermDesign, a
 
 
 def _known(designs: tuple[TermDesign, ...], records: Records) -> FloatArray:
-    """What terms know of each record, the constant first; of many penalised features their largest directions."""
+    """Features of the terms, the constant first. Many penalised features are reduced to their largest directions."""
     sure: list[FloatArray] = [np.ones((records.n, 1))]
     smooth: list[FloatArray] = []
     for design in designs:

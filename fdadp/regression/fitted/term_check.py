@@ -1,4 +1,4 @@
-"""Are the bases of the terms large enough? What residuals still know of covariates and of t, as mgcv's ``k.check``."""
+"""Check of basis sizes: dependence of residuals on covariates and on t, as mgcv's ``k.check``."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from fdadp.regression.fitted.fitted import Fitted
 
 RECORDS = 2000
-"""Most records that are looked at, drawn at random."""
+"""Number of records in the check, sampled at random if there are more."""
 
 NEAREST = 3
-"""Neighbours of a record where its covariates are more than one number."""
+"""Number of neighbours of a record, if its covariates are more than one number."""
 
 
 def check_model(fitted: Fitted, asked: tuple[Any, ...], n_draws: int, seed: int) -> pd.DataFrame:
-    """Check a fitted model with its training rows: `asked` is what its `fit` was given."""
+    """Check a fitted model with its training rows; `asked` are the arguments of its `fit`."""
     data, y, grids, weights, offset, long = asked
     fit, settings, response = fitted.fit, fitted.settings, fitted.response
     made = fitted.covariates.completion.indicators.values()
@@ -138,10 +138,11 @@ def _nearest(covariates: FloatArray) -> IntArray:
 
 
 def _along(design: TermDesign, records: Records, residuals: FloatArray, t: FloatArray, signs: FloatArray) -> float:
-    """How often signs of records by chance leave as much along t, in twice as many functions, as there is.
+    """p-value of structure along t beyond the basis of the term, from random signs of the records.
 
-    The sums over records of features times residuals are looked at in what splines with twice the intervals have that
-    the term's do not. Records keep their residual curves whole, so errors may depend along the curve in any way.
+    The statistic is the sum over records of features times residuals. It is projected on splines with twice the
+    intervals, without the span of the term's own. A sign applies to a whole residual curve, so errors may depend along
+    the curve in any way.
     """
     if not varies(design) or not len(design.penalties):
         return np.nan

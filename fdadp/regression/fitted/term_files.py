@@ -1,8 +1,9 @@
 """Saved models of many terms: files of :mod:`fdadp.files.container`, packed by :mod:`fdadp.files.records`.
 
-A file holds the constructor's arguments and the :class:`~fdadp.regression.fitted.fitted.Fitted`: the terms on their
-bases, coefficients, their covariance, what the summary says; of a private fit the ledger, not the plan. No training
-row is in it. But without privacy a thin-plate smooth stands on values of its covariate, and a factor on its labels.
+A file holds the constructor's arguments and the :class:`~fdadp.regression.fitted.fitted.Fitted`: terms on their
+bases, coefficients, their covariance, and the figures of the summary. A private fit adds the ledger, not the plan.
+Training rows are left out. But without privacy the file has the knots of thin-plate smooths, which are values of the
+covariate, and the labels of factors.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def save(fitted: Fitted, model: Any, path: str | os.PathLike[str]) -> Path:
     released = fitted.released
     ledger = None if released is None else released.ledger
     held = None if released is None else replace(released, ledger=None, privacy=None, plan=None)
-    errors: Any = replace(_computed(fitted.errors), settings=None)  # type: ignore[arg-type]  # they stand beside it
+    errors: Any = replace(_computed(fitted.errors), settings=None)  # type: ignore[arg-type]  # kept separately
     response = replace(fitted.response, observed_at=None)
     stored = replace(fitted, errors=errors, response=response, rows=None, released=held, grids=())
     params = model.get_params(deep=False)
@@ -69,7 +70,7 @@ def save(fitted: Fitted, model: Any, path: str | os.PathLike[str]) -> Path:
 
 
 def _computed(errors: CoefficientErrors) -> CoefficientErrors:
-    """All that can be computed of the errors, without the residuals that it is computed from."""
+    """Compute all covariances and variances, and drop the residuals."""
     settings, gaussian = errors.settings, errors.settings.family.name == "gaussian"
     if errors.residuals is not None:
         for kind in ("curve",) if errors.groups is None else BY_CLUSTERS:
@@ -91,7 +92,7 @@ def _accuracy(fitted: Fitted) -> list[str]:
 
 
 def load(path: str | os.PathLike[str], kind: type[Any]) -> tuple[Any, Fitted]:
-    """Read a fitted model of a class: the estimator with its settings, and what was fitted.
+    """Read a fitted model of a class: the estimator with its settings, and the `Fitted`.
 
     Raises
     ------

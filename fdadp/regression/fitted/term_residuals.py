@@ -1,4 +1,4 @@
-"""Residuals of a model of many terms, by what they are measured in."""
+"""Residuals of a model of many terms: deviance, Pearson and response residuals, and shares explained."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fdadp.solve.form.family import Family
 
 AT_A_TIME = 2**18
-"""Observations that are looked at together."""
+"""Observations that are processed together, to bound memory."""
 
 
 def deviance_residuals(family: Family, y: FloatArray, mean: FloatArray, weights: FloatArray | None) -> FloatArray:
@@ -103,11 +103,11 @@ def residuals_of(fitted: Fitted, kind: str) -> Any:
     return found if own is None else own.wrap(found, own.grid, rows=left)
 
 
-# How well a model of curves predicts new ones: the share of their variance that it explains.
+# Share of the variance of new responses that a model explains.
 
 
 def explained_share(fitted: Fitted, data: Any, y: Any) -> float:
-    """Of new curves: a column of `data`, or `y`, in any form that `fit` takes."""
+    """Share explained of new curves: a column of `data`, or `y`, in any form that `fit` takes."""
     name, shape = fitted.response.name, fitted.response
     assert shape.curves is not None
     data, y = aligned_rows(columns_of(fitted.fit.form.designs), name, data, y)
@@ -131,7 +131,7 @@ def explained_share(fitted: Fitted, data: Any, y: Any) -> float:
 
 
 def explained_share_of_numbers(fitted: Fitted, data: Any, y: Any) -> float:
-    """Of new numbers: a column of `data`, or `y`; of other families than the Gaussian, of the deviance."""
+    """Share explained of new numbers: a column of `data`, or `y`. Other families use the deviance."""
     name, classes = fitted.response.name, fitted.response.classes
     data, y = aligned_rows(columns_of(fitted.fit.form.designs), name, data, y)
     observed = read_response(data if y is None else {name: y}, name)
@@ -150,13 +150,13 @@ def as_classes(classes: Sequence[Any]) -> Labels:
 
 
 def refuse_without_classes(family: Family, what: str) -> None:
-    """Refuse what only binomial responses have."""
+    """Raise an error for families other than the binomial."""
     if family.name != "binomial":
         raise InputError(f"{what} is there for family='binomial', got {family.name!r}")
 
 
 def _of_observed(observed: Curves, eta: FloatArray) -> float:
-    """About the mean at each point of what was observed there."""
+    """Share explained about the mean of the observed values at each point."""
     weights = quadrature_weights(observed.grid) if observed.grid.size > 1 else np.ones(1)
     seen = ~np.isnan(observed.values)
     values, counts = np.where(seen, observed.values, 0.0), seen.sum(axis=0)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def summarise(fitted: Fitted) -> Summary:
-    """Build the tables: the fit as a whole, numbers, smooth terms, smoothing parameters; and notes."""
+    """Build the tables: the fit as a whole, numbers, smooth terms, smoothing parameters, and notes."""
     result = Summary()
     result.tables.append(SimpleTable(_facts(fitted), title=_title(fitted)))
     numbers = _numbers(fitted)
@@ -39,7 +39,7 @@ def summarise(fitted: Fitted) -> Summary:
 
 
 def _guarantee(fitted: Fitted) -> list[str]:
-    """What may be released."""
+    """Whether the fit may be released."""
     ledger = None if fitted.released is None else fitted.released.ledger
     if ledger is None:
         return ["Fitted without privacy: do not release."]
@@ -74,7 +74,7 @@ def _facts(fitted: Fitted) -> list[tuple[str, str, str, str]]:
 
 
 def _score(fitted: Fitted) -> tuple[str, str]:
-    """What models are chosen by: of curves, whose points AIC takes as independent, the error of curves left out."""
+    """The criterion for comparing models: the error of curves left out, or AIC if the response is a number."""
     errors = fitted.errors
     if fitted.private:
         return "AIC", "not known"
@@ -89,7 +89,7 @@ def _known(value: float, how: str) -> str:
 
 
 def is_parametric(design: TermDesign) -> bool:
-    """Whether the term is numbers without a penalty, and no function of points (which a prior may hold instead)."""
+    """Whether the term is numbers without a penalty, and not a function of points, which a prior may smooth."""
     functions = any(isinstance(axis, np.ndarray) for axis in design.axes.values())  # levels are a tuple
     return not varies(design) and not functions and not len(design.penalties)
 

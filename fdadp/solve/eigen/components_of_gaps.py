@@ -49,7 +49,7 @@ class ComponentsOfGaps:
         Of the long form of all terms on the eigenfunctions, the mean curve among them.
     basis : Eigenbasis
         Mean and K eigenfunctions of the responses.
-    working : Working
+    working : ErrorCovariance
         What was believed of the errors along curves.
     errors : SmoothErrors
         About the first regression.

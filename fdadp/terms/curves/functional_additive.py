@@ -108,7 +108,7 @@ def additive(
     Parameters
     ----------
     name, column : str
-    seen : Seen
+    seen : TrainingSummary
     k : (int, int)
         Numbers of B-splines over s and x, or ``"auto"``.
     m : (int, int)

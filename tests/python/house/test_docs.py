@@ -121,6 +121,18 @@ def test_pages_at_the_door_are_short() -> None:
     assert max(lines.values()) <= 150, lines
 
 
+def test_the_map_names_every_room_and_folder() -> None:
+    rows = re.findall(
+        r"^\| \d+ \| (.+?) \| (.+) \|$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    folders = [path.parent.relative_to(ROOT / "fdadp") for path in (ROOT / "fdadp").glob("*/**/__init__.py")]
+    assert len(folders) > 50 and len(rows) > 12
+    for folder in folders:
+        room, *below = folder.parts
+        (row,) = ((rooms, text) for rooms, text in rows if f"`{room}`" in rooms)
+        assert not below or {f"`{below[-1]}`", f"`{folder.as_posix()}`"} & set(re.findall(r"`[^`]+`", row[1])), folder
+
+
 def test_badges_say_what_the_package_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     pictures = importlib.import_module("readme_pictures")
@@ -174,6 +186,20 @@ def known(name: str) -> bool:
             continue
         return all((found := getattr(found, part, None)) is not None for part in parts[i:])
     return False
+
+
+DEFINED = re.compile(r"\| `(fdadp/[\w/]+\.py)` \| ([^|]+) \||\| (`\w+`) \| `(fdadp/[\w/]+\.py)` \|")
+"""A file with what it defines in the next cell, or a name with its file in the next cell."""
+
+
+@pytest.mark.parametrize(("name", "least"), [("a-fit.md", 30), ("nouns.md", 50)])
+def test_tables_of_steps_and_of_nouns_name_what_the_files_define(name: str, least: int) -> None:
+    rows = DEFINED.findall((ROOT / "docs" / "extend" / name).read_text(encoding="utf-8"))
+    named = {(a or b, found) for a, text, one, b in rows for found in re.findall(r"`([A-Za-z_][\w.]*)`", text or one)}
+    assert len(named) >= least
+    assert [
+        row for row in sorted(named) if not known(row[0].removesuffix(".py").replace("/", ".") + "." + row[1])
+    ] == []
 
 
 def test_tables_of_the_private_page_and_of_the_limits_are_the_recorded_ones() -> None:

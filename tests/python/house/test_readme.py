@@ -33,6 +33,7 @@ PAGES = {
     "docs/owners.md": 2,
     "docs/r.md": 1,
     "docs/terms.md": 2,
+    "docs/extend/a-fit.md": 1,
     "docs/extend/term.md": 2,
     "docs/extend/mechanism.md": 1,
     "docs/extend/learner.md": 1,
