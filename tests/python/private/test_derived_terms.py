@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fdadp import FunctionalRegression, Privacy, PublicPrior
+from fdadp import FunctionalRegression, Privacy, PublicPrior, ScalarRegression
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.margins import SmoothMargin
@@ -17,6 +17,7 @@ from fdadp.privacy import rowwise_exp, rowwise_matmul
 from fdadp.privacy.rows._local import probe
 from fdadp.private.plan.design import curves_column
 from fdadp.private.public.columns import LabelColumn, NumberColumn, unit_grid
+from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.whitened.registry import white_term
 from fdadp.terms.levels import Levels
 from fdadp.terms.numbers.scalar_linear import Linear
@@ -301,3 +302,17 @@ def test_a_quadratic_effect_is_found(tmp_path):
     loaded = FunctionalRegression.load(model.save(tmp_path / "model"))
     np.testing.assert_array_equal(loaded.predict({"X": new}), predicted)
     assert loaded.coef("Quadratic(X)").equals(model.coef("Quadratic(X)"))
+
+
+def test_more_features_than_are_kept_of_all_terms():
+    """The last ones of a term that multiplies a number are not among the 60 that are kept."""
+    rng = np.random.default_rng(0)
+    data = {name: rng.uniform(-1, 1, 400) for name in "abcd"} | {"y": rng.uniform(-1, 1, 400)}
+    model = ScalarRegression(
+        "y ~ te(a, b) + te(c, d) + s(a, by=b)",
+        privacy=Privacy(2.0, 1e-6, n=400, random_state=0),
+        bounds=dict.fromkeys("abcdy", (-1.0, 1.0)),
+        mechanism=DPAFF(allow_useless=True),
+    ).fit(data)
+    assert np.isfinite(model.predict(data)).all()
+    assert np.isfinite(model.coef("s(a):b").select_dtypes(float)).all(axis=None)
