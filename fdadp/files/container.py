@@ -150,8 +150,8 @@ class Layout:
         if header.get("version") != FILE_VERSION:
             raise FileFormatError(
                 f"path must have layout version {FILE_VERSION}, got version {header.get('version')!r} "
-                f"(written by fdadp {header.get('fdadp')}) in {str(source)!r}. Fit the model again and save it, or load "
-                "the file with the version that wrote it"
+                f"(written by fdadp {header.get('fdadp')}) in {str(source)!r}. Fit the model again and save it, or "
+                "load the file with the version that wrote it"
             )
         problem = self._names(set(entries))
         shapes = {}
