@@ -20,6 +20,7 @@ from fdadp.terms.curves.functional_linear import FunctionalLinear
 from fdadp.terms.intercept import MeanCurve
 from fdadp.terms.numbers.scalars_together import ScalarsTogether
 from fdadp.terms.numbers.smooth import Smooth
+from fdadp.terms.sizes import AUTO
 from fdadp.terms.spec import TermDesign, TermSpec
 from fdadp.terms.times_column import By, multiplied
 
@@ -61,6 +62,8 @@ def in_scalar_form(spec: TermSpec, seen: TrainingSummary, t: FloatArray) -> Term
         return spec.made(seen, lambda term: in_scalar_form(term, seen, t))
     if isinstance(spec, FunctionalLinear):
         return multiplied(_alone(replace(spec, by=None).fixed(seen, t)), seen, spec.by, name=spec.name)
+    if isinstance(spec, FunctionalAdditive) and spec.k is None:  # its bases grow with the number of curves
+        spec = replace(spec, k=(spec.refund_k[0], AUTO, AUTO))
     if isinstance(spec, FunctionalAdditive | ComponentScores):
         return _alone(spec.fixed(seen, t))
     if isinstance(spec, Smooth) and isinstance(spec.k, tuple | list):
