@@ -111,7 +111,7 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = NULL, npc = 0.95, method 
 #'   these data. Required: a range taken from the data would not be private.
 #' @param n The number of people, if it may be public; left out, it is estimated privately.
 #' @param groups The person of each row, where people have several; rows whose person is `NA` are not used.
-#' @param mechanism `"dp-aff"`, or the less accurate `"moments"` and `"output"`. `"published"` is the literature's noise on the coefficients, for comparison: it
+#' @param mechanism `"dp-aff"`, or the less accurate `"moments"`. `"published"` is the literature's noise on the coefficients, for comparison: it
 #'   is **not** differentially private end to end, and the ledger says so.
 #' @param adjacency What the guarantee compares: `"zero-out"` (the default where `n` is declared), `"add-remove"` (where not) or
 #'   `"replace"`.

@@ -55,7 +55,7 @@ def changes(scenario: str, n: int, epsilon: float, seed: int) -> list[float]:
         model = AdditiveFunctionOnFunction(privacy=privacy, bounds=bounds(scenario, "ok"), progress=False)
         model.fit(train.X, train.Y, s=GRID, t=GRID)
         standard_errors = model.predict_se(test.X)
-        form, coefficients = model._fit.form, model._fit.coefficients
+        form, coefficients = model.fitted_.surface.fit.form, model.fitted_.surface.fit.coefficients
         free = form.predictor(Records(len(test.Y), {"X": as_curves(test.X, GRID, name="X")}), coefficients)
     mean = model.mean_
     norms = np.sqrt((free - mean) ** 2 @ model.eigenbasis_.weights)

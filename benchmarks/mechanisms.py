@@ -1,10 +1,10 @@
-"""What the product's mechanisms explain side by side, for tables of ``docs/decisions``.
+"""What mechanisms explain side by side, the product's and output perturbation, for tables of ``docs/decisions``.
 
     python benchmarks/mechanisms.py --n 1000 6000 30000 --scenarios S1 --seeds 1
     python benchmarks/mechanisms.py --mechanisms moments dp-aff --adjacency replace --n 3000 --scenarios S2
 
-Unlike the part "beside" of ``frontier.py``, "output" is the product's own, with the ball. Seeded noise: for simulation
-only. Cohorts of ``cohorts.py`` with the right range of X; δ = 1e-6, n declared.
+"output" is that of ``output_perturbation.py``: unlike the part "beside" of ``frontier.py``, with the ball. Seeded
+noise: for simulation only. Cohorts of ``cohorts.py`` with the right range of X; δ = 1e-6, n declared.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 from cohorts import GRID, SCENARIOS, WEIGHTS, bounds, cohort  # noqa: E402
+from output_perturbation import OutputPerturbation  # noqa: E402
 
 from fdadp import AdditiveFunctionOnFunction, Privacy  # noqa: E402
 from fdadp.errors import FdadpWarning  # noqa: E402
@@ -30,9 +31,10 @@ def share(mechanism: str, scenario: str, n: int, epsilon: float, adjacency: str,
     train, test = cohort(scenario, n, seed)
     privacy = Privacy(epsilon, 1e-6, n=n, adjacency=adjacency, random_state=seed)
     public = bounds(scenario, "ok")
+    how = OutputPerturbation() if mechanism == "output" else mechanism
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FdadpWarning)
-        model = AdditiveFunctionOnFunction(privacy=privacy, bounds=public, mechanism=mechanism, progress=False)
+        model = AdditiveFunctionOnFunction(privacy=privacy, bounds=public, mechanism=how, progress=False)
         model.fit(train.X, train.Y, s=GRID, t=GRID)
         loss = (((model.predict(test.X) - test.f) ** 2) @ WEIGHTS).mean()
     return float(1 - loss / (((test.f - test.f.mean(axis=0)) ** 2) @ WEIGHTS).mean())

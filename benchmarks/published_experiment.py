@@ -11,8 +11,8 @@ from pathlib import Path
 import pandas as pd
 
 from fdadp import __version__
-from fdadp.studies import regression as experiment
-from fdadp.studies.report import NOT_PRIVATE
+from fdadp.demo import experiment
+from fdadp.demo.tables import NOT_PRIVATE
 
 RESULTS = Path(__file__).parent / "results" / "published-experiment.md"
 NOTES = """\

@@ -82,7 +82,6 @@ ROOMS = (
     "privacy",
     "published",
     "regression",
-    "studies",
     "summaries",
     "terms",
 )

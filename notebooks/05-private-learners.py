@@ -173,10 +173,13 @@ for projection in (None, 6):
 #
 # Boosted stumps choose each stump by a noisy vote and give it a noisy weight. The published "DPAda" family adds noise
 # to two weights and claims ε; its first stump has no noise at all. It is here for comparison, warns, and reports no
-# privacy: `python -m fdadp learners --experiment published` draws its curves.
+# privacy: `python benchmarks/studies/learners.py --experiment published` draws its curves.
 
 # %% tags=["load_adult"]
-from fdadp.studies.learners import load, run, summarise
+import sys
+
+sys.path.append("../benchmarks")  # of the repository: the experiments are no part of the package
+from studies.learners import load, run, summarise
 
 [adult], _ = load(["adult"])
 chosen = ["DPGaussianNB", "DPHistogramNB", "DPBoostedStumps"]

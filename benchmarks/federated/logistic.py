@@ -2,8 +2,8 @@
 
     python benchmarks/federated/logistic.py [--repeats 10]
 
-Writes results/logistic.md and results/logistic.json. What ``python -m fdadp federated logistic`` prints, with the
-specification's prototype beside it (NumPy floats, no momentum, mean of the last half, 20 rounds of 1,628 users) and
+Writes results/logistic.md and results/logistic.json. What ``python benchmarks/studies/local_logistic.py`` prints, with
+the specification's prototype beside it (NumPy floats, no momentum, mean of the last half, 20 rounds of 1,628 users) and
 with what the theory says of the error of one round.
 """
 
@@ -13,12 +13,16 @@ import argparse
 import json
 import math
 import platform
+import sys
 from pathlib import Path
 
 from fdadp._version import __version__
 from fdadp.federated import randomizer, shuffled_epsilon
 from fdadp.privacy.account.accounting import epsilon_from
-from fdadp.studies import local_logistic as study
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from studies import local_logistic as study
 
 HERE = Path(__file__).resolve().parent
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 6.0, 12.0)

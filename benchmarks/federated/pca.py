@@ -27,10 +27,13 @@ from fdadp._version import __version__
 from fdadp.federated import Contract, Federation
 from fdadp.federated.local_pca import PrivateLocalPCA
 from fdadp.federated.paillier import ciphertexts, keys
+from fdadp.plot._canvas import save_figure
 from fdadp.privacy.noise.distributed import NextRound
-from fdadp.studies import federated_pca as study
-from fdadp.studies.federated_pca_plot import lines
-from fdadp.studies.report import save_figure
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from studies import federated_pca as study
+from studies.federated_pca_plot import lines
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -283,7 +286,7 @@ def report_variance(repeats: int) -> None:
     text = (
         "# Captured variance against ε\n\nVariance in five private components as a share of that in five exact ones, "
         f"10 owners, δ = 1e-5, {repeats} random splits over owners and draws of the noise, mean (sd). Public bounds as "
-        f"in `fdadp/studies/federated_pca_tasks.py`. {IN_CLEAR}\n\n"
+        f"in `benchmarks/studies/federated_pca_tasks.py`. {IN_CLEAR}\n\n"
         + pivot(table, "captured", "epsilon", ["dataset", "scheme"])
     )
     write("variance", {"table": _records(table)}, text)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -30,9 +31,12 @@ from sklearn.metrics import adjusted_rand_score, roc_auc_score
 from fdadp import learners
 from fdadp.datasets._places import data_dir
 from fdadp.learners import Numeric, histogram_bayes
-from fdadp.studies.learner_pairs import LEARNERS
-from fdadp.studies.learner_tasks import ADULT, TASKS, Task
-from fdadp.studies.scores import captured, split_rows
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from studies.learner_pairs import LEARNERS
+from studies.learner_tasks import ADULT, TASKS, Task
+from studies.scores import captured, split_rows
 
 SPLITS = 2
 Score = Callable[[float, dict[str, Any]], tuple[float, ...]]

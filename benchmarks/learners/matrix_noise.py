@@ -13,6 +13,7 @@ import argparse
 import json
 import math
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -29,7 +30,10 @@ from fdadp.learners import DPPCA, DPLinearRegression, linear_regression
 from fdadp.learners.decomposition import CONST
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.noise._matrix_laplace import MatrixLaplace
-from fdadp.studies.scores import captured
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from studies.scores import captured
 
 HERE = Path(__file__).resolve().parent
 EPSILONS = (0.1, 0.5, 1.0)

@@ -31,8 +31,11 @@ import pandas as pd
 
 from fdadp._version import __version__
 from fdadp.learners import Numeric, PublicEncoder
-from fdadp.studies.learners import load, run
-from fdadp.studies.scores import split_rows
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from studies.learners import load, run
+from studies.scores import split_rows
 
 HERE = Path(__file__).resolve().parent
 PEERS = {"diffprivlib": "peer_diffprivlib.py", "interpret": "peer_interpret.py"}

@@ -17,11 +17,13 @@ import numpy as np
 from sklearn.metrics import r2_score
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from studies.learner_tasks import TASKS
+from studies.scores import captured, split_rows
 
 from fdadp.learners import DPPCA, DPLinearRegression
 from fdadp.privacy import Budget
-from fdadp.studies.learner_tasks import TASKS
-from fdadp.studies.scores import captured, split_rows
 
 EPSILONS = (0.1, 0.5, 1.0, 5.0)
 DELTA = 1e-5

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand
 
 from fdadp._common.door import door
-from fdadp.errors import FdadpError, FdadpWarning, InputError
+from fdadp.errors import FdadpError, FdadpWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,19 +72,3 @@ def console() -> Console:
 def no_window() -> None:
     """Figures go to files: no display is needed."""
     os.environ.setdefault("MPLBACKEND", "Agg")
-
-
-def say_absent(present: Sequence[Any], absent: Mapping[str, str], asked: Sequence[str]) -> None:
-    """Say on stderr which data sets are left out, and why; refuse to go on with none."""
-    for name, reason in absent.items():
-        typer.echo(f"Skipped {name}: {one_line(reason)}", err=True)
-    if not present:
-        raise InputError(f"dataset must be one that is present, got {', '.join(asked)}")
-
-
-def say_paths(paths: Mapping[str, Path]) -> None:
-    """Say what was written where, and on stderr that a figure was not."""
-    for what, path in paths.items():
-        typer.echo(f"{what}: {path}")
-    if not any("figure" in what for what in paths):
-        typer.echo("no figure: pip install matplotlib", err=True)

@@ -53,7 +53,7 @@ def published_laws(n: int, *, epsilon: float, sensitivity: str = "local", seed: 
         chunks = [(x[:size], y[:size])]
         model.fit_chunks(chunks, x_range=X_BOUNDS)
         held = CurvePairs.of(as_curves(x[:size]), as_curves(y[:size]), progress=False)
-        changes = leave_one_out(model._surface_fit, held.read)
+        changes = leave_one_out(model.fitted_.surface, held.read)
         flat = model.coef_.reshape(COMPONENTS, -1)
         _, scales, _ = perturb_coefficients(flat, changes.l1, changes.largest, changes.n, Privacy(epsilon), sensitivity)
         laws.append((flat, scales))

@@ -2,127 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Hashable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fdadp._common.terminal import Variadic, console, no_window, plain_messages, say_absent, say_paths
+from fdadp._common.terminal import plain_messages
 from fdadp.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
-
-# ``python -m fdadp federated pca``: many owners' principal components, encrypted once, then studied in clear.
-
-
-def pca(
-    dataset: Annotated[
-        list[str], typer.Option(help="digits, australian, diabetes, german, ionosphere, isolet, cnae9.")
-    ] = ["digits"],  # noqa: B006
-    owners: Annotated[list[int], typer.Option(help="How many there are, one or several.")] = [10],  # noqa: B006
-    epsilon: Annotated[list[float], typer.Option(help="One or several.")] = [0.1, 0.5, 1.0, 5.0, 10.0],  # noqa: B006
-    components: Annotated[int, typer.Option(help="Number of components.")] = 5,
-    repeats: Annotated[int, typer.Option(help="Random splits over owners, and draws of the noise.")] = 5,
-    encrypt: Annotated[bool, typer.Option(help="Carry one run out with encryption too.")] = True,
-    key_bits: Annotated[int, typer.Option(help="Of the data user's key, 2048 or 3072.")] = 3072,
-    out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("fdadp-federated-pca"),
-    seed: Annotated[int, typer.Option(help="Seed of splits and noise.")] = 0,
-) -> None:
-    """Principal components of many owners: variance captured by DPDPCA, PrivateLocalPCA and one trusted place.
-
-    First one run of DPDPCA with encryption, between owners, proxy and data user; then many without it, of the same
-    integers. The noise of the latter is seeded, for simulation.
-    """
-    no_window()
-    with plain_messages():
-        from fdadp.studies import federated_pca as study
-        from fdadp.studies.report import run_each, write_results
-
-        tasks, absent = study.load(dataset)
-        say_absent(tasks, absent, dataset)
-        screen = console()
-        if encrypt:
-            for task in tasks:
-                typer.echo(_one_run(study.contract(task, epsilon[-1], components, owners[0], key_bits=key_bits), task))
-        sizes = {"owners": owners, "n_components": components, "repeats": repeats}
-        drawn = {"seed": seed, "progress": sys.stderr.isatty()}
-        results = run_each(tasks, study.captured, epsilons=epsilon, **sizes, **drawn)
-        table = study.summarise(results)
-        for task in tasks:
-            screen.print(_table(table[table["dataset"] == task.name], task.about))
-        settings = {
-            "datasets": {task.name: {"public": task.public, "rows": task.about} for task in tasks},
-            "epsilon": epsilon,
-            "owners": owners,
-            "repeats": repeats,
-            "seed": seed,
-            "note": "totals added up in clear, the same integers as with encryption; seeded noise, for simulation",
-        }
-        named = table.assign(scheme=table["scheme"] + table["owners"].map(_of_owners))
-
-        def figure() -> Any:
-            from fdadp.studies.federated_pca_plot import lines
-
-            return lines(named, "epsilon", "captured", labels=("ε", "captured variance"))
-
-        say_paths(write_results(out, results, table, settings, figure, "pca.png"))
-
-
-def _one_run(terms: Any, task: Any) -> str:
-    """Carry out one run with encryption and randomness of the system, and say what it took."""
-    import numpy as np
-
-    from fdadp.federated import Federation
-    from fdadp.studies.federated_pca import split_rows
-    from fdadp.studies.scores import captured
-
-    parts = split_rows(task.X, terms.owners, np.random.default_rng())
-    start = time.perf_counter()
-    federation = Federation(terms, [(part,) for part in parts])
-    model = federation.run()
-    seconds = time.perf_counter() - start
-    sent = max(len(data) for sender, _, data in federation.traffic if sender == "owner-1")
-    share = captured(np.cov(task.X.T), model.components_)
-    return (
-        f"{task.name}, with encryption: {terms.owners} owners, {terms.key_bits} bits, {seconds:.1f} s for all parties "
-        f"together, {sent / 1e3:.0f} kB from an owner, captured {share:.3f} at epsilon = {model.epsilon:g}\n"
-        f"{model.ledger_.headline}"
-    )
-
-
-def _table(part: pd.DataFrame, about: str) -> Table:
-    """ε across, schemes and owners down."""
-    from rich import box
-    from rich.table import Table
-
-    first = part.iloc[0]
-    title = (
-        f"{first['dataset']}: variance in {first['components']} components, as a share of that in exact ones; "
-        f"{int(first['repeats'])} repeats, mean (sd); {about}"
-    )
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("scheme")
-    table.add_column("owners", justify="right")
-    epsilons = sorted(part["epsilon"].dropna().unique())
-    for e in epsilons:
-        table.add_column(f"ε = {e:g}", justify="right")
-    for (scheme, owners), line in part.groupby(["scheme", "owners"], sort=False, dropna=False):
-        cells = [line[line["epsilon"].isna() | (line["epsilon"] == e)] for e in epsilons]
-        texts = (f"{c['captured'].iloc[0]:.3f} ({c['captured_sd'].fillna(0).iloc[0]:.3f})" for c in cells)
-        table.add_row(str(scheme), "" if owners != owners else f"{owners:.0f}", *texts)
-    return table
-
-
-def _of_owners(owners: float) -> str:
-    return "" if owners != owners else f", {owners:.0f} owners"
-
 
 app = typer.Typer(no_args_is_help=True, help="Many owners of data, and nobody trusted with all of it.")
 
@@ -130,9 +21,6 @@ app = typer.Typer(no_args_is_help=True, help="Many owners of data, and nobody tr
 @app.callback()
 def federated() -> None:
     """Many owners of data, and nobody trusted with all of it."""
-
-
-app.command(cls=Variadic)(pca)
 
 
 @app.command()
@@ -149,9 +37,9 @@ def demo(
     protocol, and ends all processes.
     """
     with plain_messages():
-        from fdadp.studies import flower_demo
+        from fdadp.demo import flower
 
-        flower_demo.run(out, typer.echo, owners=owners, lost=lost, epsilon=epsilon, timeout=timeout)
+        flower.run(out, typer.echo, owners=owners, lost=lost, epsilon=epsilon, timeout=timeout)
 
 
 @app.command()
@@ -165,7 +53,6 @@ def key(
 ) -> None:
     """At the data user: make a new key, and the contract that names it and goes to all parties."""
     with plain_messages():
-        from fdadp.errors import InputError
         from fdadp.federated.contract import Contract
         from fdadp.federated.flower.store import new_key
         from fdadp.federated.signed import public_key_of
@@ -194,7 +81,6 @@ def rows(
         import numpy as np
 
         from fdadp.cli.inputs import FileFormat, read_file
-        from fdadp.errors import InputError
         from fdadp.files.atomic import SECRET, replacing
 
         if out.suffix != ".npz":
@@ -243,7 +129,6 @@ def model(
 ) -> None:
     """Anybody: the fitted model of a run, from its contract and its totals, and what it promises."""
     with plain_messages():
-        from fdadp.errors import InputError
         from fdadp.federated import models
         from fdadp.federated.contract import Contract
         from fdadp.federated.wire import Totals
@@ -259,105 +144,3 @@ def model(
         typer.echo(str(fitted.ledger_))
         if out is not None:
             typer.echo(f"Model written to {fitted.save(out)}.")
-
-
-@app.command(cls=Variadic)
-def logistic(
-    dataset: Annotated[list[str], typer.Option(help="adult or bank.")] = ["adult"],  # noqa: B006
-    owners: Annotated[int | None, typer.Option(help="Users with a record each. (default: all training rows)")] = None,
-    epsilon: Annotated[list[float], typer.Option(help="epsilon_LDP of a user who answers once.")] = [  # noqa: B006
-        0.5,
-        1.0,
-        2.0,
-        4.0,
-        6.0,
-        12.0,
-    ],
-    mechanism: Annotated[
-        list[str] | None, typer.Option(help="cldp, one_coordinate, l2_ball, privunit. (default: all)")
-    ] = None,
-    rounds: Annotated[int, typer.Option(help="Steps of the server.")] = 20,
-    kappa: Annotated[
-        list[float], typer.Option(help="Of cldp with all users in all rounds; the others at the same total.")
-    ] = [0.05, 0.1, 0.5, 1.0],  # noqa: B006
-    repeats: Annotated[int, typer.Option(help="Draws of the users' coins.")] = 10,
-    out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("fdadp-federated-logistic"),
-    seed: Annotated[int, typer.Option(help="Seed of coins and splits.")] = 0,
-    download: Annotated[bool, typer.Option(help="Download data sets that are not here.")] = False,
-) -> None:
-    """Logistic regression in the local model: accuracy, and error of a round's gradient, against epsilon_LDP.
-
-    Every owner is one user with one record, who sends nothing but a randomised gradient. The coins are seeded, for
-    simulation.
-    """
-    no_window()
-    with plain_messages():
-        from fdadp.federated.local.randomizers import MECHANISMS
-        from fdadp.studies import local_logistic as study
-        from fdadp.studies.learners import summarise
-        from fdadp.studies.report import print_learners, run_each, write_learners
-
-        tasks, absent = study.load(dataset, download=download)
-        say_absent(tasks, absent, dataset)
-        names = mechanism or list(MECHANISMS)
-        sizes = {"owners": owners, "n_rounds": rounds, "repeats": repeats}
-        drawn = {"seed": seed, "progress": sys.stderr.isatty()}
-        results = run_each(tasks, study.run, epsilons=epsilon, mechanisms=names, kappas=kappa, **sizes, **drawn)
-        table = summarise(results)
-        print_learners(console(), table)
-        settings = {
-            "datasets": [task.name for task in tasks],
-            "skipped": list(absent),
-            "owners": owners,
-            "epsilon": epsilon,
-            "mechanism": names,
-            "rounds": rounds,
-            "kappa": kappa,
-            "repeats": repeats,
-            "seed": seed,
-            "note": "seeded coins, for simulation; epsilon is the total of one user, pure",
-        }
-        say_paths(write_learners(out, results, table, settings))
-
-
-@app.command(cls=Variadic)
-def regression(
-    owners: Annotated[list[int], typer.Option(help="Numbers of hospitals that share the people.")] = [2, 5, 10],  # noqa: B006
-    n: Annotated[int, typer.Option(help="People in all.")] = 3000,
-    epsilon: Annotated[float, typer.Option(help="Budget.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="Of (ε, δ); must be given, as 1e-6.")] = 0.0,
-    mechanism: Annotated[str, typer.Option(help="dp-aff (32 rounds), or moments (18, less accurate).")] = "dp-aff",
-    lost: Annotated[int, typer.Option(help="Owners that the contract allows to be lost.")] = 0,
-    key_bits: Annotated[int, typer.Option(help="Of the data user's key, 2048 or 3072.")] = 3072,
-    repeats: Annotated[int, typer.Option(help="Simulated cohorts.")] = 1,
-    out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("fdadp-federated-regression"),
-    seed: Annotated[int, typer.Option(help="Seed of the simulated curves; the noise is the real one.")] = 0,
-) -> None:
-    """Hospitals fit one function-on-function regression: together, each alone, and with all curves in one place."""
-    no_window()
-    with plain_messages():
-        from fdadp.studies import federated_regression as study
-        from fdadp.studies.report import write_results
-
-        if not delta:
-            raise InputError("--delta must be given, as 1e-6: sums of many owners carry Gaussian noise, got 0")
-        settings = {"n": n, "epsilon": epsilon, "delta": delta, "mechanism": mechanism, "lost": lost, "seed": seed}
-        common = {**settings, "key_bits": key_bits, "repeats": repeats, "progress": sys.stderr.isatty()}
-        results = study.compare(owners, **common)  # type: ignore[arg-type]
-        table = study.summarise(results)
-        console().print(_plain_table(table, f"{n} people, {mechanism}, epsilon {epsilon:g}, delta {delta:g}"))
-        figure = partial(study.plot_comparison, results)
-        say_paths(write_results(out, results, None, settings, figure, "explained.png"))
-
-
-def _plain_table(frame: pd.DataFrame, title: str) -> Table:
-    """Numbers with three digits, gaps where there is nothing to say."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in frame:
-        table.add_column(str(column), justify="left" if frame[column].dtype == object else "right")
-    for row in frame.itertuples(index=False):
-        table.add_row(*("" if v != v else v if isinstance(v, str) else f"{v:.3g}" for v in row))
-    return table

@@ -148,6 +148,14 @@ def _smoothing(text: str) -> Any:
 
 
 WHAT = "A formula, as 'Y ~ ff(X) + s(age) + region', of --curves and --table; or two files of curves, X and Y."
+Family = Annotated[str | None, typer.Option(help="gaussian, binomial, poisson or gamma. (default: gaussian)")]
+Components = Annotated[
+    str | None, typer.Option(help="Of X and Y: eigenfunctions of Y, or the share to explain. (default: 0.95)")
+]
+BasisX = Annotated[
+    str | None, typer.Option(help="Of X and Y: B-splines over the values of X. (default: auto, grows with n)")
+]
+BasisS = Annotated[str | None, typer.Option(help="Of X and Y: B-splines over the grid of X. (default: auto)")]
 
 
 def fit(
@@ -155,9 +163,7 @@ def fit(
     curves: option.Curves = None,
     table: option.Table = None,
     out: Annotated[Path, typer.Option(help="The model file to write (.npz).")] = Path("model.npz"),
-    family: Annotated[
-        str | None, typer.Option(help="gaussian, binomial, poisson or gamma. (default: gaussian)")
-    ] = None,
+    family: Family = None,
     smoothing: Annotated[str, typer.Option(help="reml or gcv; of X and Y also two numbers with a comma.")] = "reml",
     missing: option.Missing = None,
     id: option.Id = None,
@@ -165,15 +171,9 @@ def fit(
     person_rows: option.PersonRows = None,
     max_rows: option.MaxRows = None,
     offset: Annotated[str | None, typer.Option(help="Column, or expression of some, that is added as it is.")] = None,
-    components: Annotated[
-        str | None, typer.Option(help="Of X and Y: eigenfunctions of Y, or the share to explain. (default: 0.95)")
-    ] = None,
-    basis_x: Annotated[
-        str | None, typer.Option(help="Of X and Y: B-splines over the values of X. (default: auto, grows with n)")
-    ] = None,
-    basis_s: Annotated[
-        str | None, typer.Option(help="Of X and Y: B-splines over the grid of X. (default: auto)")
-    ] = None,
+    components: Components = None,
+    basis_x: BasisX = None,
+    basis_s: BasisS = None,
     header: option.Header = True,
     long: option.Long = None,
     grid: option.Grid = None,
@@ -209,47 +209,12 @@ def fit(
     with plain_messages():
         check_out(out)
         how = FileFormat(header, long, sep, decimal, labels_of(grid))
-        law = {
-            name: value for name, value in (("person_rows", person_rows), ("max_rows", max_rows)) if value is not None
-        }
-        if law and groups is None and id is None:
-            raise InputError("--person-rows and --max-rows need --groups, which says whose each row is")
+        law = _law(person_rows, max_rows, has_persons=groups is not None or id is not None)
         privacy = privacy_of(epsilon, delta, n, adjacency, study, purpose)
-        shown = "auto" if progress is None else progress
-        own = {"--components": components, "--basis-x": basis_x, "--basis-s": basis_s}
-        asked: Any
-        if len(what) == 2 and not any("~" in one for one in what):
-            refuse_given(
-                {"--curves": curves, "--family": family, "--offset": offset},
-                "is there for formulas, as 'Y ~ ff(X) + s(age)', and not for two files",
-            )
-            asked = Additive(
-                (Path(what[0]), Path(what[1])),
-                components,
-                basis_x,
-                basis_s,
-                smoothing,
-                treatment_of(missing),
-                shown,
-                how,
-                id,
-                law,
-            )
-        elif len(what) == 1 and "~" in what[0]:
-            refuse_given(own, "is there for two files, X and Y: in a formula sizes stand within terms, as ff(X, k=8)")
-            settings = {
-                "family": family or "gaussian",
-                "smoothing": smoothing,
-                "missing": treatments_of(missing),
-                "progress": shown,
-                **law,
-            }
-            asked = Formula(what[0], curves, settings, offset, how, id)
-        else:
-            raise InputError(
-                "fit must have a formula, as 'Y ~ ff(X)', or two files, of predictor and of response curves, got "
-                f"{' '.join(map(repr, what))}"
-            )
+        sizes = {"--components": components, "--basis-x": basis_x, "--basis-s": basis_s}
+        beside = {"--curves": curves, "--family": family, "--offset": offset}
+        settings = {"smoothing": smoothing, "missing": missing, "progress": "auto" if progress is None else progress}
+        asked = _model_asked_for(what, how, id, sizes, beside, settings, law)
         if privacy is None:
             refuse_given({"--bounds": bounds, "--grid": grid, "--dry-run": dry_run}, ONLY_PRIVATE)
             model = asked.fit(table, groups)
@@ -263,6 +228,61 @@ def fit(
         path = model.save(out)
         typer.echo(model.summary().as_text())
         typer.echo(f"\nModel written to {path}. In Python: {type(model).__name__}.load({str(path)!r})")
+
+
+def _law(person_rows: str | None, max_rows: int | None, *, has_persons: bool) -> dict[str, Any]:
+    """How the rows of a person count, where that was given; raises InputError where nobody says whose rows are."""
+    given = (("person_rows", person_rows), ("max_rows", max_rows))
+    law = {name: value for name, value in given if value is not None}
+    if law and not has_persons:
+        raise InputError("--person-rows and --max-rows need --groups, which says whose each row is")
+    return law
+
+
+def _model_asked_for(
+    what: list[str],
+    how: FileFormat,
+    id: str | None,
+    sizes: dict[str, str | None],
+    beside: dict[str, Any],
+    settings: dict[str, Any],
+    law: dict[str, Any],
+) -> Additive | Formula:
+    """The model of two files, or that of a formula.
+
+    Parameters
+    ----------
+    what : list of str
+        The command's arguments.
+    how, id
+        How files are read, and the column that names the persons.
+    sizes, beside : dict of str
+        Options that are there for two files only, and for formulas only, with their values.
+    settings : dict of str
+        Of both: ``smoothing``, ``missing``, ``progress``.
+    law : dict of str
+        See :func:`_law`.
+
+    Raises
+    ------
+    InputError
+        Neither two files nor one formula, or options of the other kind.
+    """
+    if len(what) == 2 and not any("~" in one for one in what):
+        refuse_given(beside, "is there for formulas, as 'Y ~ ff(X) + s(age)', and not for two files")
+        settings = {**settings, "missing": treatment_of(settings["missing"])}
+        components, basis_x, basis_s = sizes.values()
+        files = (Path(what[0]), Path(what[1]))
+        return Additive(files, components, basis_x, basis_s, **settings, how=how, id=id, law=law)
+    if len(what) == 1 and "~" in what[0]:
+        refuse_given(sizes, "is there for two files, X and Y: in a formula sizes stand within terms, as ff(X, k=8)")
+        settings = {**settings, **law, "family": beside["--family"] or "gaussian"}
+        settings["missing"] = treatments_of(settings["missing"])
+        return Formula(what[0], beside["--curves"], settings, beside["--offset"], how, id)
+    raise InputError(
+        "fit must have a formula, as 'Y ~ ff(X)', or two files, of predictor and of response curves, got "
+        f"{' '.join(map(repr, what))}"
+    )
 
 
 @dataclass(frozen=True)

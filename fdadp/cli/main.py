@@ -12,7 +12,7 @@ import typer
 from fdadp._common.terminal import Variadic
 from fdadp._version import __version__
 from fdadp.cli import predict as views
-from fdadp.cli import studies
+from fdadp.cli.demo import audit, demo
 from fdadp.cli.federated import app as federated
 from fdadp.cli.fit import fit
 from fdadp.cli.plan import plan
@@ -57,10 +57,8 @@ app.command()(table1)
 app.command()(plan)
 app.add_typer(study, name="study")
 app.add_typer(federated, name="federated")
-app.command()(studies.demo)
-app.command(cls=Variadic)(studies.experiment)
-app.command(cls=Variadic)(studies.audit)
-app.command(cls=Variadic)(studies.learners)
+app.command()(demo)
+app.command(cls=Variadic)(audit)
 
 
 def main() -> None:

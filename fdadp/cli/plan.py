@@ -46,8 +46,7 @@ def plan(
     no_window()
     with plain_messages():
         from fdadp import planner
-        from fdadp.plot._canvas import MissingPlotsError
-        from fdadp.studies.report import save_figure
+        from fdadp.plot._canvas import MissingPlotsError, save_figure
 
         forecast: Any
         if formula is None:

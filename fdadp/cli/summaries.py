@@ -250,15 +250,7 @@ def table1(
             raise InputError("--epsilon must be given: table1 is a private release")
         check_out(out)
         paths = shown or [out.with_suffix(".csv")]
-        for path in paths:
-            if path.suffix not in SUFFIXES:
-                raise FileFormatError(f"--write must end in {', '.join(SUFFIXES)}, got {path.name!r}")
-        written = [out, out.with_suffix(".ledger.json"), *paths]
-        if len({path.absolute() for path in written}) < len(written):
-            raise InputError("--out and --write must be different files, none of them the ledger")
-        check_not_read(written, [people, facts, study])
-        for path in written:
-            check_writable(path)
+        _check_paths(out, paths, [people, facts, study])
         fraction(level, "level")
         said = _facts(facts) if facts is not None else {}
         given: dict[str, Any] = {
@@ -267,15 +259,7 @@ def table1(
             "quantiles": _numbers(quantiles),
             "steps": _steps(steps),
         }
-        for name, value in given.items():
-            if value is not None and name in said:
-                raise InputError(f"{name} must be given once, got it in {facts} and by an option, too")
-        if study is None and not isinstance(said.get("columns", given["columns"]), dict):
-            raise InputError(
-                "--bounds must be given for each column, as --bounds age=18:100 or --bounds sex=f,m (or --facts FILE, "
-                "or a --study that has fixed them)"
-            )
-        fitted = PrivateTable1(privacy=privacy, **said, **{k: v for k, v in given.items() if v is not None})
+        fitted = PrivateTable1(privacy=privacy, **_declared(said, given, facts, has_study=study is not None))
         plan, names = fitted.plan(), [*fitted.facts, *([] if groups is None else [groups])]
         files = PrivateFiles.of({}, people, how=FileFormat(sep=sep, decimal=decimal))
         _check_has(files.names, names, people)
@@ -291,6 +275,32 @@ def table1(
         typer.echo(f"\nModel written to {path}. In Python: PrivateTable1.load({str(path)!r})")
         for path in paths:
             _write_table(fitted, path, level)
+
+
+def _check_paths(out: Path, paths: Sequence[Path], read: Sequence[Path | None]) -> None:
+    """Refuse to write what has no known form, what is there twice, and over what is read."""
+    for path in paths:
+        if path.suffix not in SUFFIXES:
+            raise FileFormatError(f"--write must end in {', '.join(SUFFIXES)}, got {path.name!r}")
+    written = [out, out.with_suffix(".ledger.json"), *paths]
+    if len({path.absolute() for path in written}) < len(written):
+        raise InputError("--out and --write must be different files, none of them the ledger")
+    check_not_read(written, read)
+    for path in written:
+        check_writable(path)
+
+
+def _declared(said: dict[str, Any], given: dict[str, Any], facts: Path | None, *, has_study: bool) -> dict[str, Any]:
+    """Public facts of a file and of options together, each of which is given once."""
+    for name, value in given.items():
+        if value is not None and name in said:
+            raise InputError(f"{name} must be given once, got it in {facts} and by an option, too")
+    if not has_study and not isinstance(said.get("columns", given["columns"]), dict):
+        raise InputError(
+            "--bounds must be given for each column, as --bounds age=18:100 or --bounds sex=f,m (or --facts FILE, "
+            "or a --study that has fixed them)"
+        )
+    return said | {name: value for name, value in given.items() if value is not None}
 
 
 def _check_has(there: Sequence[str], names: Sequence[str], people: Path) -> None:

@@ -35,7 +35,8 @@ from fdadp.errors import FdadpError, FileFormatError, InputError
 from fdadp.files.atomic import PUBLIC, SECRET, replacing
 from fdadp.files.regular import check_file
 
-FILE_VERSION = 2
+FILE_VERSION = 3
+"""Raised with each release whose files an older one cannot read, or the other way round."""
 _HEADER = "header"
 _DIGEST = '{{"sha256": "{}", '  # how a header begins
 _BROKEN = (
@@ -149,7 +150,8 @@ class Layout:
         if header.get("version") != FILE_VERSION:
             raise FileFormatError(
                 f"path must have layout version {FILE_VERSION}, got version {header.get('version')!r} "
-                f"(written by fdadp {header.get('fdadp')}) in {str(source)!r}"
+                f"(written by fdadp {header.get('fdadp')}) in {str(source)!r}. Fit the model again and save it, or "
+                "load the file with the version that wrote it"
             )
         problem = self._names(set(entries))
         shapes = {}

@@ -201,14 +201,14 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
             mechanism = "gradient" if len(labels) > _FEW_CLASSES else "objective"
         if self.n_steps is not None:
             whole(self.n_steps, "n_steps")
-        self._check_inference(K)
+        _check_inference(self, K)
         encode = self._encoding(int(as_table(X).shape[1]))
         settings = self._settings()
         if mechanism == "objective":
             self._wants_whole_budget(groups, '"output" or "gradient"', mechanism)
             settings = self._quieter(settings, encode.dimensions, K)
         n: float | None = settings.n or self.about_n
-        ridge = self._ridge(settings, encode.dimensions, K, mechanism, n)
+        ridge = _ridge(self.regularization, settings, encode.dimensions, K, mechanism, n)
         by_count = self._sets_ridge_by_count(settings, mechanism)
         shown = {"classes": labels, "bounds": self.bounds, "data_norm": self.data_norm, "center": self.center}
         if not by_count:
@@ -223,18 +223,18 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
 
         self.mechanism_, self._encode, share = mechanism, encode, 1.0
         if by_count or (mechanism == "gradient" and settings.n is None):
-            n, share = self._count(cohort, problems), 1 - _COUNT
+            (n, self.doubts_), share = _count(cohort, problems, self.about_n), 1 - _COUNT
             if by_count:
-                ridge = self._ridge(settings, encode.dimensions, K, mechanism, min(n, _USUAL_N))
+                ridge = _ridge(self.regularization, settings, encode.dimensions, K, mechanism, min(n, _USUAL_N))
         if mechanism == "gradient":
             assert n is not None
-            w = self._descend(cohort, problems, encode.dimensions, K, ridge, n, share)
+            w = _descend(cohort, problems, (encode.dimensions, K), ridge, n, share, self.n_steps)
         else:
             share -= _CURVATURE if self.inference else 0.0
             w, sd = cohort.perturbed_minimum(
                 problems, loss="logistic", perturb=mechanism, ridge=ridge, share=share, name="logistic regression"
             )
-            self._at_fit = self._curvature(cohort, problems, w[:, 0], ridge, sd) if self.inference else None
+            self._at_fit = _curvature(cohort, problems, w[:, 0], ridge, sd) if self.inference else None
         self.classes_ = class_array(labels)
         self.coef_, self.intercept_ = encode.coefficients(w)
         self.regularization_ = ridge
@@ -243,28 +243,6 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
     def _settings(self) -> Privacy:
         found = super()._settings()
         return replace(found, delta=None) if self.inference else found
-
-    def _check_inference(self, K: int) -> None:
-        if not isinstance(self.inference, bool | np.bool_):
-            raise InputError(f"inference must be True or False, got {self.inference!r}")
-        if self.inference and K > 1:
-            raise InputError(f"inference must be False with more than two classes, got True with {K} of them")
-        of = self.budget if self.inference and self.budget is not None else None
-        if (of is not None and of.delta is not None) or (self.inference and self._settings().delta is not None):
-            raise InputError("budget or study must be one of pure epsilon with inference=True, got one with a delta")
-        if self.inference and self.mechanism not in ("auto", "objective"):
-            raise InputError(f'mechanism must be "objective" with inference=True, got "{self.mechanism}"')
-
-    def _curvature(self, cohort: Cohort, problems: Any, w: FloatArray, ridge: float, sd: float) -> Equations:
-        """Release the curvature of the loss at w. The gradient there is known but for the random linear term."""
-
-        def bent(rows: Rows) -> FloatArray:
-            z, t = problems(rows)
-            p = expit(rowwise_matmul(z, w[:, None]))
-            return np.asarray(z * np.sqrt(p * (1 - p)) + 0.0 * t)
-
-        found = cohort.second_moment(bent, clip=_LARGEST_CURVATURE, share=_CURVATURE, name="curvature at the fit")
-        return Equations(found.value, ridge * w, w, 1.0, found.sd / math.sqrt(2), sd)
 
     def _estimating(self) -> tuple[Equations, ...]:
         if not self.inference or self._at_fit is None:
@@ -302,54 +280,6 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         beside = mechanism == "objective" and of.delta is None and of.n is None
         return beside and self.about_n is None and self.regularization is None
 
-    def _ridge(self, of: Privacy, dimensions: int, K: int, mechanism: str, n: float | None) -> float:
-        if self.regularization is not None:
-            return positive(self.regularization, "regularization")
-        ridge = default_regularization(of.epsilon, of.delta, dimensions, problems=K, n=n, steps=_steps(of))
-        return ridge * (10 if mechanism == "output" else 1)
-
-    def _count(self, cohort: Cohort, problems: Any) -> float:
-        """Release the number of usable rows; its geometric mean given that."""
-
-        def usable(rows: Rows) -> FloatArray:
-            z, t = problems(rows)
-            return np.asarray(1.0 + 0.0 * (z.sum(axis=1) + t.sum(axis=1))[:, None])  # NaN counts as no row
-
-        count, sd = cohort.sum(usable, clip=1.0, share=_COUNT, name="number of usable rows", nonnegative=True)
-        doubts = Doubts(cohort)
-        doubts.rows(float(count[0]), sd, count / sd, about=self.about_n)
-        self.doubts_ = doubts.said
-        away = np.abs(count[0] - _NUMBERS) / sd
-        law = -math.sqrt(2) * away if cohort.pure else -0.5 * away**2
-        likely = np.exp(law - law.max())
-        return float(np.exp(likely @ np.log(_NUMBERS) / likely.sum()))
-
-    def _descend(
-        self, cohort: Cohort, problems: Any, D: int, K: int, ridge: float, n: float, share: float
-    ) -> FloatArray:
-        """Accelerated gradient descent (Nesterov) on noisy gradients; mean of the last half of its points, (D, K)."""
-        data = cohort.derive(problems, name="encoded rows")
-        steepest = n * (0.25 if K == 1 else 0.5) + ridge
-        T = self.n_steps or int(min(max(math.ceil(2 * math.sqrt(steepest / ridge)), 10), 100))
-        bound, norm = 1.0 if K == 1 else math.sqrt(2.0), "nuclear" if cohort.pure else None
-        momentum = (math.sqrt(steepest) - math.sqrt(ridge)) / (math.sqrt(steepest) + math.sqrt(ridge))
-        w = ahead = np.zeros((D, K))
-        points = []
-        for step in range(T):
-            at = ahead
-
-            def errors(rows: Rows, at: FloatArray = at) -> tuple[FloatArray, FloatArray]:
-                z, t = rows
-                logits = rowwise_matmul(z, at)
-                return z, (expit(logits) if K == 1 else _softmax(logits)) - (t + 1) / 2
-
-            total, _ = data.sum_outer(errors, clip=bound, share=share / T, name=f"gradient {step + 1}", norm=norm)
-            new = ahead - (total + ridge * ahead) / steepest
-            ahead = new + momentum * (new - w)
-            w = new
-            points.append(w)
-        return np.asarray(np.mean(points[T // 2 :], axis=0))
-
     def decision_function(self, X: Any) -> FloatArray:
         """Logits: of the second class, shape (m,), or of each class, shape (m, K)."""
         x = self._new_rows(X)
@@ -373,6 +303,89 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Most probable class, shape (m,)."""
         return self._labels(self.decision_function(X))
+
+
+def _check_inference(of: DPLogisticRegression, K: int) -> None:
+    """Refuse intervals of coefficients where there are none to be had."""
+    if not isinstance(of.inference, bool | np.bool_):
+        raise InputError(f"inference must be True or False, got {of.inference!r}")
+    if of.inference and K > 1:
+        raise InputError(f"inference must be False with more than two classes, got True with {K} of them")
+    budget = of.budget if of.inference else None
+    if (budget is not None and budget.delta is not None) or (of.inference and of._settings().delta is not None):
+        raise InputError("budget or study must be one of pure epsilon with inference=True, got one with a delta")
+    if of.inference and of.mechanism not in ("auto", "objective"):
+        raise InputError(f'mechanism must be "objective" with inference=True, got "{of.mechanism}"')
+
+
+def _ridge(given: float | None, of: Privacy, dimensions: int, K: int, mechanism: str, n: float | None) -> float:
+    """λ as given, or the default one."""
+    if given is not None:
+        return positive(given, "regularization")
+    ridge = default_regularization(of.epsilon, of.delta, dimensions, problems=K, n=n, steps=_steps(of))
+    return ridge * (10 if mechanism == "output" else 1)
+
+
+def _count(cohort: Cohort, problems: Any, about: int | None) -> tuple[float, tuple[str, ...]]:
+    """Release the number of usable rows; its geometric mean given that, and doubts about it."""
+
+    def usable(rows: Rows) -> FloatArray:
+        z, t = problems(rows)
+        return np.asarray(1.0 + 0.0 * (z.sum(axis=1) + t.sum(axis=1))[:, None])  # NaN counts as no row
+
+    count, sd = cohort.sum(usable, clip=1.0, share=_COUNT, name="number of usable rows", nonnegative=True)
+    doubts = Doubts(cohort)
+    doubts.rows(float(count[0]), sd, count / sd, about=about)
+    away = np.abs(count[0] - _NUMBERS) / sd
+    law = -math.sqrt(2) * away if cohort.pure else -0.5 * away**2
+    likely = np.exp(law - law.max())
+    return float(np.exp(likely @ np.log(_NUMBERS) / likely.sum())), doubts.said
+
+
+def _curvature(cohort: Cohort, problems: Any, w: FloatArray, ridge: float, sd: float) -> Equations:
+    """Release the curvature of the loss at w. The gradient there is known but for the random linear term."""
+
+    def bent(rows: Rows) -> FloatArray:
+        z, t = problems(rows)
+        p = expit(rowwise_matmul(z, w[:, None]))
+        return np.asarray(z * np.sqrt(p * (1 - p)) + 0.0 * t)
+
+    found = cohort.second_moment(bent, clip=_LARGEST_CURVATURE, share=_CURVATURE, name="curvature at the fit")
+    return Equations(found.value, ridge * w, w, 1.0, found.sd / math.sqrt(2), sd)
+
+
+def _descend(
+    cohort: Cohort,
+    problems: Any,
+    shape: tuple[int, int],
+    ridge: float,
+    n: float,
+    share: float,
+    steps: int | None,
+) -> FloatArray:
+    """Accelerated gradient descent (Nesterov) on noisy gradients; mean of the last half of its points, (D, K)."""
+    D, K = shape
+    data = cohort.derive(problems, name="encoded rows")
+    steepest = n * (0.25 if K == 1 else 0.5) + ridge
+    T = steps or int(min(max(math.ceil(2 * math.sqrt(steepest / ridge)), 10), 100))
+    bound, norm = 1.0 if K == 1 else math.sqrt(2.0), "nuclear" if cohort.pure else None
+    momentum = (math.sqrt(steepest) - math.sqrt(ridge)) / (math.sqrt(steepest) + math.sqrt(ridge))
+    w = ahead = np.zeros((D, K))
+    points = []
+    for step in range(T):
+        at = ahead
+
+        def errors(rows: Rows, at: FloatArray = at) -> tuple[FloatArray, FloatArray]:
+            z, t = rows
+            logits = rowwise_matmul(z, at)
+            return z, (expit(logits) if K == 1 else _softmax(logits)) - (t + 1) / 2
+
+        total, _ = data.sum_outer(errors, clip=bound, share=share / T, name=f"gradient {step + 1}", norm=norm)
+        new = ahead - (total + ridge * ahead) / steepest
+        ahead = new + momentum * (new - w)
+        w = new
+        points.append(w)
+    return np.asarray(np.mean(points[T // 2 :], axis=0))
 
 
 def _steps(of: Privacy) -> int:

@@ -260,8 +260,7 @@ def plan(
         own = (bounds, grids, prior, offset, family, rate, errors, mostly_zero, explained, law)
         return plan_formula(formula, people, epsilon, delta, stated, *own)
     given = {"bounds": bounds, "grids": grids, "offset": offset, "rate": rate, "mostly_zero": mostly_zero or None}
-    given["explained"] = explained
-    given |= {"person_rows": person_rows, "max_rows": max_rows}
+    given |= {"explained": explained, "person_rows": person_rows, "max_rows": max_rows}
     given |= {"errors": None if errors == "normal" else errors, "family": None if family == "gaussian" else family}
     if any(value is not None for value in given.values()):
         raise InputError(
@@ -269,6 +268,13 @@ def plan(
             "left out without a formula: the forecast does not depend on them"
         )
     assert isinstance(prior, PublicPrior)
+    return _of_one_curve(n, epsilon, delta, accuracy, stated, prior)
+
+
+def _of_one_curve(
+    n: int | None, epsilon: float, delta: float | None, accuracy: float | None, stated: str, prior: PublicPrior
+) -> Forecast:
+    """Forecast of the additive model of one curve; arguments as of :func:`plan`, `stated` the adjacency."""
     cells = SimulatedOutcomes(prior, pure=delta is None)
 
     def predict(persons: float, eps: float) -> Outcome:

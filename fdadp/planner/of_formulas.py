@@ -165,13 +165,11 @@ def plan_formula(
     """Simulate fits of a formula; arguments as of :func:`fdadp.plan`."""
     mechanism = DPAFF(prior=prior)
     prior = mechanism.public_prior
-    if not isinstance(bounds, Mapping):
-        raise InputError(f"bounds must say what is public of each column, as of a private fit, got {bounds!r}")
-    kinds = {str(name): "numbers" if is_pair(own) else "labels" for name, own in bounds.items()}
-    parsed = parse(formula, {formula.split("~")[0].strip(): "numbers"} | kinds)
+    parsed = _parsed(formula, bounds)
     of, offset = family_of(family), parsed.one_offset(offset)
     if one_of(errors, "errors", ERRORS) != ERRORS[0] and of.name != "gaussian":
         raise InputError(f"errors must be left out with family={family!r}, got {errors!r}")
+    assert bounds is not None
     columns, curves = _columns(parsed, bounds, grids or {}, prior, numbers=of.name != "gaussian")
     by_name = {column.name: column for column in columns}
     response = parsed.response or ("Y" if curves else "y")
@@ -183,44 +181,21 @@ def plan_formula(
     made = [white_term(spec, by_name, prior, curves=curves, t=t) for spec in parsed.terms]
     design = PrivateDesign.of(prior, columns, made, t)
     offset, less = _offset(offset, mechanism, bounds, columns, response, curves=curves)
-    declared = None if adjacency == "add-remove" else n
-    privacy = Privacy(epsilon, delta, n=declared, adjacency=adjacency)
-    privacy.check()
-    rows = law.usual_rows
-    mechanism.check_n(privacy, n * rows / law.most)
-    pure = delta is None
-    noise = noise_multiplier(Budget(epsilon, delta).total, adjacency, pure=pure)
-    counted = adjacency == "add-remove" or law.name == "sum"
-    left = expected_left(n * rows, noise * law.most, pure=pure) if counted else 1.0
-    noise = noise / (left if pure else math.sqrt(left))
+    noise, left = _noise(n, epsilon, delta, adjacency, law, mechanism)
+    rows, pure = law.usual_rows, delta is None
     spending = mechanism if asked is None else asked.spending(mechanism)
     plan = replace(spending.plan(float(n), noise * law.most / rows, design, pure=pure), rows=rows, max_rows=law.most)
-    simulated = law if law.name == "mean" else Law("sum", min(law.most, ROWS))
-    few = min(n, int(MOST / simulated.usual_rows))
     zeros = _mostly_zero(mostly_zero, columns)
-    told: dict[str, Any] = {"pure": pure, "law": simulated, "mostly_zero": zeros}
-    gaussian: dict[str, Any] = {"skewed": errors == "skewed", "explained": explained}
-    found: list[OfTerms] = []
-    while not _enough([one.share for one in found]):
-        seed, eta = len(found), noise / n * few
-        if responses is None:
-            found.append(outcome(design, mechanism, few, eta, seed, **gaussian, **told))
-        else:
-            found.append(outcome_of_family(design, mechanism, responses, few, eta, seed, **told))
-    shares = np.array([one.share for one in found])
+    gaussian = {"skewed": errors == "skewed", "explained": explained} if responses is None else {}
+    cohorts = _simulated(design, mechanism, responses, n, noise, law, pure=pure, mostly_zero=zeros, **gaussian)
     return TermsForecast(
         formula=formula,
         n=n,
         epsilon=epsilon,
         delta=delta,
         adjacency=adjacency,
-        share=float(np.mean(shares)),
-        worst_share=float(np.quantile(shares, TENTH)),
-        error=_error(shares),
-        cohorts=len(found),
+        **_averages(cohorts, made),
         explained=explained,
-        coverage=float(np.mean([one.coverage for one in found])),
-        importances={term.name: float(np.mean([one.importances[term.name] for one in found])) for term in made},
         left_out=design.groups.left_out(plan.weights),
         plan=plan.scaled(left),
         offset=offset,
@@ -232,9 +207,70 @@ def plan_formula(
     )
 
 
+def _parsed(formula: str, bounds: Mapping[str, Any] | None) -> ParsedFormula:
+    """The formula, with kinds of columns as bounds say; raises InputError without any."""
+    if not isinstance(bounds, Mapping):
+        raise InputError(f"bounds must say what is public of each column, as of a private fit, got {bounds!r}")
+    kinds = {str(name): "numbers" if is_pair(own) else "labels" for name, own in bounds.items()}
+    return parse(formula, {formula.split("~")[0].strip(): "numbers"} | kinds)
+
+
+def _noise(
+    n: int, epsilon: float, delta: float | None, adjacency: str, law: Law, mechanism: DPAFF
+) -> tuple[float, float]:
+    """Noise of a sum at what the fit has left of the budget, and the share that is left; refuses too small an n."""
+    declared = None if adjacency == "add-remove" else n
+    privacy = Privacy(epsilon, delta, n=declared, adjacency=adjacency)
+    privacy.check()
+    rows = law.usual_rows
+    mechanism.check_n(privacy, n * rows / law.most)
+    pure = delta is None
+    noise = noise_multiplier(Budget(epsilon, delta).total, adjacency, pure=pure)
+    counted = adjacency == "add-remove" or law.name == "sum"
+    left = expected_left(n * rows, noise * law.most, pure=pure) if counted else 1.0
+    return noise / (left if pure else math.sqrt(left)), left
+
+
+def _simulated(
+    design: PrivateDesign,
+    mechanism: DPAFF,
+    responses: Responses | None,
+    n: int,
+    noise: float,
+    law: Law,
+    **settings: Any,
+) -> list[OfTerms]:
+    """Cohorts of n persons, :data:`MOST` rows at most, as many as it takes; settings as of :func:`outcome`."""
+    simulated = law if law.name == "mean" else Law("sum", min(law.most, ROWS))
+    few = min(n, int(MOST / simulated.usual_rows))
+    eta = noise / n * few
+    found: list[OfTerms] = []
+    while not _enough([one.share for one in found]):
+        seed = len(found)
+        if responses is None:
+            found.append(outcome(design, mechanism, few, eta, seed, law=simulated, **settings))
+        else:
+            found.append(outcome_of_family(design, mechanism, responses, few, eta, seed, law=simulated, **settings))
+    return found
+
+
+def _averages(cohorts: Sequence[OfTerms], terms: Sequence[Any]) -> dict[str, Any]:
+    """What a forecast says of all simulated cohorts together."""
+    shares = np.array([one.share for one in cohorts])
+    importances = {term.name: float(np.mean([one.importances[term.name] for one in cohorts])) for term in terms}
+    return {
+        "share": float(np.mean(shares)),
+        "worst_share": float(np.quantile(shares, TENTH)),
+        "error": _error(shares),
+        "cohorts": len(cohorts),
+        "coverage": float(np.mean([one.coverage for one in cohorts])),
+        "importances": importances,
+    }
+
+
 def _error(shares: Sequence[float] | FloatArray) -> float:
     """Standard error of the mean share of cohorts."""
-    return float(np.std(np.asarray(shares), ddof=1)) / math.sqrt(len(shares))
+    return float(np.std(np.asarray(shares, dtype=float), ddof=1)) / math.sqrt(len(shares))
 
 
 def _enough(shares: Sequence[float]) -> bool:
@@ -326,7 +362,7 @@ def _columns(
     columns: list[Column] = []
     for name in dict.fromkeys(c for spec in parsed.terms for c in spec.columns):
         at = len(columns)
-        if name in of_curves:
+        if name in of_curves or name in grids:
             own = public_range(
                 bounds.get(name), f"bounds of {name}", of=name, example=f'bounds={{"{name}": (low, high)}}'
             )

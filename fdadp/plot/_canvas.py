@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,3 +111,10 @@ def label(labels: Mapping[str, str] | None, key: str, default: str, known: Itera
     if unknown:
         raise InputError(f"labels must have keys among {', '.join(known)}, got {unknown[0]!r}")
     return texts.get(key, default)
+
+
+def save_figure(figure: Any, path: Path) -> Path:
+    """Write a figure and forget it."""
+    figure.savefig(path, dpi=120)
+    pyplot().close(figure)
+    return path

@@ -74,15 +74,8 @@ def surface(
     >>> plot.surface(model, t=[0.25, 0.75], X=data.X)
     <Figure size ...>
     """
-    if kind not in ("heatmap", "3d"):
-        raise InputError(f"kind must be 'heatmap' or '3d', got {kind!r}")
-    if vmax is not None and not vmax > 0:
-        raise InputError(f"vmax must be a number above 0, got {vmax!r}")
     several = dict(model) if isinstance(model, Mapping) else {"": model}
-    if level is not None and (kind == "3d" or len(several) != 1):
-        raise InputError("level must be None in 3-D and with several surfaces, which are centred anew")
-    if not several or (len(several) > 1 and X is None):
-        raise InputError(f"model must be one or more surfaces, and X be given with several, got {len(several)}")
+    _check(several, kind, X, vmax, level)
     names = dict(zip(("s", "x"), axis_names(X), strict=True)) | {"F": "F(x, s, t)"}
     texts = {key: label(labels, key, names.get(key) or key, LABELS) for key in LABELS}
     first = next(iter(several.values()))
@@ -98,11 +91,8 @@ def surface(
     extent = float(found.max()) or 1.0
     # A corner where the surface runs away would leave the rest white; the bar's arrows say that there is more.
     limit = (float(np.quantile(found, 0.99)) or 1.0) if vmax is None else float(vmax)
-    flat, columns = kind == "heatmap", (len(several),) if len(several) > 1 else None
-    if flat:
-        figure, axes = panels(len(shown), ax, columns=columns or (4, 3), size=(3.1, 3.0))
-    else:
-        figure, axes = panels(len(shown), ax, columns=columns or (3, 2), size=(4.3, 3.9), projection="3d")
+    flat = kind == "heatmap"
+    figure, axes = _panels(len(shown), len(several), ax, flat=flat)
     for axis, (name, point, values) in zip(axes, shown, strict=True):
         draw = _heatmap if flat else _relief
         if not flat:
@@ -118,14 +108,40 @@ def surface(
             axis.tick_params(labelleft=False)
     pad, shrink = (0.02, 1.0) if flat else (0.08, 0.6)
     figure.colorbar(image, ax=axes, label=texts["F"], extend="both", pad=pad, shrink=shrink)
+    said = _what_is_pale(level, X, flat=flat)
+    if said and ax is None:
+        figure.supxlabel("; ".join(said), fontsize="small", color="#444444")
+    return figure
+
+
+def _check(several: Mapping[str, Any], kind: str, X: CurveData | None, vmax: float | None, level: float | None) -> None:
+    """Refuse settings that do not go together."""
+    if kind not in ("heatmap", "3d"):
+        raise InputError(f"kind must be 'heatmap' or '3d', got {kind!r}")
+    if vmax is not None and not vmax > 0:
+        raise InputError(f"vmax must be a number above 0, got {vmax!r}")
+    if level is not None and (kind == "3d" or len(several) != 1):
+        raise InputError("level must be None in 3-D and with several surfaces, which are centred anew")
+    if not several or (len(several) > 1 and X is None):
+        raise InputError(f"model must be one or more surfaces, and X be given with several, got {len(several)}")
+
+
+def _panels(n: int, surfaces: int, ax: Any, *, flat: bool) -> tuple[Figure, Any]:
+    """A figure with a panel for each surface and t; of several surfaces those of one t in a row."""
+    columns = (surfaces,) if surfaces > 1 else None
+    if flat:
+        return panels(n, ax, columns=columns or (4, 3), size=(3.1, 3.0))
+    return panels(n, ax, columns=columns or (3, 2), size=(4.3, 3.9), projection="3d")
+
+
+def _what_is_pale(level: float | None, X: CurveData | None, *, flat: bool) -> list[str]:
+    """What a reader must know of pale and of hatched parts."""
     said = []
     if level is not None:
         said.append(f"pale: the pointwise {100 * level:g} % interval holds zero")
     if X is not None:
         said.append(f"{'hatched' if flat else 'left out'}: no curve has such values there")
-    if said and ax is None:
-        figure.supxlabel("; ".join(said), fontsize="small", color="#444444")
-    return figure
+    return said
 
 
 def _grid(model: Any, axis: str) -> FloatArray:

@@ -22,7 +22,6 @@ from fdadp.private.public.columns import UNIFORM_VARIANCE, Column, CurvesColumn,
 from fdadp.private.release.intervals import PrivateFit, Regression
 from fdadp.private.rows.errors_by_record import Probe, factors, looks_of
 from fdadp.private.synthetic import ResidualLaw
-from fdadp.private.whitened.of_smooths import WhiteSmooth
 from fdadp.private.whitened.published import VaryingDesign, WhiteDesign
 from fdadp.solve.eigen.surface_fit import SurfaceFit
 from fdadp.solve.fit.additive_fit import AdditiveFit
@@ -233,15 +232,15 @@ def _unlocated(
     Where nothing was released of a number it may fill :data:`LEAST_PART` of its range only, and explain all of Y there.
     A scale that is off by the factor e^x makes the second moment of a feature, and so its coefficient, e^(2x).
     """
-    own = design.groups.terms[term]
+    own, kept = design.groups.terms[term], int((design.groups.owner == term).sum())
     errors = [c.error for c in (columns[name] for name in own.columns) if isinstance(c, NumberColumn)]
-    if isinstance(own, WhiteSmooth) or not errors:  # functions are found by splines, whatever the scale is
+    if own.of_values or not errors:  # functions are found by splines, whatever the scale is
         return 0.0
     if math.isinf(max(errors)):
         all_of_y = regression.energy * UNIFORM_VARIANCE / LEAST_PART**2
-        return np.asarray(np.outer(np.ones(own.shares.size), all_of_y * design.response_shares))
+        return np.asarray(np.outer(np.ones(kept), all_of_y * design.response_shares))
     k, at = regression.coefficients.shape[1], 1 + design.groups.places(term, len(regression.coefficients) - 1)
-    out = np.zeros((own.shares.size, design.response_shares.size))
+    out = np.zeros((kept, design.response_shares.size))
     beyond = max((2 * max(errors)) ** 2 - MOMENT_VARIANCE, 0.0)  # so much of it the posterior has already
     out[: at.size, :k] = math.expm1(beyond) * regression.coefficients[at] ** 2
     return out

@@ -131,7 +131,7 @@ def published_draws(
         raise InputError(f"model must be fitted without privacy, got privacy={model.privacy!r}")
     x, y = as_curves(X, name="X", default=model.s_), as_curves(Y, name="Y", default=model.t_)
     same_rows(X=x, Y=y)
-    found = model._surface_fit
+    found = model.fitted_.surface
     sensitivities = leave_one_out(found, CurvePairs.of(x, y, progress=False).read)
     warnings.warn(WARNING, NotPrivateWarning, stacklevel=2)
     for privacy, mechanism in settings:
@@ -140,8 +140,7 @@ def published_draws(
         noisy = _with_noise(found, sensitivities, privacy, mechanism.sensitivity)
         draw = copy.copy(model)
         draw.privacy, draw.mechanism = privacy, mechanism
-        draw._fitted_with = {"privacy": privacy, "mechanism": mechanism}
-        draw._adopt(noisy)
+        draw._keep(replace(model.fitted_, surface=noisy, fitted_with={"privacy": privacy, "mechanism": mechanism}))
         yield draw if intervals == "honest" else with_intervals_of(draw, model)
 
 
@@ -150,7 +149,7 @@ def with_intervals_of(
 ) -> AdditiveFunctionOnFunction:
     """Return the draw with the intervals that the model had before the noise: too narrow by what the noise does."""
     blind = copy.copy(draw)
-    own, before = draw._surface_fit, model._surface_fit.fit
+    own, before = draw.fitted_.surface, model.fitted_.surface.fit
     fit = replace(own.fit, spread=before.spread, sigma2=before.sigma2)
     blind._adopt(replace(own, fit=fit))
     return blind

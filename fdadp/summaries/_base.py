@@ -105,14 +105,6 @@ class PrivateSummary(NestedParameters, ABC):
         self._fitted_with = {"privacy": self.privacy_, "bounds": declared.bounds}
         self._kind, self._columns = curves.kind, curves.columns
 
-    def _grid_said(self: Any) -> str:
-        """The grid, in the unit that column labels of dates or times give."""
-        labels = self._columns
-        axis = axis_of(labels, "Y") if isinstance(labels, pd.Index) and len(labels) == self.grid_.size else None
-        if axis is None or not np.array_equal(axis.points, self.grid_):
-            return text_of_grid(self.grid_)
-        return text_of_grid(self.grid_, axis.unit)
-
     @abstractmethod
     def _release(
         self: Self,
@@ -123,3 +115,11 @@ class PrivateSummary(NestedParameters, ABC):
         noise: Noise | None = None,
     ) -> Self:
         """Release what is wanted of curves, of which only what is public was checked, and keep it."""
+
+
+def said_of_grid(grid: Any, labels: Any) -> str:
+    """A grid, in the unit that column labels of dates or times give."""
+    axis = axis_of(labels, "Y") if isinstance(labels, pd.Index) and len(labels) == grid.size else None
+    if axis is None or not np.array_equal(axis.points, grid):
+        return text_of_grid(grid)
+    return text_of_grid(grid, axis.unit)

@@ -19,7 +19,7 @@ from fdadp.functional.fpca.components import Components
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.summaries import files
-from fdadp.summaries._base import PrivateSummary
+from fdadp.summaries._base import PrivateSummary, said_of_grid
 from fdadp.summaries.curves.release import BEYOND, OUTSIDE, WIDEN, Declared, Summary, summarise
 from fdadp.summaries.curves.tuning import COVARIANCE
 
@@ -144,7 +144,7 @@ class PrivateFPCA(PrivateSummary, Components):
             "Private functional principal components",
             self,
             [
-                ("Persons", f"{self.n_:.0f}", "Grid", self._grid_said()),
+                ("Persons", f"{self.n_:.0f}", "Grid", said_of_grid(self.grid_, self._columns)),
                 ("Components", f"{self.n_components_}", "Share of variance", shares),
                 ("First eigenvalue", f"{self.eigenvalues_[0]:.4g}", "Noise sd", f"{self.covariance_noise_sd_:.4g}"),
                 ("Beyond the clip", f"{100 * self.variance_beyond_clip_:.1f} % of variance", "", ""),

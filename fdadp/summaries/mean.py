@@ -18,7 +18,7 @@ from fdadp.functional.tables.kinds import wrap
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.summaries import files
-from fdadp.summaries._base import PrivateSummary
+from fdadp.summaries._base import PrivateSummary, said_of_grid
 from fdadp.summaries.curves.release import OUTSIDE, WIDEN, Declared, summarise
 from fdadp.summaries.curves.tuning import MEAN
 
@@ -162,7 +162,7 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
             "Private mean",
             self,
             [
-                ("Persons", f"{self.n_:.0f}", "Grid", self._grid_said()),
+                ("Persons", f"{self.n_:.0f}", "Grid", said_of_grid(self.grid_, self._columns)),
                 ("Noise sd", f"{self.noise_sd_.mean():.4g}", "Sampling sd", f"{self.sampling_sd_.mean():.4g}"),
                 ("Clipping", f"{self.clipping_sd_.mean():.4g}", "", ""),
             ],

@@ -22,6 +22,7 @@ from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.margins import SmoothMargin
 from fdadp.functional.tables.records import Records, TrainingSummary
+from fdadp.privacy import rowwise_matmul
 
 MOST_ALONG = 15
 """Functions along the response where a term leaves their number to the fit; a penalty makes up for too many."""
@@ -244,6 +245,12 @@ class TermDesign(ABC):
             Points of each axis.
         """
         return None
+
+
+def margin_rows(margin: SmoothMargin, x: FloatArray) -> FloatArray:
+    """Functions of a margin at the numbers (n,) of rows, each row by itself bit for bit; shape (n, p)."""
+    rows = rowwise_matmul(margin.basis.design(x), margin.to_raw)
+    return rows if margin.shift is None else rows - margin.shift
 
 
 def no_penalties(q: int) -> FloatArray:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# The experiments of benchmarks/studies, which tests import as `studies`.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 # Dask logs how slow its event loop is, at any moment while a cluster is alive: tests compare what is logged, not paces.
 os.environ.setdefault("DASK_DISTRIBUTED__ADMIN__TICK__LIMIT", "1 hour")

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
-from fdadp.federated.signed import SIZE, check_signature
+from fdadp.federated.signed import SIZE, Signer, check_signature
 from fdadp.federated.wire import ProtocolError
 
 if TYPE_CHECKING:
     from fdadp.federated.contract import Contract
-    from fdadp.federated.signed import Signer
 
 HELLO = "hello"
 """Sent with a number that was never used; a node's answer is the name of its party, and a signature of both."""

@@ -31,9 +31,8 @@ def user_guarantee(params: LocalParameters, delta: float | None) -> float:
 
 def ledger(params: LocalParameters, users: int, delta: float | None, *, shuffle_delta: float, secure: bool) -> Ledger:
     """Ledger of a local regression with so many reports a round."""
-    mechanism, times = params.randomizer, params.reports_per_user
-    total = user_guarantee(params, delta)
-    pure = times * mechanism.epsilon
+    mechanism = params.randomizer
+    total, pure = user_guarantee(params, delta), params.reports_per_user * mechanism.epsilon
     promise = promised(total, delta if total < pure else None)
     text = (
         f"Local model: each user randomises before anything leaves the device. All that the server, or anyone else, "
@@ -45,6 +44,22 @@ def ledger(params: LocalParameters, users: int, delta: float | None, *, shuffle_
         text += " NOT FOR RELEASE: the users' coins were seeded, for simulation, and can be undone."
     if not mechanism.proved:
         text += " NOT FOR RELEASE: that the directions drawn in floating point have exactly their law is not proved."
+    return Ledger(
+        mechanism="LDPLogisticRegression",
+        private=True,
+        statement=text,
+        releases=[_release(params, pure, secure)],
+        for_release=secure and mechanism.proved,
+        details=_details(params, users, delta, shuffle_delta),
+        epsilon=total,
+        delta=delta if delta is not None and total < pure else None,
+    )
+
+
+def _details(params: LocalParameters, users: int, delta: float | None, shuffle_delta: float) -> dict[str, Any]:
+    """What the ledger says beside the guarantee."""
+    mechanism, times = params.randomizer, params.reports_per_user
+    total, pure = user_guarantee(params, delta), times * mechanism.epsilon
     details: dict[str, Any] = {
         "draws (docs/theory/noise.md#exactness)": "exact" if mechanism.proved else NOT_PROVED,
         "model": "local; adjacency: any two records of one user",
@@ -66,31 +81,28 @@ def ledger(params: LocalParameters, users: int, delta: float | None, *, shuffle_
         "public": f"classes {list(params.classes)!r}, bounds {list(params.low)!r} to {list(params.high)!r}, "
         f"step size {params.lr:.4g}, ball of radius {params.radius:g}",
     }
+    return details
+
+
+def _release(params: LocalParameters, pure: float, secure: bool) -> Release:
+    """All reports of one user, as one release."""
+    mechanism, times = params.randomizer, params.reports_per_user
+    signs = params.mechanism in ("cldp", "one_coordinate")
     D = mechanism.dimensions
-    release = Release(
+    return Release(
         name="gradient of each user" + ("" if times == 1 else f", {times} times"),
         size=D,
         noise=mechanism.noise,
         scale=mechanism.length,
-        sensitivity=2.0 if params.mechanism in ("cldp", "one_coordinate") else 2 * math.sqrt(D),
+        sensitivity=2.0 if signs else 2 * math.sqrt(D),
         epsilon=pure,
         sd=mechanism.length / math.sqrt(D),
-        clip=1.0 if params.mechanism in ("cldp", "one_coordinate") else math.sqrt(D),
-        norm="Linf" if params.mechanism in ("cldp", "one_coordinate") else "L2",
+        clip=1.0 if signs else math.sqrt(D),
+        norm="Linf" if signs else "L2",
         adjacency="replace",
         unit="record of one user",
         secure=secure,
         draw=("exact" if mechanism.proved else NOT_PROVED) if secure else "",
-    )
-    return Ledger(
-        mechanism="LDPLogisticRegression",
-        private=True,
-        statement=text,
-        releases=[release],
-        for_release=secure and mechanism.proved,
-        details=details,
-        epsilon=total,
-        delta=delta if delta is not None and total < pure else None,
     )
 
 

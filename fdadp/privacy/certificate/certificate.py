@@ -21,7 +21,7 @@ from fdadp.privacy.certificate.accuracy import Expected, expected_lines, model_l
 from fdadp.privacy.certificate.odds import PRIORS, Odds, odds_of
 from fdadp.privacy.certificate.recounted import recounted
 from fdadp.privacy.certificate.signature import sign
-from fdadp.privacy.study._entries import in_words, now
+from fdadp.privacy.study._entries import Entry, in_words, now
 from fdadp.privacy.study.book import LAST, STUDY
 from fdadp.privacy.study.fits import STATES, Fit, fits_of
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from fdadp.privacy.account.ledger import Ledger
     from fdadp.privacy.account.releases import Release
     from fdadp.privacy.study import Study
-    from fdadp.privacy.study._entries import Entry
 
 ABOUT = {
     "custodian": "Who answers for the data and publishes",

@@ -37,6 +37,34 @@ def entry(of: Certificate, *, slug: str, sector: str | None, product: str) -> di
     PrivacyError
         Something that only people can say is missing; it is named.
     """
+    _check(of, slug, sector, product)
+    told = dict(answers(of))
+    return {
+        "url_slug": slug,
+        "status": "Draft",
+        "tier": 3,
+        "deployment": {
+            "basic": _basic(of, sector, product),
+            "dp_variant": _variant(of),
+            "privacy_loss": _loss(of),
+            "deployment_model": _model(of, told),
+            "accounting": {
+                "post_processing": "Estimates, intervals, tests and pictures are computed from the releases alone.",
+                "composition": "Sequential, adaptive: "
+                + ("epsilons add up." if of.delta is None else "squares of mu (Gaussian DP) or rho (zCDP) add up."),
+            },
+            "implementation": _implementation(of, told),
+            "administrative": {
+                "sources": of.study or of.name,
+                "notes": "Written by fdadp from its ledger.",
+                "registry_authors": [of.about["author"]],
+            },
+        },
+    }
+
+
+def _check(of: Certificate, slug: str, sector: str | None, product: str) -> None:
+    """Refuse blank fields and words that the registry does not know."""
     missing = [key for key, text in of.about.items() if not text.strip()]
     if missing:
         raise PrivacyError(f"about must say {', '.join(missing)} for the registry, which takes no blank field")
@@ -47,7 +75,9 @@ def entry(of: Certificate, *, slug: str, sector: str | None, product: str) -> di
         )
     if not slug or not set(slug) <= set("abcdefghijklmnopqrstuvwxyz0123456789-"):
         raise PrivacyError(f"slug must be of small letters, digits and hyphens, got {slug!r}")
-    told = dict(answers(of))
+
+
+def _basic(of: Certificate, sector: str | None, product: str) -> dict[str, Any]:
     basic = {
         "name": of.name,
         "data_curators": [of.about["custodian"]],
@@ -57,56 +87,51 @@ def entry(of: Certificate, *, slug: str, sector: str | None, product: str) -> di
         "description": of.about["data"],
         "publication_date": of.date[:10],
     }
-    parameters = {"epsilon": of.epsilon} | ({} if of.delta is None else {"delta": of.delta})
-    parameters |= {} if of.rho is None else {"rho": of.rho}
+    return basic | ({} if sector is None else {"data_product_sector": sector})
+
+
+def _variant(of: Certificate) -> dict[str, Any]:
     public = "; ".join(f"{k}: {v}" for k, v in of.public.items()) or "none beside the settings"
     return {
-        "url_slug": slug,
-        "status": "Draft",
-        "tier": 3,
-        "deployment": {
-            "basic": basic | ({} if sector is None else {"data_product_sector": sector}),
-            "dp_variant": {
-                "variant_name": "Pure DP" if of.delta is None else "Approximate DP",
-                "data_domain": f"Tables of rows of {of.unit}s; public of them: {public}.",
-                "unprotected_quantities": "None is computed from the data"
-                + ("; the number of persons is declared and public." if of.n is not None else "."),
-            },
-            "privacy_loss": {
-                "privacy_unit": of.unit,
-                "privacy_unit_details": f"Neighbouring data: {of.neighbours}.",
-                "privacy_parameters": parameters,
-                "privacy_parameters_details": f"Spent so far: epsilon {of.spent:.6g}"
-                + ("" if of.mu is None else f"; mu {of.mu:.6g} in Gaussian DP for all of it")
-                + ".",
-            },
-            "deployment_model": {
-                "model_name": "Central",
-                "model_name_details": told["Who must be trusted?"],
-                "actors": f"{of.about['custodian']} (custodian and curator); analysts, who see results only.",
-                "release_type": "Many releases" if of.study else "One release",
-                "release_type_details": f"{len(of.fits)} fits so far; the total is fixed and is never reset.",
-                "data_source_type": "Static",
-                "data_source_type_details": "Every fit reads the same data; new data need a study of their own.",
-                "access_type": "Non-interactive",
-                "access_type_details": "Fits are run by the custodian; what is published are their results.",
-            },
-            "accounting": {
-                "post_processing": "Estimates, intervals, tests and pictures are computed from the releases alone.",
-                "composition": "Sequential, adaptive: "
-                + ("epsilons add up." if of.delta is None else "squares of mu (Gaussian DP) or rho (zCDP) add up."),
-            },
-            "implementation": {
-                "preprocessing_and_hyperparameter_tuning": "Settings follow from public values and from the releases; "
-                "what was chosen by looking at the data is not covered.",
-                "mechanisms": f"{of.kinds_of_noise} noise; fdadp {of.versions['fdadp']}; {of.versions['noise']}. "
-                f"{told['Floating point?']} {told['Timing and other side channels?']}",
-                "justification": told["Are the algorithms right?"],
-            },
-            "administrative": {
-                "sources": of.study or of.name,
-                "notes": "Written by fdadp from its ledger.",
-                "registry_authors": [of.about["author"]],
-            },
-        },
+        "variant_name": "Pure DP" if of.delta is None else "Approximate DP",
+        "data_domain": f"Tables of rows of {of.unit}s; public of them: {public}.",
+        "unprotected_quantities": "None is computed from the data"
+        + ("; the number of persons is declared and public." if of.n is not None else "."),
+    }
+
+
+def _loss(of: Certificate) -> dict[str, Any]:
+    parameters = {"epsilon": of.epsilon} | ({} if of.delta is None else {"delta": of.delta})
+    parameters |= {} if of.rho is None else {"rho": of.rho}
+    return {
+        "privacy_unit": of.unit,
+        "privacy_unit_details": f"Neighbouring data: {of.neighbours}.",
+        "privacy_parameters": parameters,
+        "privacy_parameters_details": f"Spent so far: epsilon {of.spent:.6g}"
+        + ("" if of.mu is None else f"; mu {of.mu:.6g} in Gaussian DP for all of it")
+        + ".",
+    }
+
+
+def _model(of: Certificate, told: dict[str, str]) -> dict[str, Any]:
+    return {
+        "model_name": "Central",
+        "model_name_details": told["Who must be trusted?"],
+        "actors": f"{of.about['custodian']} (custodian and curator); analysts, who see results only.",
+        "release_type": "Many releases" if of.study else "One release",
+        "release_type_details": f"{len(of.fits)} fits so far; the total is fixed and is never reset.",
+        "data_source_type": "Static",
+        "data_source_type_details": "Every fit reads the same data; new data need a study of their own.",
+        "access_type": "Non-interactive",
+        "access_type_details": "Fits are run by the custodian; what is published are their results.",
+    }
+
+
+def _implementation(of: Certificate, told: dict[str, str]) -> dict[str, Any]:
+    return {
+        "preprocessing_and_hyperparameter_tuning": "Settings follow from public values and from the releases; "
+        "what was chosen by looking at the data is not covered.",
+        "mechanisms": f"{of.kinds_of_noise} noise; fdadp {of.versions['fdadp']}; {of.versions['noise']}. "
+        f"{told['Floating point?']} {told['Timing and other side channels?']}",
+        "justification": told["Are the algorithms right?"],
     }

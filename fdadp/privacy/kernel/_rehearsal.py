@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fdadp.privacy.account._book import MemoryBook
+from fdadp.privacy.account._book import Book, MemoryBook
 from fdadp.privacy.account.budget import Budget
 
 if TYPE_CHECKING:
-    from fdadp.privacy.account._book import Book
     from fdadp.privacy.account._reservations import Binding
     from fdadp.privacy.account.releases import Release
 

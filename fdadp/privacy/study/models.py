@@ -10,13 +10,12 @@ from fdadp.errors import FdadpError, PrivacyError
 from fdadp.files.container import sealed
 from fdadp.privacy.account._verified import verify_ledger
 from fdadp.privacy.account.ledger import Ledger
-from fdadp.privacy.study._entries import finite, replayed
+from fdadp.privacy.study._entries import Entry, finite, replayed
 from fdadp.privacy.study._file import transaction
 from fdadp.privacy.study.book import LAST, RESERVATION, STUDY
 
 if TYPE_CHECKING:
     from fdadp.privacy.settings import Privacy
-    from fdadp.privacy.study._entries import Entry
     from fdadp.privacy.study.study import Study
 
 

@@ -30,7 +30,6 @@ PLANNED = {
     "gradient scale": "scale of gradient",
     "gradient": "gradient",
     "moments": "second moment",
-    "output": "coefficients",
     "looks": "roughness of {x}",
     "residual scale": "scale of residuals",
     "residual scale again": "scale of residuals, again",
@@ -90,8 +89,6 @@ class Plan:
     y_range : float
         Factor within which the size of Y is looked for.
     tuning : Tuning
-    ridge : float or None
-        Ridge penalty over n, of ``mechanism="output"``.
     located : Located
     rows : float
         Rows of a person that count, as a released mean; 1 where a person counts by the mean of its rows.
@@ -110,7 +107,6 @@ class Plan:
     signal_to_noise: float
     y_range: float
     tuning: Tuning
-    ridge: float | None = None
     located: Located = ONE_CURVE
     rows: float = 1.0
     max_rows: int = 1
@@ -138,8 +134,8 @@ class Plan:
         return self.rounds if key.startswith("gradient") else 1
 
     def name(self, key: str, of: str | None = None) -> str:
-        """What people read of a release; `of`: which column of curves, where it is of one."""
-        return NAMES[key].format(x=of or ", ".join(self.located.curves), z=", ".join(self.located.numbers))
+        """What people read of a release, by default its key; `of`: which column of curves, where it is of one."""
+        return NAMES.get(key, key).format(x=of or ", ".join(self.located.curves), z=", ".join(self.located.numbers))
 
     @property
     def n_features(self) -> int:
@@ -169,7 +165,8 @@ class Row(NamedTuple):
 def plan_rows(plan: Plan) -> list[Row]:
     """Releases of a plan, in their order; what the budget cannot afford has 0 times."""
     rows = []
-    left = min(sum(plan.budget_shares.get(key, 0.0) * plan.times(key) for key in PLANNED), 1.0)
+    keys = [*PLANNED, *(key for key in plan.budget_shares if key not in PLANNED)]  # and those of other mechanisms
+    left = min(sum(plan.budget_shares.get(key, 0.0) * plan.times(key) for key in keys), 1.0)
     whole = plan.eta * (left if plan.pure else math.sqrt(left))  # the plan's eta is that of what was left
     if left < 1 - ROUNDING:
         count = whole / (1 - left if plan.pure else math.sqrt(1 - left))
@@ -181,7 +178,7 @@ def plan_rows(plan: Plan) -> list[Row]:
                 count,
             )
         )
-    for key in PLANNED:
+    for key in keys:
         if key not in plan.budget_shares:  # of another kind of fit
             continue
         if (key in OF_NUMBERS and not plan.located.numbers) or (key.startswith("x ") and not plan.located.curves):

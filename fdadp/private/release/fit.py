@@ -10,7 +10,7 @@ from fdadp._common.door import advice
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy import Privacy
+from fdadp.privacy import Cohort, Privacy
 from fdadp.privacy.account.accounting import unit_noise
 from fdadp.privacy.declared import check_delta
 from fdadp.privacy.noise.sources import Noise
@@ -20,7 +20,6 @@ from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.public.columns import Range
 
 if TYPE_CHECKING:
-    from fdadp.privacy import Cohort
     from fdadp.privacy.rows._local import RowFunction
     from fdadp.private.plan.plan import Plan
     from fdadp.private.release.moments import NoisyMoments
@@ -124,8 +123,6 @@ def spend(
     law : Law
         How the rows of a person are combined. Where they are added up their number is released first.
     """
-    if law.name == "sum" and mechanism.name == "output":
-        raise PrivacyError("person_rows must be 'mean' with mechanism='output', got 'sum'; nothing was read")
     cohort = privacy.cohort(
         data,
         groups=groups,

@@ -28,7 +28,6 @@ from fdadp.private.public.prior import PublicPrior
 from fdadp.private.public.tuning import Tuning
 from fdadp.private.release.dp_aff import fit_dp_aff
 from fdadp.private.release.moments import NoisyMoments, fit_moments, plan_moments
-from fdadp.private.release.output import fit_output, plan_output
 from fdadp.private.rows.errors_by_record import with_looks
 from fdadp.private.rows.forecasts import plan_forecasts
 from fdadp.private.rows.rows import RowFunctions
@@ -242,33 +241,7 @@ class MomentPerturbation(EndToEnd):
         return fit_moments(cohort, plan, design, rows)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class OutputPerturbation(EndToEnd):
-    """The ridge solution with noise on its coefficients for the worst case; simple, and seldom of use.
-
-    Parameters
-    ----------
-    prior, allow_useless
-        As of every mechanism that is private end to end (:class:`~fdadp.private.release.mechanisms.EndToEnd`).
-
-    Examples
-    --------
-    >>> OutputPerturbation()
-    OutputPerturbation()
-    """
-
-    name: ClassVar[str] = "output"
-
-    def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
-        """Choose sizes and the ridge penalty."""
-        return plan_output(n, noise_multiplier, design, pure=pure)
-
-    def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions) -> tuple[PrivateFit, None]:
-        """Release the coefficients; nothing is kept beside the fit."""
-        return fit_output(cohort, plan, design, rows), None
-
-
-SHORT = {kind.name: kind for kind in (DPAFF, MomentPerturbation, OutputPerturbation)}
+SHORT = {kind.name: kind for kind in (DPAFF, MomentPerturbation)}
 """Mechanisms that a name stands for."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -45,8 +45,10 @@ class WhiteTerm(ABC):
     columns: tuple[str, ...]
     shares: FloatArray
 
-    centred: ClassVar[bool] = False
-    """Whether effects have no constant as in a model without privacy, be they multiplied by levels or not."""
+    @property
+    def of_values(self) -> bool:
+        """Whether it is a function of numbers: its effect is its values, without a constant, at any scale of theirs."""
+        return False
 
     @property
     def separable(self) -> bool:

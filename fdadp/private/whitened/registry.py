@@ -11,13 +11,9 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.private.public.columns import Column, CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.whitened.base import WhiteTerm
-from fdadp.private.whitened.of_curves import FUNCTIONS, WhiteIntegral
-from fdadp.private.whitened.of_history import WhiteHistory
+from fdadp.private.whitened.derived import derived_term
 from fdadp.private.whitened.of_labels import WhiteLevels
 from fdadp.private.whitened.of_numbers import WhiteNumbers
-from fdadp.private.whitened.of_points import WhiteConcurrent
-from fdadp.private.whitened.of_smooths import FUNCTIONS as SPLINES
-from fdadp.private.whitened.of_smooths import WhiteSmooth
 from fdadp.private.whitened.of_surfaces import WhiteSurface
 from fdadp.private.whitened.times import ByLevels, ByNumber, WhiteTimes
 from fdadp.terms.along import with_refund_k
@@ -41,6 +37,12 @@ if TYPE_CHECKING:
 # What a term asks of a private fit: public columns of the right kind, and no option without a private meaning.
 
 
+FUNCTIONS = 10
+"""B-splines over the domain of a curve that acts linearly."""
+SPLINES = {1: 14, 2: 8, 3: 6}
+"""B-splines over each number of a smooth function, by how many there are."""
+OWN_BASIS = "ps"
+"""Basis of smooth functions: cubic B-splines on even knots."""
 SMALLEST, LARGEST = 5, 40
 """Numbers of cubic B-splines that may be asked for."""
 RANGE = 'a range, as in bounds={{"{}": (low, high)}}'
@@ -104,10 +106,13 @@ class TermRequest:
             raise InputError(f"bounds of {name} must be {wanted}, for {self.name}; got {_declared(column)}")
         raise InputError(f"{name} must hold {_KINDS[kind]} for {self.name}, got a column of {_KINDS[type(column)]}")
 
+    def public_of(self, name: str) -> Column:
+        """A column of any kind."""
+        return self._column(name, "its range, or all its levels if it holds labels")
+
     def coding_of(self, name: str) -> str:
         """How a column multiplies: as numbers or as levels, as what is public of it says."""
-        column = self._column(name, "its range, or all its levels if it holds labels")
-        return "levels" if isinstance(column, LabelColumn) else "numbers"
+        return "levels" if isinstance(self.public_of(name), LabelColumn) else "numbers"
 
     def _column(self, name: str, wanted: str) -> Column:
         if name not in self.columns:
@@ -235,12 +240,13 @@ def white_term(
     if kind in REFUSED:
         reason = REFUSED[kind].format(", ".join(spec.columns))
         raise InputError(f"terms of a private fit must have a private version, got {spec.name}: {reason}")
-    if kind not in MAKERS:
+    if not issubclass(kind, TermSpec):
         raise InputError(
-            f"terms of a private fit must be of {', '.join(sorted(k.__name__ for k in MAKERS))}, got {kind.__name__}"
+            f"terms of a private fit must be of {', '.join(sorted(k.__name__ for k in MAKERS))}, or another TermSpec, "
+            f"got {kind.__name__}"
         )
     spec = with_refund_k(spec)
-    return MAKERS[kind](TermRequest(spec, columns, prior, curves, beside, t), spec)
+    return MAKERS.get(kind, derived_term)(TermRequest(spec, columns, prior, curves, beside, t), spec)
 
 
 def _ff(asked: TermRequest, spec: FunctionalLinear) -> WhiteTerm:
@@ -252,17 +258,16 @@ def _ff(asked: TermRequest, spec: FunctionalLinear) -> WhiteTerm:
     size = asked.size(k, default[0], FUNCTIONS)
     if spec.by:
         return _times(asked, replace(spec, by=None), spec.by)
-    column = asked.curves_of(spec.column)
-    if spec.limits is not None:
-        return WhiteHistory.within(asked.name, column, asked.prior, asked.points, spec.limits, size)
-    return WhiteIntegral.of(asked.name, column, asked.prior, size)
+    asked.curves_of(spec.column)
+    return derived_term(asked, replace(spec, k=(size, k_t)))
 
 
 def _concurrent(asked: TermRequest, spec: Concurrent) -> WhiteTerm:
     asked.of_curves("lf")
     asked.only(m=NO_PENALTY)
     asked.along_t(spec.k, default_of(spec, "k"))
-    return WhiteConcurrent.of(asked.name, asked.curves_of(spec.column), asked.points)
+    asked.curves_of(spec.column)
+    return derived_term(asked, spec)
 
 
 def _lf(asked: TermRequest, spec: LinearFunctional) -> WhiteTerm:
@@ -271,7 +276,8 @@ def _lf(asked: TermRequest, spec: LinearFunctional) -> WhiteTerm:
     size = asked.size(spec.k, default_of(spec, "k"), FUNCTIONS)
     if spec.by:
         return _times(asked, replace(spec, by=None), spec.by)
-    return WhiteIntegral.of(asked.name, asked.curves_of(spec.column), asked.prior, size)
+    asked.curves_of(spec.column)
+    return derived_term(asked, replace(spec, k=size))
 
 
 def _sff(asked: TermRequest, spec: FunctionalAdditive) -> WhiteTerm:
@@ -333,7 +339,8 @@ def _smooth(asked: TermRequest, spec: Smooth) -> WhiteTerm:
     size = asked.size(k, None, SPLINES[1])
     if spec.by:
         return _times(asked, replace(spec, by=None), spec.by)
-    return WhiteSmooth.of(asked.name, [asked.numbers_of(spec.column).name], asked.prior, [size])
+    asked.numbers_of(spec.column)
+    return derived_term(replace(asked, curves=False), replace(spec, k=size, bs=OWN_BASIS))
 
 
 def _tensor(asked: TermRequest, spec: TensorSmooth) -> WhiteTerm:
@@ -351,8 +358,9 @@ def _tensor(asked: TermRequest, spec: TensorSmooth) -> WhiteTerm:
     own = [asked.size(k, default, SPLINES[count]) for k in several(sizes, count, f"k of {asked.name}")]
     if spec.by:
         return _times(asked, replace(spec, by=None), spec.by)
-    numbers = [asked.numbers_of(name).name for name in spec.covariates]
-    return WhiteSmooth.of(asked.name, numbers, asked.prior, own)
+    for name in spec.covariates:
+        asked.numbers_of(name)
+    return derived_term(replace(asked, curves=False), replace(spec, k=tuple(own), bs=OWN_BASIS))
 
 
 def _by(asked: TermRequest, spec: By) -> WhiteTerm:
@@ -371,7 +379,7 @@ def _times(asked: TermRequest, term: TermSpec, column: str, coding: str | None =
     if column in term.columns:
         raise InputError(f"{asked.name} must have a term of other columns than {column}")
     levels = ByLevels.of(asked.labels_of(column), differences=coding == "treatment")
-    return WhiteTimes.product(asked.name, of, levels, alone=alone and not of.centred)
+    return WhiteTimes.product(asked.name, of, levels, alone=alone and not of.of_values)
 
 
 MAKERS: dict[type[TermSpec], Callable[[TermRequest, Any], WhiteTerm]] = {
@@ -387,4 +395,4 @@ MAKERS: dict[type[TermSpec], Callable[[TermRequest, Any], WhiteTerm]] = {
     TensorSmooth: _tensor,
     By: _by,
 }
-"""How the white features of each kind of term are made."""
+"""How white features are made of kinds of terms that do not leave it to :func:`derived_term`."""

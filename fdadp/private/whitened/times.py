@@ -208,7 +208,7 @@ class WhiteTimes(WhiteTerm):
         if isinstance(self.by, ByNumber):
             slope, alone = self.by.slopes(column)
             own = self.of.effect(columns, most, *points)[:, :, None] * slope
-            return self._chosen(count, own, np.full((len(own), 1), alone * self.of.centred))
+            return self._chosen(count, own, np.full((len(own), 1), alone * self.of.of_values))
         assert isinstance(column, LabelColumn)
         own = self.of.effect(columns, most, *points[1:])
         copies = self.by.table[places_of_levels(column, points[0])]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -23,12 +23,15 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Ledger
 from fdadp.privacy.study.models import record_model
 from fdadp.private.release.mechanisms import params_from_json, params_to_json
+from fdadp.regression.additive.fitted import FittedSurface
 from fdadp.regression.fitted.term_files import may_be_made
 
 if TYPE_CHECKING:
     from pandas import Index
 
     from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
+
+Model = TypeVar("Model", bound="AdditiveFunctionOnFunction")
 
 LAYOUT = Layout("additive-function-on-function", {"numbers": "v"})
 
@@ -53,10 +56,11 @@ def check_saveable(model: AdditiveFunctionOnFunction, columns: Index[Any] | None
 
 def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model."""
-    ledger, found = model.ledger_, replace(model._surface_fit, ledger=None, privacy=None, plan=None)
-    tree, numbers = pack((found, model._missing, model._x, model._y), "model")
+    ledger, fitted = model.ledger_, model.fitted_
+    found = replace(fitted.surface, ledger=None, privacy=None, plan=None)
+    tree, numbers = pack((found, fitted.missing, fitted.x, fitted.y), "model")
     content = {
-        "params": params_to_json(model, model._fitted_with),
+        "params": params_to_json(model, dict(fitted.fitted_with)),
         "tree": tree,
         "notes": found.notes,
         "r2": found.r2,
@@ -68,24 +72,24 @@ def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Pat
     return written
 
 
-def load(path: str | os.PathLike[str], kind: type[AdditiveFunctionOnFunction]) -> AdditiveFunctionOnFunction:
+def load(path: str | os.PathLike[str], kind: type[Model]) -> Model:
     """Read a fitted model of a class."""
     content, arrays = LAYOUT.read(path)
     with complete(path, "model"):
         return _build(kind, content, arrays)
 
 
-def _build(
-    kind: type[AdditiveFunctionOnFunction], content: dict[str, Any], arrays: dict[str, FloatArray]
-) -> AdditiveFunctionOnFunction:
+def _build(kind: type[Model], content: dict[str, Any], arrays: dict[str, FloatArray]) -> Model:
     model = kind(**params_from_json(content["params"]))
     found, missing, x, y = unpack(content["tree"], arrays["numbers"], may_be_made)
     ledger = None if content["ledger"] is None else Ledger.from_json(content["ledger"])
     private = ledger is not None and ledger.private and model.privacy is not None
-    model._adopt(replace(found, ledger=ledger, privacy=replace(model.privacy) if private and model.privacy else None))
-    model._fitted_with = {name: getattr(model, name) for name in ("privacy", "bounds", "mechanism")}
-    model._missing, model._x, model._y = missing, x, y
+    guarantee = replace(model.privacy) if private and model.privacy else None
+    surface = replace(found, ledger=ledger, privacy=guarantee)
+    own = {name: getattr(model, name) for name in ("privacy", "bounds", "mechanism")}
+    fitted = FittedSurface(surface=surface, missing=missing, x=x, y=y, fitted_with=own)
+    model._keep(fitted)
     middle = np.full((1, model.s_.size), sum(model.x_range_) / 2)
-    model._standard_errors(Records(1, {"X": Curves(middle, model.s_)}), None, model.t_)  # bases and arrays suit
+    fitted.errors.of_predictor(Records(1, {"X": Curves(middle, model.s_)}), None, model.t_)  # bases and arrays suit
     model.surface(middle[0, 0], model.s_[0], model.t_[0])
     return model

@@ -24,7 +24,12 @@ def summarise(model: AdditiveFunctionOnFunction) -> Summary:
     low, high = model.x_range_
     facts = [
         ("Curves", f"{model.n_curves_}", "Components K", f"{len(model.edf_)}"),
-        ("Grid of X", text_of_grid(model.s_, model._x.unit), "Grid of Y", text_of_grid(model.t_, model._y.unit)),
+        (
+            "Grid of X",
+            text_of_grid(model.s_, model.fitted_.x.unit),
+            "Grid of Y",
+            text_of_grid(model.t_, model.fitted_.y.unit),
+        ),
         ("Range of X", f"{low:.4g} to {high:.4g}", "Basis", f"{model.coef_.shape[1]} x {model.coef_.shape[2]}"),
         ("R-squared", f"{model.r2_:.4f}", "Noise variance", f"{model.noise_variance_:.4g}"),
         ("Smoothing", criterion, "Total edf", f"{model.edf_.sum():.2f}"),

@@ -188,7 +188,7 @@ class CoefficientErrors:
     ) -> FloatArray:
         """Half-widths of prediction intervals of records at points, shape (n, T'); `se` is of the means."""
         kind = self.settings.variance
-        law: Any = self.variances.get("released")
+        law: Any = self.variances.get("released", self.variances.get("pointwise"))
         if law is not None:
             quantile = law.whole_curve_quantile(level) if simultaneous else law.quantile(level)
             return np.asarray(quantile * np.sqrt(law.of_records(records, points) + se**2))

@@ -15,6 +15,8 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.margins import SmoothMargin
 from fdadp.functional.tables.curves import refuse_other_domain
 from fdadp.functional.tables.records import Records, TrainingSummary
+from fdadp.privacy import rowwise_matmul
+from fdadp.terms.curves._windows import windowed
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
 from fdadp.terms.times_column import multiplied
 
@@ -160,9 +162,9 @@ class Integral(TermDesign):
         return values, x.grid, self.over_s.design(x.grid) * weights[:, None]
 
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
-        """Integrals, shape (n, q)."""
+        """Integrals, each row by itself bit for bit, shape (n, q)."""
         values, _, weighted = self._weighted(records, self.rule)
-        return values @ weighted
+        return rowwise_matmul(values, weighted)
 
     @property
     def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
@@ -184,9 +186,9 @@ class _Historical(Integral):
         assert t is not None
         rule = "riemann" if self.rule == "simpson_legacy" else self.rule
         values, s, weighted = self._weighted(records, rule)
-        inside = limits_of(self.limits)(s[None, :], t[:, None]).astype(np.float64)
-        by_t = inside[:, :, None] * weighted  # (T, S, q)
-        return np.asarray(np.tensordot(values, by_t, axes=(1, 1)))
+        inside = np.asarray(limits_of(self.limits)(s[None, :], t[:, None]), dtype=bool)
+        sums = windowed(values, weighted, np.broadcast_to(inside, (t.size, s.size)))
+        return np.ascontiguousarray(np.moveaxis(sums, 1, 2))
 
     def features_at(self, records: Records, record: IntArray, t: FloatArray) -> FloatArray:
         rule = "riemann" if self.rule == "simpson_legacy" else self.rule

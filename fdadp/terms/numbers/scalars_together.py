@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.splines.margins import diagonalised
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, no_penalties
+
+INTERCEPT = "(intercept)"
+"""Name of the mean curve among the curves of the numbers."""
 
 
 @dataclass(frozen=True)
@@ -83,3 +87,11 @@ class _Together(TermDesign):
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
         ones = [np.ones(records.n)] if self.intercept else []
         return np.column_stack([*ones, *(records.numbers(column) for column in self.columns)])
+
+    @property
+    def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
+        return {"number": ((INTERCEPT,) if self.intercept else ()) + self.columns}
+
+    def effect(self, *points: Any) -> FloatArray:
+        known = list(self.axes["number"])
+        return np.eye(len(known))[[known.index(name) for name in points[0]]]

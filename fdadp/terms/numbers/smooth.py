@@ -13,7 +13,7 @@ from fdadp.errors import InputError
 from fdadp.functional.splines.covariate_margins import Order, covariate_margin
 from fdadp.functional.splines.margins import SmoothMargin
 from fdadp.functional.tables.records import Records, TrainingSummary
-from fdadp.terms.spec import TermDesign, TermSpec, along_response, own_norm, size_along, unsized
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, margin_rows, own_norm, size_along, unsized
 from fdadp.terms.times_column import is_numeric, multiplied
 
 
@@ -136,7 +136,7 @@ class _SmoothDesign(TermDesign):
         return (self.over_z,)
 
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
-        return self.over_z.design(records.numbers(self.columns[0]))
+        return margin_rows(self.over_z, records.numbers(self.columns[0]))
 
     @property
     def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:

@@ -12,7 +12,7 @@ from fdadp.errors import InputError
 from fdadp.functional.splines.covariate_margins import covariate_margin
 from fdadp.functional.splines.margins import SmoothMargin
 from fdadp.functional.tables.records import Records, TrainingSummary
-from fdadp.terms.spec import TermDesign, TermSpec, along_response, own_norm
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, margin_rows, own_norm
 from fdadp.terms.times_column import is_numeric, multiplied
 
 
@@ -161,7 +161,7 @@ def _penalties(margins: tuple[SmoothMargin, ...]) -> FloatArray:
 
 def _products(margins: tuple[SmoothMargin, ...], values: list[FloatArray]) -> FloatArray:
     """Products of a function of each margin, first slowest, shape (n, K₁ K₂ ...)."""
-    rows = margins[0].design(values[0])
+    rows = margin_rows(margins[0], values[0])
     for margin, z in zip(margins[1:], values[1:], strict=True):
-        rows = (rows[:, :, None] * margin.design(z)[:, None, :]).reshape(len(rows), -1)
+        rows = (rows[:, :, None] * margin_rows(margin, z)[:, None, :]).reshape(len(rows), -1)
     return rows

@@ -19,13 +19,12 @@ from fdadp.privacy.kernel._kernel import Kernel
 from fdadp.private.plan.sharing import norm_of_numbers
 from fdadp.private.public.columns import NumberColumn
 from fdadp.private.rows.rows import RowFunctions
-from fdadp.private.whitened.of_curves import WhiteIntegral
-from fdadp.private.whitened.of_history import WhiteHistory
+from fdadp.private.whitened.derived import DerivedTerm
 from fdadp.private.whitened.of_labels import WhiteLevels
-from fdadp.private.whitened.of_points import WhiteConcurrent
 from fdadp.private.whitened.registry import MAKERS
 from fdadp.regression.formula.parse import parse
 from fdadp.regression.private import table as private_table
+from fdadp.terms.curves.functional_linear import Integral
 
 NOBODY = np.empty(0, dtype=np.int64)
 
@@ -165,17 +164,17 @@ def of_the_block(monkeypatch, kind, change):
 
 def centred_features(monkeypatch):
     """Features about their mean over a block of rows."""
-    of_the_block(monkeypatch, WhiteIntegral, lambda features: features - features.mean(axis=0))
+    of_the_block(monkeypatch, DerivedTerm, lambda features: features - features.mean(axis=0))
 
 
 def centred_values(monkeypatch):
     """Values at points about their mean over a block of rows."""
-    of_the_block(monkeypatch, WhiteConcurrent, lambda features: features - features.mean(axis=0))
+    of_the_block(monkeypatch, DerivedTerm, lambda features: features - features.mean(axis=0))
 
 
 def integrals_by_the_data(monkeypatch):
     """Integrals as large as those of a block of rows are on average."""
-    of_the_block(monkeypatch, WhiteHistory, lambda features: features * (1 + np.tanh(10 * features.mean())))
+    of_the_block(monkeypatch, DerivedTerm, lambda features: features * (1 + np.tanh(10 * features.mean())))
 
 
 def residuals_about_their_mean(monkeypatch):
@@ -242,12 +241,11 @@ def test_mutants_go_red(monkeypatch, mutant, kwargs, finding):
 def test_a_feature_by_blas_is_refused_before_the_first_read(monkeypatch):
     """Its last bits depend on the neighbours of a row."""
 
-    def mutant(self, seen, count):
-        x = seen[self.columns[0]]
-        rows = x.values @ self.over_s.design(x.grid) / x.grid.size - self.centre
-        return rows @ self.whitening[:, :count]
+    def mutant(self, records, t=None):
+        values, _, weighted = self._weighted(records, self.rule)
+        return values @ weighted
 
-    monkeypatch.setattr(WhiteIntegral, "features", mutant)
+    monkeypatch.setattr(Integral, "features", mutant)
     monkeypatch.setattr("fdadp.privacy.rows._local._checked", {})  # it was checked before it was changed
     result = replay_audit(pairs("y ~ lf(X)", kinds=("high",)))
     assert result.finished == 0

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from mutants import mutate
+from output_perturbation import OutputPerturbation
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, choose_privately
 from fdadp.audit import Neighbours, replay_audit
@@ -211,7 +212,7 @@ def test_curves():
     bounds = {"X": (-4, 4), "Y": (-5, 5)}
     candidates = [
         AdditiveFunctionOnFunction(privacy=Privacy(1.0, 1e-6, n=1500), bounds=bounds, mechanism=mechanism)
-        for mechanism in ("output", "dp-aff")
+        for mechanism in (OutputPerturbation(), "dp-aff")
     ]
     found = choose_privately(candidates, X, Y, privacy, clip=1.0)
     assert found.index == 1

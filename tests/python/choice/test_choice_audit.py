@@ -159,7 +159,7 @@ def stays(n):
 
 
 def curve_models():
-    return [AdditiveFunctionOnFunction(bounds={k: BOUNDS[k] for k in "XY"}, mechanism=m) for m in ("dp-aff", "output")]
+    return [AdditiveFunctionOnFunction(bounds={k: BOUNDS[k] for k in "XY"}, mechanism=m) for m in ("dp-aff", "moments")]
 
 
 CASES = {

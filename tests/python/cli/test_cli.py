@@ -187,7 +187,7 @@ def test_bad_input_to_predict(files: Any, weather: Any, tmp_path: Path) -> None:
     assert "must end in one of" in refused("predict", model, files[0], "--out", tmp_path / "p.txt")
     assert "written by fdadp" in refused("predict", files[0], files[0], "--out", out)
     assert "none.npz" in refused("predict", tmp_path / "none.npz", files[0], "--out", out)
-    assert "layout version 2, got version 99" in refused("predict", other_version(model), files[0], "--out", out)
+    assert "layout version 3, got version 99" in refused("predict", other_version(model), files[0], "--out", out)
     assert not list(tmp_path.glob("p*"))
 
 
@@ -201,44 +201,6 @@ def other_version(model: Path) -> Path:
     np.savez(path, **arrays)
     assert zipfile.is_zipfile(path)
     return path
-
-
-def test_experiment(tmp_path: Path) -> None:
-    result = run(
-        "experiment", "--dataset", "canadian-weather", "--epsilon", "0.05", "0.2", "--repeats", 2, "--draws", 1,
-        "--sensitivity", "scaled", "coefficient", "--out", tmp_path, "--seed", 3,
-    )  # fmt: skip
-    assert result.exit_code == 0, result.output
-    assert "NOT differentially private" in result.stdout and "mean curve" in result.stdout
-    assert {p.name for p in tmp_path.iterdir()} == {"results.csv", "table.csv", "settings.json", "experiment.png"}
-    table = pd.read_csv(tmp_path / "table.csv")
-    assert list(table["epsilon"].dropna()) == [0.05, 0.2, 0.05, 0.2]
-    settings = json.loads((tmp_path / "settings.json").read_text())
-    assert settings["epsilon"] == [0.05, 0.2] and settings["seed"] == 3
-
-
-def test_experiment_skips_and_names_what_is_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("FDADP_DATA", str(tmp_path))
-    monkeypatch.delenv("LIP_DATA_DIR", raising=False)
-    args = (
-        "experiment",
-        "--repeats",
-        1,
-        "--draws",
-        1,
-        "--epsilon",
-        "0.2",
-        "--sensitivity",
-        "scaled",
-        "--out",
-        tmp_path,
-    )
-    result = run(*args, "--dataset", "lip-emg", "canadian-weather")
-    assert result.exit_code == 0, result.output
-    assert "Skipped lip-emg: Lip EMG is not bundled" in result.stderr
-    assert "one that is present, got lip-emg" in refused(*args, "--dataset", "lip-emg")
-    assert "got 'berkeley'" in refused(*args, "--dataset", "berkeley")
-    assert "epsilon must be a number above 0" in refused(*args, "--dataset", "canadian-weather", "--epsilon", "-1")
 
 
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,7 +239,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.long
 def test_demo_of_the_stays(tmp_path: Path) -> None:
-    from fdadp.studies.demo_stays import fit_stays
+    from fdadp.demo.stays import fit_stays
 
     try:
         load_icu()
@@ -301,7 +263,7 @@ def test_as_a_module_and_without_traceback(tmp_path: Path) -> None:
         )
 
     shown = python("--help")
-    assert shown.returncode == 0 and all(name in shown.stdout for name in ("demo", "fit", "predict", "experiment"))
+    assert shown.returncode == 0 and all(name in shown.stdout for name in ("demo", "fit", "predict", "audit"))
     failed = python("fit", "X.csv", "Y.csv")
     assert failed.returncode == 2 and failed.stderr == "Error: no such file: X.csv\n"
 

@@ -240,7 +240,7 @@ HEADERS = {
     "not UTF-8": lambda text: b"\xff" + text,
     "empty": lambda text: b"",
     "a number too long": lambda text: b'{"n": ' + b"9" * 5000 + b"}",
-    "another version": lambda text: text.replace(b'"version": 2', b'"version": 7'),
+    "another version": lambda text: text.replace(b'"version": 3', b'"version": 7'),
     "no content": lambda text: text.replace(b'"content": {', b'"else": {'),
     "another kind": lambda text: text.replace(b'"kind": "moments"', b'"kind": "moment"'),
     "another format": lambda text: text.replace(b'"format": "fdadp"', b'"format": "other"'),
@@ -420,7 +420,7 @@ def test_only_the_header_is_read_of_a_file_of_another_kind(path, monkeypatch):
 
 def test_files_of_other_versions_say_so(path):
     members = entries(model("moments").save(path))
-    pack(path, with_header(members, lambda text: text.replace(b'"version": 2', b'"version": 99')))
+    pack(path, with_header(members, lambda text: text.replace(b'"version": 3', b'"version": 99')))
     with pytest.raises(FileFormatError, match=rf"layout version {FILE_VERSION}, got version 99 \(written by fdadp"):
         Moments.load(path)
     old = {"format": "fdadp", "kind": "moments", "version": 1, "fdadp": "0.1.0", "content": {"n": 3}}

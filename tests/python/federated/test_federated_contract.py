@@ -19,6 +19,7 @@ pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install 
 pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
 
 from federation_tools import CURVES, GRIDS, PCA, D, contract, parts, rows, the_key
+from studies.federated_regression import app as hospitals
 
 from fdadp.federated import Contract, DataUser, Federation, Owner, ProtocolError, fit_together
 from fdadp.federated.paillier import SecretKey
@@ -133,7 +134,7 @@ def test_the_command_compares_hospitals(tmp_path: Path) -> None:
         "--out",
         str(tmp_path / "out"),
     ]
-    found = CliRunner().invoke(app, ["federated", "regression", *options])
+    found = CliRunner().invoke(hospitals, options)
     assert found.exit_code == 0, found.output
     table = pd.read_csv(tmp_path / "out" / "results.csv").set_index("how")
     assert table.loc["together", "releases"] == 19
@@ -143,7 +144,7 @@ def test_the_command_compares_hospitals(tmp_path: Path) -> None:
 
 def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     out = ["--out", str(tmp_path / "out")]
-    found = CliRunner().invoke(app, ["federated", "regression", "--delta", "1e-6", "--owners", "1", *out])
+    found = CliRunner().invoke(hospitals, ["--delta", "1e-6", "--owners", "1", *out])
     assert found.exit_code == 2
     assert "owners must be an integer of at least 2, got 1" in found.output
     assert not (tmp_path / "out").exists()

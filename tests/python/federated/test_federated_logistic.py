@@ -21,10 +21,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import check_estimator
+from studies import local_logistic as logistic_experiment
+from studies.learner_tasks import Task
 from typer.testing import CliRunner
 
 from fdadp import federated
-from fdadp.cli.main import app
 from fdadp.errors import FdadpError, InputError, MissingDataError, PrivacyError, PublicParameterMissing
 from fdadp.federated import LDPLogisticRegression, LocalClient, LocalParameters, LocalServer
 from fdadp.federated.local.client import LocalUsers, _gradients
@@ -34,8 +35,6 @@ from fdadp.federated.logistic import default_lr, division
 from fdadp.learners import Numeric
 from fdadp.privacy import Ledger
 from fdadp.privacy.account.accounting import epsilon_from, epsilon_from_closed_form
-from fdadp.studies import local_logistic as logistic_experiment
-from fdadp.studies.learner_tasks import Task
 
 every = pytest.mark.parametrize("name", list(MECHANISMS))
 D = 3
@@ -560,7 +559,7 @@ except TypeError:
 
 
 def run(*args):
-    return RUNNER.invoke(app, ["federated", "logistic", *(str(a) for a in args)])
+    return RUNNER.invoke(logistic_experiment.app, [str(a) for a in args])
 
 
 def test_the_command_writes_tables_and_a_figure(fake, tmp_path):

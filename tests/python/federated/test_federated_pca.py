@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from studies import federated_pca as study
 from typer.testing import CliRunner
 
 from fdadp.datasets._components import COMPONENT_TABLES, load_component_table
@@ -28,7 +29,6 @@ from fdadp.learners.decomposition import CONST, centred, signed
 from fdadp.plot._canvas import MissingPlotsError, pyplot
 from fdadp.privacy.noise.distributed import DistributedNoise, NextRound
 from fdadp.published.encrypted_pca import PublishedDPDPCA
-from fdadp.studies import federated_pca as study
 
 PUBLIC = {"epsilon": 5.0, "delta": 1e-5, "data_norm": 3.0, "center": 0.3, "n_components": 5}
 
@@ -428,11 +428,7 @@ def test_classification_scores_every_scheme_at_every_point():
 
 
 def test_command_writes_tables_and_says_what_encryption_took(tmp_path, key):
-    from fdadp.cli.main import app
-
     arguments = [
-        "federated",
-        "pca",
         "--owners",
         "3",
         "--epsilon",
@@ -445,7 +441,7 @@ def test_command_writes_tables_and_says_what_encryption_took(tmp_path, key):
         "--out",
         str(tmp_path),
     ]
-    done = CliRunner().invoke(app, arguments)
+    done = CliRunner().invoke(study.app, arguments)
     assert done.exit_code == 0, done.output
     assert "digits, with encryption: 3 owners, 2048 bits" in done.output
     assert "DPDPCA" in done.output and "PrivateLocalPCA" in done.output
@@ -456,6 +452,6 @@ def test_command_writes_tables_and_says_what_encryption_took(tmp_path, key):
     except MissingPlotsError:
         return
     assert (tmp_path / "pca.png").stat().st_size > 5000
-    wrong = CliRunner().invoke(app, ["federated", "pca", "--dataset", "iris", "--out", str(tmp_path)])
+    wrong = CliRunner().invoke(study.app, ["--dataset", "iris", "--out", str(tmp_path)])
     assert wrong.exit_code == 2
     assert "dataset must be one of" in wrong.output

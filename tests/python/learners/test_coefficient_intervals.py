@@ -18,6 +18,7 @@ from fdadp.audit import Neighbours, replay_audit
 from fdadp.errors import InputError
 from fdadp.learners import DPLinearRegression, DPLogisticRegression
 from fdadp.learners.inference import Equations, estimate
+from fdadp.learners.logistic import _curvature
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.study import Study
 
@@ -223,7 +224,7 @@ def curvature(cohort):
         z = logistic(data_norm=2.0)._encoding(1)(x[:, :1])
         return z, np.where(x[:, 1:] > 0, 1.0, -1.0) + 0.0 * x[:, 1:]
 
-    found = logistic()._curvature(cohort, problems, np.array([0.3, -0.2]), 1.0, 1.0)
+    found = _curvature(cohort, problems, np.array([0.3, -0.2]), 1.0, 1.0)
     return found.curvature, found.sd_curvature * math.sqrt(2)
 
 

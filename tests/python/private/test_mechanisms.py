@@ -21,7 +21,6 @@ from fdadp.private.public.tuning import GAUSSIAN
 from fdadp.private.release.mechanisms import (
     SHORT,
     MomentPerturbation,
-    OutputPerturbation,
     mechanism_of,
     params_from_json,
     params_to_json,
@@ -29,7 +28,7 @@ from fdadp.private.release.mechanisms import (
 from fdadp.published import PublishedNoise
 
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8, 8)}
-PRIVATE = [DPAFF, MomentPerturbation, OutputPerturbation]
+PRIVATE = [DPAFF, MomentPerturbation]
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from learner_registry import LEARNERS, toy
+from output_perturbation import OutputPerturbation
 
 from fdadp import (
     DPAFF,
@@ -99,7 +100,9 @@ def test_two_processes_give_the_fit_of_one(people, two_workers):
         same(fitted(people, PARTITIONS[3], chunks=False), in_memory)
 
 
-@pytest.mark.parametrize("settings", [{"n": None, "mechanism": "moments"}, {"delta": None}, {"mechanism": "output"}])
+@pytest.mark.parametrize(
+    "settings", [{"n": None, "mechanism": "moments"}, {"delta": None}, {"mechanism": OutputPerturbation()}]
+)
 def test_other_guarantees_and_mechanisms(people, workers, settings):
     x, y, ids = people
     in_memory = model(**settings).fit(x, y, s=GRID, t=GRID, groups=ids)

@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
+from output_perturbation import OutputPerturbation
 from private_settings import regression_settings
 from skfda import FDataGrid
 
@@ -47,15 +48,15 @@ def cut(arrays, sizes):
 
 def same(one, other):
     np.testing.assert_array_equal(one.coef_, other.coef_)
-    np.testing.assert_array_equal(one._fit.spread.blocks, other._fit.spread.blocks)
-    assert one._surface_fit.law.scale == other._surface_fit.law.scale
-    assert one._surface_fit.law.inverse_dof == other._surface_fit.law.inverse_dof
+    np.testing.assert_array_equal(one.fitted_.surface.fit.spread.blocks, other.fitted_.surface.fit.spread.blocks)
+    assert one.fitted_.surface.law.scale == other.fitted_.surface.law.scale
+    assert one.fitted_.surface.law.inverse_dof == other.fitted_.surface.law.inverse_dof
     assert [r.sd for r in one.ledger_.releases] == [r.sd for r in other.ledger_.releases]
     assert one.ledger_.details["unit"] == other.ledger_.details["unit"]
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"n": None}, {"delta": None}, {"mechanism": "moments"}, {"mechanism": "output"}]
+    "settings", [{}, {"n": None}, {"delta": None}, {"mechanism": "moments"}, {"mechanism": OutputPerturbation()}]
 )
 @pytest.mark.parametrize("sizes", [(), (1, 511, 512), (0, 100, 0, 7, 600)], ids=str)
 def test_chunks_give_the_fit_in_memory_bit_for_bit(curves, settings, sizes):

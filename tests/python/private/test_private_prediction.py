@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from output_perturbation import OutputPerturbation
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, simulate_affr
-from fdadp.regression.private import from_releases as predictions
+from fdadp.regression.private import near_the_mean as predictions
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 
@@ -104,7 +105,7 @@ def test_the_limit_is_kept_in_files_and_the_same_from_chunks(model, curves, tmp_
     np.testing.assert_array_equal(again.predict(curves), wanted)
 
 
-@pytest.mark.parametrize("mechanism", ["moments", "output"])
+@pytest.mark.parametrize("mechanism", ["moments", OutputPerturbation()], ids=["moments", "output"])
 def test_other_private_mechanisms_are_limited_too(mechanism, curves, monkeypatch):
     model = make(mechanism).fit(*arrays(0))
     monkeypatch.setattr(predictions, "FARTHEST", np.inf)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from output_perturbation import OutputPerturbation
 
 from fdadp import PublicPrior, simulate_affr
 from fdadp.privacy import Budget, Cohort, TapeNoise
@@ -13,12 +14,13 @@ from fdadp.privacy.replay import losses
 from fdadp.private.release.mechanisms import SHORT
 from fdadp.private.rows.rows import RowFunctions
 
+MECHANISMS = SHORT | {OutputPerturbation.name: OutputPerturbation}
 N, GRID = 40, np.linspace(0, 1, 21)
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
 @pytest.mark.parametrize("pure", [False, True])
-@pytest.mark.parametrize(("mechanism", "epsilon"), [*((name, 2.0) for name in SHORT), ("dp-aff", 400.0)])
+@pytest.mark.parametrize(("mechanism", "epsilon"), [*((name, 2.0) for name in MECHANISMS), ("dp-aff", 400.0)])
 def test_brute_force_sensitivity_with_nasty_people(mechanism, epsilon, pure, adjacency):
     """Leave out, or exchange, each person in turn, with the tape forced; with a large budget every release there is."""
     epsilon *= 2 if adjacency == "replace" else 1
@@ -32,10 +34,10 @@ def test_brute_force_sensitivity_with_nasty_people(mechanism, epsilon, pure, adj
         noise = TapeNoise(tape=tape)
         budget = Budget(epsilon, None if pure else 1e-3)
         cohort = Cohort((X[keep], Y[keep]), budget=budget, n=N, noise=noise, adjacency=adjacency)
-        plan = SHORT[mechanism]().plan(N, noise_multiplier(cohort.amount, adjacency, pure=pure), design, pure=pure)
+        plan = MECHANISMS[mechanism]().plan(N, noise_multiplier(cohort.amount, adjacency, pure=pure), design, pure=pure)
         assert epsilon < 100 or all(plan.budget_shares.values())
         rows = RowFunctions(design, (-8.0, 8.0))
-        return fingerprint(SHORT[mechanism]().spend(cohort, plan, design, rows)), noise.entries
+        return fingerprint(MECHANISMS[mechanism]().spend(cohort, plan, design, rows)), noise.entries
 
     seen, first = run(np.arange(N))
     changes = []

@@ -117,7 +117,7 @@ def test_a_saved_model_states_what_it_was_fitted_with(tmp_path):
     spent = Privacy(1.0, 1e-6, n=np.int64(400), random_state=np.int64(0))
     bounds = {"X": (-4, 4), "Y": (-8, 8)}
     model = AdditiveFunctionOnFunction(privacy=spent, bounds=bounds).fit(X, Y)
-    model.set_params(bounds={"X": (-1, 1), "Y": (-1, 1)}, mechanism="output")
+    model.set_params(bounds={"X": (-1, 1), "Y": (-1, 1)}, mechanism="moments")
     for later in (dataclasses.replace(spent, epsilon=0.2), None):
         again = AdditiveFunctionOnFunction.load(model.set_params(privacy=later).save(tmp_path / "model.npz"))
         assert again.privacy_ == dataclasses.replace(spent, budget=None)

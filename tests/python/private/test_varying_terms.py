@@ -21,8 +21,9 @@ from fdadp.private.release.rounds import secant_update
 from fdadp.private.rows.pairs import MeasuredPairs
 from fdadp.private.rows.residual_rows import ResidualRows
 from fdadp.private.rows.rows import RowFunctions
-from fdadp.private.rows.varying import added, integrals, quadratic, windowed
+from fdadp.private.rows.varying import added, integrals, quadratic
 from fdadp.private.whitened.registry import white_term
+from fdadp.terms.curves._windows import windowed
 
 PRIOR = PublicPrior()
 S = np.linspace(10, 12, 25)

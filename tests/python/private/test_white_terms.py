@@ -18,8 +18,8 @@ from fdadp.privacy.rows._local import BLOCK, probe
 from fdadp.private.plan.design import curves_column
 from fdadp.private.plan.groups import FeatureGroups
 from fdadp.private.public.columns import CurvesColumn, LabelColumn, NumberColumn, unit_grid
-from fdadp.private.whitened.of_smooths import law_of_numbers
 from fdadp.private.whitened.registry import white_term
+from fdadp.private.whitened.standard_units import law_of_numbers
 from fdadp.terms.times_column import By
 
 PRIOR = PublicPrior()

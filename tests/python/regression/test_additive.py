@@ -24,7 +24,7 @@ from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
 from fdadp.published import PublishedNoise
 from fdadp.published.regression import leave_one_out
-from fdadp.regression.additive import base
+from fdadp.regression.additive import fitting
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 
 
@@ -378,7 +378,7 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
     x, y = sim.X.data_matrix[..., 0], sim.Y.data_matrix[..., 0]
     persons = np.arange(24) // 2 if grouped else None
     caught = {}
-    original_sums = base.add_up
+    original_sums = fitting.add_up
 
     class Spy(PublishedNoise):
         def perturb(self, found, chunks, privacy, persons=None):
@@ -389,13 +389,13 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
         caught.update(sums=original_sums(*arguments))
         return caught["sums"]
 
-    base.add_up = spy_sums
+    fitting.add_up = spy_sums
     try:
         model = AdditiveFunctionOnFunction(
             n_components=2, smoothing=(0.1, 0.2), privacy=Privacy(epsilon=1.0), mechanism=Spy()
         ).fit(x, y, groups=persons)
     finally:
-        base.add_up = original_sums
+        fitting.add_up = original_sums
     l1, largest = caught["changes"].l1, caught["changes"].largest
     assert caught["changes"].n == (12 if grouped else 24)
     (term,) = caught["sums"].designs

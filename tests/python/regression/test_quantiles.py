@@ -145,7 +145,7 @@ def test_where_it_is_refused():
         def __array__(self, *_, **__):
             raise AssertionError("read before the settings were checked")
 
-    for mechanism in ("dp-aff", "moments", "output", PublishedNoise()):
+    for mechanism in ("dp-aff", "moments", PublishedNoise()):
         privacy = Privacy(epsilon=1.0, delta=1e-6, n=60)
         private = {"privacy": privacy, "bounds": {"X": (0, 50), "Y": (-9, 9)}, "mechanism": mechanism}
         with pytest.raises(InputError, match="x_transform must be None in a private fit, got 'quantile'"):

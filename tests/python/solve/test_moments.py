@@ -80,7 +80,7 @@ def _other_version(path):
         (lambda path: path.write_text("1,2,3"), "written by fdadp"),
         (lambda path: np.savez(path, a=np.zeros(3)), "written by fdadp"),
         (lambda path: Layout("other", {}).write(path, {}, {}), "must hold a 'moments', got 'other'"),
-        (_other_version, r"layout version 2, got version 99 \(written by fdadp 9.0\)"),
+        (_other_version, r"layout version 3, got version 99 \(written by fdadp 9.0\)"),
     ],
 )
 def test_other_files_are_refused(tmp_path, write, text):

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
+from fdadp.demo import experiment
 from fdadp.errors import InputError, NotPrivateWarning, PrivacyError
 from fdadp.functional.metrics import rmspe
 from fdadp.published import PublishedNoise
 from fdadp.published.regression import published_draws
-from fdadp.studies import regression as experiment
 
 COLUMNS = [
     "dataset", "repeat", "scheme", "sensitivity", "epsilon", "draw",

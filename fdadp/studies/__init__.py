@@ -1,1 +1,0 @@
-"""Experiments, their tasks and reports, and the demonstration; only the command line imports them."""
