@@ -20,10 +20,9 @@ import pandas as pd
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves
-from fdadp.functional.tables.alignment import row_labels
 from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.records import Column, Labels
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.sample import Curves, row_labels
 
 # Many curves with points of their own, put on one grid that is small enough to hold.
 

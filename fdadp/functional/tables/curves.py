@@ -15,11 +15,10 @@ from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.open import opened
 from fdadp.functional.containers.source_table import OpenedCurves
-from fdadp.functional.tables.alignment import row_labels
 from fdadp.functional.tables.axis import axis_of
 from fdadp.functional.tables.frames import axis_of_frame, frame_of_dataarray, refuse_layout, values_of
 from fdadp.functional.tables.kinds import Given, Kind
-from fdadp.functional.tables.sample import Curves, as_grid
+from fdadp.functional.tables.sample import Curves, as_grid, row_labels
 
 
 def as_curves(

@@ -14,11 +14,11 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.open import opened_table
 from fdadp.functional.containers.source_table import OpenedTable
-from fdadp.functional.tables.alignment import row_labels, same_rows
+from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.columns import TableColumn, read_column
 from fdadp.functional.tables.curves import check_finite, refuse_other_domain
 from fdadp.functional.tables.records import Records
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.sample import Curves, row_labels
 from fdadp.regression.reading.expressions import column_named, row_function
 from fdadp.regression.reading.joined import aligned, have_labels
 

@@ -22,8 +22,8 @@ from fdadp.errors import InputError
 from fdadp.functional.containers.join import rows_of
 from fdadp.functional.containers.open import opened_columns
 from fdadp.functional.containers.source_table import OpenedColumn
-from fdadp.functional.tables.alignment import row_labels, same_rows
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.alignment import same_rows
+from fdadp.functional.tables.sample import Curves, row_labels
 from fdadp.privacy import Privacy
 from fdadp.privacy.boundary import NO_ROW, Table, joined_rows, meaning, table
 from fdadp.privacy.joined import Joined, JoinedChunks, key_of

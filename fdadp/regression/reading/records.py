@@ -16,10 +16,10 @@ import pandas as pd
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.alignment import row_labels, same_rows
+from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.columns import read_column
 from fdadp.functional.tables.records import Labels, Records
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.sample import Curves, row_labels
 from fdadp.regression.reading.columns import ColumnTable, Grids
 from fdadp.regression.reading.completion import cure_of
 from fdadp.responses.pointwise import PointwiseResponse
