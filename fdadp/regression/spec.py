@@ -13,10 +13,8 @@ from fdadp.errors import InputError
 from fdadp.functional.tables.records import TrainingSummary
 from fdadp.regression.formula.parse import ParsedFormula, parse
 from fdadp.regression.memory import refuse_too_large
-from fdadp.regression.reading.columns import Grids, check_grids
-from fdadp.regression.reading.joined_columns import aligned_columns, positioned
-from fdadp.regression.reading.records import kinds_of
-from fdadp.regression.reading.training import TrainingSpec, is_expression
+from fdadp.regression.reading.columns import Grids, check_grids, kinds_of
+from fdadp.regression.reading.training import TrainingSpec, aligned_columns, is_expression, positioned
 from fdadp.regression.settings import ModelSettings
 from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.along import with_refund_sizes

@@ -13,8 +13,8 @@ import pandas as pd
 
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.containers.open import opened
-from fdadp.functional.containers.source_table import OpenedCurves
+from fdadp.functional.containers.open import is_foreign, opened
+from fdadp.functional.containers.source_table import OpenedCurves, OpenedTable
 from fdadp.functional.tables.axis import axis_of
 from fdadp.functional.tables.frames import axis_of_frame, frame_of_dataarray, refuse_layout, values_of
 from fdadp.functional.tables.kinds import Given, Kind
@@ -56,7 +56,8 @@ def as_curves(
     """
     if isinstance(data, Curves):
         return data
-    data = opened(data, name)
+    if isinstance(data, OpenedTable) or is_foreign(type(data)):
+        data = opened(data, name)
     if isinstance(data, OpenedCurves):
         return data.read(grid, name)
     module = type(data).__module__.split(".")[0]

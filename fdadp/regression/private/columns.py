@@ -16,9 +16,8 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.privacy.boundary import numbers as entries_as_numbers
 from fdadp.private.public.inputs import is_irregular, table_of_irregular
 from fdadp.regression.private.rows import Made
-from fdadp.regression.reading.columns import ColumnTable, Grids
+from fdadp.regression.reading.columns import ColumnTable, Grids, read_records
 from fdadp.regression.reading.completion import Completion
-from fdadp.regression.reading.records import read_records
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class PrivateColumns:
     @property
     def completion(self) -> Completion:
         """Nothing is completed by what was learned of other rows."""
-        return Completion({}, {}, {}, {})
+        return Completion.none()
 
     def read(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
         """Columns of new rows, which may lack entries; irregular curves go on the grid as those of the fit did."""

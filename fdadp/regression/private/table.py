@@ -20,7 +20,6 @@ import pandas as pd
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
-from fdadp.functional.containers.open import opened_columns
 from fdadp.functional.tables.records import in_order
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Privacy
@@ -31,7 +30,7 @@ from fdadp.private.public.inputs import check_groups, private_curves, refuse_unk
 from fdadp.private.public.prior import PublicPrior
 from fdadp.regression.private.columns import held_in
 from fdadp.regression.reading.columns import ColumnTable, Grids
-from fdadp.regression.reading.joined import joined_labels, private_rows
+from fdadp.regression.reading.joined import joined_labels, opened_columns, private_rows
 
 # What the entry of a column in ``bounds`` says: a range of numbers, or a list of levels.
 

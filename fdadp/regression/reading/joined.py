@@ -20,7 +20,7 @@ from fdadp._common.tasks import is_dask
 from fdadp._common.typing import IntArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.join import rows_of
-from fdadp.functional.containers.open import opened_columns
+from fdadp.functional.containers.open import is_foreign, opened
 from fdadp.functional.containers.source_table import OpenedColumn
 from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.sample import Curves, row_labels
@@ -76,6 +76,17 @@ def read_labelled(
     if first.is_unique and all(one.equals(first) for one in found.values()):
         return own, found
     return {name: data.values() if is_labelled(data) else data for name, data in own.items()}, found
+
+
+def opened_columns(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs by name, tables of other libraries as the curves that they hold; all else as it is.
+
+    Raises
+    ------
+    InputError
+        A table that has not exactly one column of curves.
+    """
+    return {name: opened(data, name) if is_foreign(type(data)) else data for name, data in inputs.items()}
 
 
 def with_names(inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -263,7 +274,7 @@ def private_rows(
 
 
 def _is_dask_frame(data: Any) -> bool:
-    return is_dask(data) and hasattr(data, "npartitions") and hasattr(data, "index")
+    return hasattr(data, "npartitions") and hasattr(data, "index") and is_dask(data)
 
 
 def _labels_of(data: Any) -> pd.Index[Any] | None:

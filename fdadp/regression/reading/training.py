@@ -12,13 +12,15 @@ import pandas as pd
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
+from fdadp.functional.containers.source_table import OpenedTable
 from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.records import Labels, Records, in_order
 from fdadp.functional.tables.sample import Curves
-from fdadp.regression.reading.columns import ColumnTable, Grids, rows_beside
+from fdadp.regression.reading.columns import ColumnTable, Grids, Response, read_records, rows_beside
 from fdadp.regression.reading.completion import Completion, treatments
-from fdadp.regression.reading.expressions import expression, tree_of
-from fdadp.regression.reading.records import Response, read_long_response, read_records, read_response
+from fdadp.regression.reading.expressions import column_named, expression, row_function, tree_of
+from fdadp.regression.reading.joined import aligned
+from fdadp.regression.reading.records import read_long_response
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.family import Family
@@ -59,6 +61,45 @@ class TrainingSpec:
     missing: str | Mapping[str, str] = "raise"
     groups: Any = None
     defaults: Mapping[str, FloatArray] | None = None
+
+
+# Columns of a table and what is beside it, with their rows joined by their labels.
+
+
+def aligned_columns(by: str | None, asked: TrainingSpec) -> tuple[TrainingSpec, str | None]:
+    """The same of what a model of many terms is trained on: a table, or columns by name, and what is beside it."""
+    data, response = asked.data, [] if asked.y is not None else [asked.response]
+    beside = {"weights": asked.weights, "offset": asked.offset, "groups": asked.groups, asked.response: asked.y}
+    inputs = {name: given for name, given in beside.items() if given is not None and not isinstance(given, str)}
+    if isinstance(data, OpenedTable) and inputs:
+        data = {name: data[name] for name in data.names}
+    own: dict[Any, Any] = {"data": data}
+    if isinstance(data, Mapping):
+        named = [given for given in beside.values() if isinstance(given, str)]
+        own = {name: data[name] for name in _columns_read(response + named + list(asked.columns), list(data))}
+    if asked.long is not None or not own or not isinstance(data, Mapping | pd.DataFrame):
+        return asked, None
+    found, said = aligned(by, {**own, **inputs}, asked.response if asked.y is not None else next(iter(own)))
+    if said is None and by != "position":
+        return asked, None
+    table = {**data, **{name: found[name] for name in own}} if isinstance(data, Mapping) else found["data"]
+    beside = {name: found.get(name, given) for name, given in beside.items()}
+    return replace(asked, data=table, y=beside.pop(asked.response), **beside), said
+
+
+def positioned(by: str | None, data: Any) -> Any:
+    """Columns whose labels were not to be looked at, with those of the first of them."""
+    return aligned(by, data, next(iter(data)))[0] if by == "position" and isinstance(data, Mapping) and data else data
+
+
+def _columns_read(texts: Sequence[str], columns: Sequence[Any]) -> list[Any]:
+    """Columns that are read for columns, or expressions of them, those of the first one first."""
+    out: list[Any] = []
+    for text in texts:
+        function = None if column_named(text, columns) is not None else row_function(text)
+        names = (text,) if function is None else function.sources
+        out += [own for own in (column_named(name, columns) for name in names) if own is not None]
+    return list(dict.fromkeys(out))
 
 
 @dataclass(frozen=True)
@@ -114,7 +155,8 @@ class Covariates:
 
     def read(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
         """Columns of new rows."""
-        return self.completion(self.loose(data, columns, grids))
+        records = self.loose(data, columns, grids)
+        return self.completion(records) if self.completion.how else records
 
     def loose(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
         """The same as they come, with what they lack."""
@@ -139,10 +181,10 @@ def read_training(asked: TrainingSpec, family: Family, *, curves: bool) -> Train
     response: Response
     if asked.long is not None:
         response = read_long_response(asked.long, n, index, name)
-    elif asked.y is None:
-        response = read_response(asked.data, name, asked.grids, n=n, index=index, defaults=asked.defaults)
     else:
-        response = read_response({name: asked.y}, name, asked.grids, n=n, index=index, defaults=asked.defaults)
+        held = asked.data if asked.y is None else {name: asked.y}
+        table = ColumnTable(held, asked.grids, defaults=asked.defaults, gaps=True)
+        response = table.response(name, n=n, index=index)
     made = (_with_curves if curves else _with_numbers)(asked, family, records, response, index, covariates)
     return replace(made, loose=loose)
 
@@ -157,14 +199,16 @@ def _refuse_sizes(name: str, values: Any) -> None:
 def _covariates(asked: TrainingSpec) -> tuple[Records, pd.Index[Any] | None, Covariates, Records | None]:
     """Training rows whose columns lack nothing; and as they came, where they lacked something."""
     how: Mapping[str, str] = {}
+    table = ColumnTable(asked.data, asked.grids, defaults=asked.defaults)
+    new = asked.defaults is not None
     if asked.missing != "raise":
-        loose, _ = read_records(asked.data, asked.columns, asked.grids, defaults=asked.defaults, missing=asked.columns)
+        loose = table.records(asked.columns, asked.columns, new=new)
         how = treatments(asked.missing, {name: loose.kind(name) for name in asked.columns})
-    records, index = read_records(asked.data, asked.columns, asked.grids, defaults=asked.defaults, missing=how)
+    records = table.records(asked.columns, how, new=new)
     curves = {name: c for name, c in records.columns.items() if isinstance(c, Curves)}
-    completion = Completion.learned(records, how)
+    completion = Completion.learned(records, how) if how else Completion.none()
     covariates = Covariates({name: c.grid for name, c in curves.items()}, completion, units_of(curves))
-    return completion(records), index, covariates, records if how else None
+    return (completion(records), table.index, covariates, records) if how else (records, table.index, covariates, None)
 
 
 def units_of(curves: Mapping[str, Curves]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from fdadp.errors import InputError
 from fdadp.functional.tables.records import TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.regression.reading.chunked_records import ChunkedRecords
-from fdadp.regression.reading.records import kinds_of
+from fdadp.regression.reading.columns import kinds_of
 
 RNG = np.random.default_rng(0)
 N, S = 23, np.array([0.0, 0.2, 0.5, 1.0])

@@ -16,7 +16,7 @@ from fdadp import FunctionalRegression, Privacy, ScalarRegression, terms
 from fdadp.errors import FdadpError, InputError
 from fdadp.functional.tables.records import TrainingSummary
 from fdadp.regression.formula.parse import parse
-from fdadp.regression.reading.records import kinds_of, read_records
+from fdadp.regression.reading.columns import kinds_of, read_records
 
 KINDS = {
     **dict.fromkeys(("X", "Z", "Y"), "curves"),
