@@ -84,7 +84,8 @@ def read_spec(
     InputError
         Terms or settings that are unknown, or columns that are not there.
     """
-    data = positioned(by, data)
+    if by == "position":
+        data = positioned(data)
     parsed = read_terms(settings, lambda: kinds_of(data, grids))
     if settings.as_refund:
         parsed = parsed._replace(terms=tuple(map(with_refund_sizes, parsed.terms)))
@@ -97,7 +98,8 @@ def read_spec(
         raise InputError(
             f"formula must not explain {response} by itself; if that is meant, copy the column under another name"
         )
-    check_grids(grids, data, response)
+    if grids is not None:
+        check_grids(grids, data, response)
     given = parsed.one_offset(beside.get("offset"))
     computed = parsed.offset is not None or (isinstance(given, str) and is_expression(given, data))
     offset = f"I({given})" if computed else None

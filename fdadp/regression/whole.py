@@ -29,8 +29,6 @@ from fdadp.regression.reading.training import Training, TrainingSpec, read_train
 from fdadp.regression.settings import ModelSettings
 from fdadp.regression.spec import ModelSpec, designs, read_spec
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.fit.observations import Observations
-from fdadp.solve.form.chunks import without_curves
 from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.numbers.scalar_linear import Linear
 
@@ -49,7 +47,7 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
     form = designs_of(spec, training, asked.response)
     estimate = estimated(spec, form, training.observed)
     errors = CoefficientErrors.learned(settings, estimate, training.observed, persons)
-    again = _completed_again(spec, training, estimate.fit)
+    again = None if training.loose is None else _completed_again(spec, training, training.loose, estimate.fit)
     if training.grid is not None:  # where responses have points of their own, predictions are made on another grid
         on_grid = LongForm(estimate.fit.form.designs, training.grid)
         errors = replace(errors, fit=replace(estimate.fit, form=on_grid))
@@ -57,8 +55,9 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
     mean = settings.family.mean(training.observed.predictor(estimate.fit.form, estimate.fit.coefficients))
     shares = shares_explained(settings.family, training.observed, mean, estimate.fit.edf_total, null_deviance)
     warn_of_unidentified(errors.fit)
+    response, rows = _shown(spec, training, mean, estimate)
     return Fitted(
-        response=_response(spec, training),
+        response=response,
         errors=errors,
         covariates=training.covariates,
         null_deviance=null_deviance,
@@ -68,15 +67,23 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
         shares=shares,
         again=again,
         basis=estimate.basis,
-        rows=_trained_rows(training, mean, estimate),
+        rows=rows,
     )
 
 
 def read_rows(spec: ModelSpec, asked: TrainingSpec) -> tuple[Training, IntArray | None]:
     """Training rows with their responses, and the number of the group of each row."""
     training = read_training(asked, spec.settings.family, curves=spec.settings.of_curves)
-    groups = clusters_of(asked.groups, asked.data, training.observed.records.n)
-    return replace(training, observed=_by_person(spec.settings, training.observed, groups)), groups
+    groups = None
+    if asked.groups is not None:
+        groups = clusters_of(asked.groups, asked.data, training.observed.records.n)
+    by_person = _by_person(spec.settings, groups)
+    if by_person is None:
+        return training, groups
+    observed = training.observed
+    own = by_person[:, None] if observed.points is None else by_person[observed.points.record]
+    given = np.ones_like(observed.y) if observed.weights is None else observed.weights
+    return replace(training, observed=replace(observed, weights=own * given)), groups
 
 
 def designs_of(spec: ModelSpec, training: Training, response: str) -> LongForm:
@@ -92,55 +99,49 @@ def designs_of(spec: ModelSpec, training: Training, response: str) -> LongForm:
     return form
 
 
-def _by_person(settings: ModelSettings, observed: Observations, groups: IntArray | None) -> Observations:
-    """Rows with the weights that let each person count once, unless each row is to."""
+def _by_person(settings: ModelSettings, groups: IntArray | None) -> FloatArray | None:
+    """Weights of rows that let each person count once, (n,); None where each row is to, or all would be 1."""
     check_person_rows(settings.person_rows, grouped=groups is not None)
     check_max_rows(settings.person_rows, settings.max_rows, 1 if groups is None else int(np.bincount(groups).max()))
     by_person = person_weights(groups)
     if by_person is None:
-        return observed
+        return None
     warn_of_rows(settings.person_rows, settings.family.name)
     if settings.person_rows == "sum":
-        return observed
+        return None
     if settings.on_eigenfunctions:
         raise InputError(
             "person_rows must be 'sum' with response_basis='eigen', which takes no weights, where persons have "
             f"different numbers of rows, got {settings.person_rows!r}"
         )
-    own = by_person[:, None] if observed.points is None else by_person[observed.points.record]
-    given = np.ones_like(observed.y) if observed.weights is None else observed.weights
-    return replace(observed, weights=own * given)
+    return by_person
 
 
-def _completed_again(spec: ModelSpec, training: Training, fit: AdditiveFit) -> CompletedAgain | None:
+def _completed_again(spec: ModelSpec, training: Training, loose: Records, fit: AdditiveFit) -> CompletedAgain | None:
     """How far the fit depends on the components that completed sparse curves."""
     completion = training.covariates.completion
-    if "pace" in completion.how.values() and training.loose is not None and spec.settings.least_squares:
+    if "pace" in completion.how.values() and spec.settings.least_squares:
         with contextlib.suppress(InputError):  # too few curves: standard errors say so
-            return CompletedAgain.of(training.loose, completion, training.observed, fit)
+            return CompletedAgain.of(loose, completion, training.observed, fit)
     return None
 
 
-def _response(spec: ModelSpec, training: Training) -> FittedResponse:
-    if training.curves is None:
-        classes = None if training.classes is None else training.classes.tolist()
-        return FittedResponse(name=spec.response, classes=classes)
-    assert training.grid is not None
-    curves = without_curves(training.curves)
-    return FittedResponse(name=spec.response, curves=curves, observed_at=training.observed.points)
-
-
-def _trained_rows(training: Training, mean: FloatArray, estimate: Estimate) -> TrainedRows:
-    """Means and residuals in the form in which the response came."""
+def _shown(
+    spec: ModelSpec, training: Training, mean: FloatArray, estimate: Estimate
+) -> tuple[FittedResponse, TrainedRows]:
+    """What is known of the response; and means and residuals in the form in which it came."""
     observed, curves = training.observed, training.curves
     left = observed.y - mean
     weights = observed.weights if estimate.weighted else None
     if curves is None:
-        return TrainedRows(means=mean[:, 0], residuals=left[:, 0], weights=weights)
+        classes = None if training.classes is None else training.classes.tolist()
+        response = FittedResponse(name=spec.response, classes=classes)
+        return response, TrainedRows(means=mean[:, 0], residuals=left[:, 0], weights=weights)
+    response = FittedResponse(name=spec.response, curves=curves.without_rows(), observed_at=observed.points)
     if observed.points is not None:
-        return TrainedRows(means=mean, residuals=left, weights=weights)
+        return response, TrainedRows(means=mean, residuals=left, weights=weights)
     means, residuals = (curves.wrap(values, curves.grid, rows=curves) for values in (mean, left))
-    return TrainedRows(means=means, residuals=residuals, weights=weights)
+    return response, TrainedRows(means=means, residuals=residuals, weights=weights)
 
 
 def _check_axes(form: LongForm, records: Records, unit: str | None, response: str) -> None:

@@ -9,7 +9,7 @@ that no row has are none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -72,20 +72,22 @@ class TableColumn:
         Curves, numbers (n,) with NaN, or labels (n,) with None, where an entry is missing.
     order : tuple or None
         All levels of a categorical, in its order.
+    kind : str
+        ``"curves"``, ``"numbers"`` or ``"labels"``.
+    n : int
+        Number of rows.
     """
 
     values: Column
     order: tuple[Any, ...] | None = None
+    kind: str = field(init=False)
+    n: int = field(init=False)
 
-    @property
-    def kind(self) -> str:
-        """``"curves"``, ``"numbers"`` or ``"labels"``."""
-        if isinstance(self.values, Curves):
-            return "curves"
-        return "numbers" if self.values.dtype.kind == "f" else "labels"
-
-    def __len__(self) -> int:
-        return len(self.values)
+    def __post_init__(self) -> None:
+        own = self.values
+        kind = "curves" if isinstance(own, Curves) else "numbers" if own.dtype.kind == "f" else "labels"
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "n", len(own.values if isinstance(own, Curves) else own))
 
 
 def read_column(data: Any, name: str, grid: ArrayLike | None = None, default: FloatArray | None = None) -> TableColumn:

@@ -29,7 +29,7 @@ from fdadp.regression.reading.columns import Grids, read_records
 from fdadp.regression.reading.completion import Completion
 from fdadp.regression.reading.records import read_response
 from fdadp.responses.pointwise import PointwiseResponse
-from fdadp.solve.form.chunks import ChunkResult, Partitions, PassDigest, columns_in_partitions, without_curves
+from fdadp.solve.form.chunks import ChunkResult, Partitions, PassDigest, columns_in_partitions
 
 A = TypeVar("A")
 
@@ -291,7 +291,7 @@ def blocks_of_dask(table: Any) -> Callable[[], Iterator[Any]]:
 
 
 def _without_rows(column: Any) -> Any:
-    return without_curves(column) if isinstance(column, Curves) else column[:0]
+    return column.without_rows() if isinstance(column, Curves) else column[:0]
 
 
 def _kind(column: Any) -> Any:

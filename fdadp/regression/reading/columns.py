@@ -189,10 +189,11 @@ class ColumnTable:
             return TableColumn(function.of({source: self._source(source, name) for source in function.sources}))
         raw = self.raw(name)
         labels = row_labels(raw)
-        if (placed := self._beside_others(name, raw, labels)) is not raw:
-            raw, labels = placed, row_labels(placed)
+        if labels is not None and self.index is not None and not labels.equals(self.index):
+            raw = self._beside_others(name, raw)
+            labels = row_labels(raw)
         column = read_column(raw, name, self._grids.get(name), self._defaults.get(name))
-        self._lengths[name] = len(column)
+        self._lengths[name] = column.n
         if not isinstance(self._data, pd.DataFrame) and labels is not None:
             self._labelled[name] = raw
             self.index = labels if self.index is None else self.index
@@ -248,7 +249,7 @@ class ColumnTable:
             _check_rows(name, held.n_samples, row_labels(held) if held is raw else None, n, index)
             return _of_irregular(held, name)
         column = self.read(name)
-        _check_rows(name, len(column), self.index, n, index)
+        _check_rows(name, column.n, self.index, n, index)
         if not isinstance(column.values, Curves):
             self.refuse_missing(name, column)
             return column.values
@@ -262,10 +263,8 @@ class ColumnTable:
             raise InputError(f"{name} must have at least one observation, got none")
         return column.values
 
-    def _beside_others(self, name: str, raw: Any, labels: pd.Index[Any] | None) -> Any:
+    def _beside_others(self, name: str, raw: Any) -> Any:
         """A column, with its rows in the order of those that were read before, where all columns have labels."""
-        if self.index is None or labels is None or labels.equals(self.index):
-            return raw
         if not (isinstance(self._data, Mapping) and have_labels(self._data)):
             return raw
         first = next(iter(self._labelled))
@@ -280,7 +279,7 @@ class ColumnTable:
                 refuse_other_domain(column.values, self._defaults[name], name)
             self.sources[name] = column.values
         if column.kind == "labels":
-            Records(len(column), {name: column.values}, first=self._first).numbers(name)
+            Records(column.n, {name: column.values}, first=self._first).numbers(name)
         return column.values
 
     def _check(self) -> None:

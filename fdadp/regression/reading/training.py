@@ -87,9 +87,9 @@ def aligned_columns(by: str | None, asked: TrainingSpec) -> tuple[TrainingSpec, 
     return replace(asked, data=table, y=beside.pop(asked.response), **beside), said
 
 
-def positioned(by: str | None, data: Any) -> Any:
-    """Columns whose labels were not to be looked at, with those of the first of them."""
-    return aligned(by, data, next(iter(data)))[0] if by == "position" and isinstance(data, Mapping) and data else data
+def positioned(data: Any) -> Any:
+    """Columns whose labels are not to be looked at, with those of the first of them."""
+    return aligned("position", data, next(iter(data)))[0] if isinstance(data, Mapping) and data else data
 
 
 def _columns_read(texts: Sequence[str], columns: Sequence[Any]) -> list[Any]:

@@ -17,8 +17,7 @@ from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.fit.family_fit import fit_family
 from fdadp.solve.fit.qr import Triangle
 from fdadp.solve.form.family import Family
-from fdadp.solve.form.long_form import LongForm
-from fdadp.solve.form.long_sums import LongSums, System
+from fdadp.solve.form.long_form import LongForm, LongSums, System
 from fdadp.solve.form.pointwise import observed_at_points, pointwise_system
 from fdadp.solve.form.weighted import Blocks, Observed, Remembered, rows_on_grid, weighted_system
 
