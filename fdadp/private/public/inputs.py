@@ -12,8 +12,8 @@ import pandas as pd
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.join import chunks_together
-from fdadp.functional.containers.open import opened
-from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves, on_grid
+from fdadp.functional.containers.open import is_foreign, opened
+from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves, OpenedTable, on_grid
 from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.kinds import Given
 from fdadp.functional.tables.sample import Curves, as_grid
@@ -178,7 +178,8 @@ def private_curves(
     if isinstance(data, Curves):
         values = _checked(table(data.values, name), name, empty)
         return replace(data, values=values, index=None)
-    data = opened(data, name)
+    if isinstance(data, OpenedTable) or is_foreign(type(data)):
+        data = opened(data, name)
     if isinstance(data, OpenedCurves):
         public = on_grid(public_head(data), grid, name)
         if data.n is None and streamed:

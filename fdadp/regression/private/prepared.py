@@ -163,7 +163,7 @@ def prepared(
         raise InputError("formula must have at least one term in a private fit, got none")
     reading, terms = _read_columns(private, parsed.terms, table, prior)
     columns = reading.columns
-    asked = public_response(table, name, settings.family, curves=settings.of_curves)
+    asked = public_response(table.bounds, name, settings.family, curves=settings.of_curves)
     response = reading.response(name, given, curves=settings.of_curves, classes=asked.classes)
     t = None if response is None else response.grid
     y_bounds = asked.bounds

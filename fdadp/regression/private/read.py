@@ -86,20 +86,20 @@ class ColumnReader:
         """A column of a term."""
         at = len(self.columns)
         if self.table.has(name) or row_function(name) is None:
-            column, self.given[name], grid = self.table.column(name, at, self.prior, self.gaps_of, factor=factor)
-            if grid is not None:
-                self._on(name, self.table.curves(name))
+            column, self.given[name], curves = self.table.column(name, at, self.prior, self.gaps_of, factor=factor)
+            if curves is not None:
+                self._on(name, curves)
             self.columns.append(column)
             self.wanted.append(name)
             return
         if factor:
             raise InputError(f"{name} must be a column of labels, got an expression")
         made = self._made(name)
-        curves = next((s for s in made.sources if s.grid is not None), None)
+        source = next((s for s in made.sources if s.grid is not None), None)
         bounds = self._bounds(name, made)
-        if curves is not None and expression(name).is_curves(self.table.kinds):
-            assert curves.grid is not None
-            self.columns.append(curves_column(self.prior, name, at, curves.grid, bounds, self.gaps_of(curves.name)))
+        if source is not None and expression(name).is_curves(self.table.kinds):
+            assert source.grid is not None
+            self.columns.append(curves_column(self.prior, name, at, source.grid, bounds, self.gaps_of(source.name)))
         else:
             self.columns.append(NumberColumn(name, at, bounds))
         self.wanted.append(made)
@@ -150,7 +150,7 @@ class ColumnReader:
         if self.table.has(text):
             if text == response:
                 raise InputError(f"offset must not be the response, got {text!r}")
-            found, bounds = self._given_offset(text, t), self.table.range(text)
+            found, bounds = self._given_offset(text, t), self.table.bounds.range(text)
             return found, bounds
         made = self._made(text)
         if response in [source.name for source in made.sources]:
@@ -204,7 +204,7 @@ class ColumnReader:
         kind = self.table.kind(name)
         if kind == "labels":
             raise InputError(f"{name} must hold numbers or curves to be computed with, got labels")
-        bounds = self.table.range(name) if self.table.bounded(name) else None
+        bounds = self.table.bounds.range(name) if self.table.bounds.bounded(name) else None
         if kind == "numbers":
             self.given.setdefault(name, Entries(name, "numbers"))
             return SourceColumn(name, bounds=bounds)
@@ -215,8 +215,8 @@ class ColumnReader:
 
     def _bounds(self, text: str, made: Made) -> Range:
         """Those given under its own name, or what those of its sources say."""
-        if self.table.bounded(text):
-            return self.table.range(text)
+        if self.table.bounds.bounded(text):
+            return self.table.bounds.range(text)
         found = bounds_of(expression(text), {s.name: s.bounds for s in made.sources if s.bounds is not None})
         if found is None:
             without = [s.name for s in made.sources if s.bounds is None] or [text]

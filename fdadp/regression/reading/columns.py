@@ -82,10 +82,20 @@ def rows_beside(data: Any, name: str, given: Any) -> None:
 
 
 class ColumnKinds(Mapping[str, str]):
-    """Names of columns, and the kind of each, which is asked for when it is looked up; the table itself is not held."""
+    """Names of columns, and the kind of each, which is asked for when it is looked up; the table itself is not held.
 
-    def __init__(self, names: Sequence[Any], kind: Callable[[str], str]) -> None:
-        self._names, self._kind = names, kind
+    Parameters
+    ----------
+    names : sequence
+        Of all columns.
+    has : callable
+        Whether there is such a column.
+    kind : callable
+        ``"curves"``, ``"numbers"`` or ``"labels"``.
+    """
+
+    def __init__(self, names: Sequence[Any], has: Callable[[str], bool], kind: Callable[[str], str]) -> None:
+        self._names, self._has, self._kind = tuple(map(str, names)), has, kind
 
     def __getitem__(self, name: str) -> str:
         if name not in self:
@@ -93,10 +103,10 @@ class ColumnKinds(Mapping[str, str]):
         return self._kind(name)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and column_named(name, self._names) is not None
+        return isinstance(name, str) and self._has(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter([str(name) for name in self._names])
+        return iter(self._names)
 
     def __len__(self) -> int:
         return len(self._names)
@@ -177,6 +187,12 @@ class ColumnTable:
             raise InputError(f"data must have one column of the name {name!r}, got {value.shape[1]}")
         return value
 
+    def held(self, name: str) -> Any:
+        """The same, or what it holds in a data frame, where these are curves of scikit-fda."""
+        raw = self.raw(name)
+        held = raw.array if isinstance(raw, pd.Series) else raw
+        return held if type(held).__module__.split(".")[0] == "skfda" else raw
+
     def read(self, name: str) -> TableColumn:
         """A column, or a function of some; each is read once."""
         if name not in self._read:
@@ -208,7 +224,7 @@ class ColumnTable:
         InputError
             When looked up, a column that is of no kind, or text that is mostly numbers.
         """
-        return ColumnKinds(self.names, self._kind)
+        return ColumnKinds(self.names, self.has, self._kind)
 
     def _kind(self, name: str) -> str:
         column = self.read(name)
