@@ -100,17 +100,6 @@ def stand_in(column: Any) -> Any:
     return public_head(column) if isinstance(column, OpenedCurves) else np.empty(0)
 
 
-def refuse_unknown_length(inputs: Mapping[str, Any]) -> None:
-    """Refuse columns of unknown length that belong together by position; raises InputError."""
-    odd = next((name for name, own in inputs.items() if isinstance(own, OpenedColumn) and own.n is None), None)
-    if odd is not None:
-        raise InputError(
-            f"{odd} must have a known number of rows, got {inputs[odd]!r}: label the rows of all inputs by the "
-            "person's id, as by open_curves(path, rows='id'), hand over the table that was opened, with all of its "
-            "columns, or read the file first, read_curves(path)"
-        )
-
-
 def chunks_of(curves: Mapping[str, Any], groups: Any) -> tuple[Any, bool | None] | None:
     """Chunks of columns whose number of rows only reading would tell; None where all of them are known.
 
@@ -176,7 +165,8 @@ def private_curves(
     """
     values: Any
     if isinstance(data, Curves):
-        values = _checked(table(data.values, name), name, empty)
+        values = table(data.values, name)
+        _check_shape(values.shape, name, empty)
         return replace(data, values=values, index=None)
     if isinstance(data, OpenedTable) or is_foreign(type(data)):
         data = opened(data, name)
@@ -189,14 +179,16 @@ def private_curves(
                 f"{name} must have a known number of rows, got {data!r}: hand over the table that was opened, with all "
                 "of its columns, or read the file first, read_curves(path)"
             )
-        values = _checked(table(data, name), name, empty)
+        values = table(data, name)
+        _check_shape(values.shape, name, empty)
         return replace(public, values=values)
     if type(data).__module__.split(".")[0] == "skfda":
         return _of_fdatagrid(data, grid, name, empty)
     several = type(data).__name__ == "Dataset"  # of xarray
     if isinstance(data, list | tuple) and grid is None:
         raise InputError(f"{name} must be an array or a data frame, or come with its grid, {RAGGED}")
-    values = _checked(None if several else table(data, name, None if grid is None else np.size(grid)), name, empty)
+    values = None if several else table(data, name, None if grid is None else np.size(grid))
+    _check_shape(() if values is None else values.shape, name, empty)
     size = values.shape[1]
     labels = _column_labels(data)
     if labels is None:
@@ -217,7 +209,8 @@ def _of_fdatagrid(data: Any, grid: ArrayLike | None, name: str, empty: bool) -> 
         points = as_grid(grid, np.size(grid), f"grid of {name}")
         if data.dim_domain != 1 or data.dim_codomain != 1:
             raise InputError(f"{name} must hold real functions of one variable")
-        values = _checked(table_of_irregular(data, points), name, empty)
+        values = table_of_irregular(data, points)
+        _check_shape(values.shape, name, empty)
         return Curves(values, points, "fdatagrid", gridded=True)
     if type(data).__name__ != "FDataGrid":
         raise InputError(
@@ -227,7 +220,8 @@ def _of_fdatagrid(data: Any, grid: ArrayLike | None, name: str, empty: bool) -> 
         )
     if data.dim_domain != 1 or data.dim_codomain != 1:
         raise InputError(f"{name} must hold real functions of one variable")
-    values = _checked(table(data.data_matrix[..., 0], name), name, empty)
+    values = table(data.data_matrix[..., 0], name)
+    _check_shape(values.shape, name, empty)
     zeros = np.zeros((1, values.shape[1], 1))
     public = as_curves(data[:1].copy(data_matrix=zeros, sample_names=(None,)), grid, name=name)
     return replace(public, values=values, index=None)
@@ -257,8 +251,6 @@ def _column_labels(data: Any) -> pd.Index[Any] | None:
     return None
 
 
-def _checked(found: Table | None, name: str, empty: bool) -> Table:
-    none = found is not None and found.shape[0] == 0 and not empty
-    if found is None or len(found.shape) != 2 or none or found.shape[1] < LEAST_POINTS:
+def _check_shape(shape: tuple[int, ...], name: str, empty: bool) -> None:
+    if len(shape) != 2 or (shape[0] == 0 and not empty) or shape[1] < LEAST_POINTS:
         raise InputError(f"{name} must be two-dimensional (curves, points), of at least {LEAST_POINTS} points a curve")
-    return found

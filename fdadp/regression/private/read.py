@@ -6,7 +6,7 @@ the kernel computes them first (:mod:`fdadp.regression.private.rows`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,11 +16,15 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.tables.sample import Curves
 from fdadp.private.plan.design import curves_column
-from fdadp.private.public.columns import Column, NumberColumn, Range, public_range
+from fdadp.private.public.columns import Column, CurvesColumn, NumberColumn, Range, public_range
 from fdadp.private.public.prior import PublicPrior
 from fdadp.regression.private.rows import Made, PreparedRows, SourceColumn
 from fdadp.regression.private.table import Entries, PrivateTable
 from fdadp.regression.reading.expressions import bounds_of, expression, row_function
+from fdadp.terms.numbers.scalar_factor import Factor
+from fdadp.terms.numbers.scalar_linear import Linear
+from fdadp.terms.spec import TermSpec
+from fdadp.terms.times_column import By
 
 
 def indicator_of(name: str) -> str:
@@ -43,6 +47,15 @@ def about(y: Range, offset: Range, width: float = 1.0) -> Range:
     middle = sum(y) / 2 - sum(offset) / 2
     half = width * max(y[1] - y[0], offset[1] - offset[0]) / 2
     return middle - half, middle + half
+
+
+def factor_columns(spec: TermSpec) -> tuple[str, ...]:
+    """Columns that a term takes for labels."""
+    if isinstance(spec, Factor):
+        return spec.columns
+    if isinstance(spec, By) and spec.coding in ("levels", "treatment"):
+        return (spec.column,)
+    return ()
 
 
 @dataclass(frozen=True)
@@ -81,6 +94,22 @@ class ColumnReader:
     axes: dict[str, FloatArray] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
     made: dict[str, Made] = field(default_factory=dict)
+
+    def terms(self, terms: Sequence[TermSpec], missing: str | Mapping[str, str]) -> tuple[TermSpec, ...]:
+        """Covariates of all terms, each once; returns the terms, indicators of missing numbers among them."""
+        factors = {name for term in terms for name in factor_columns(term)}
+        for name in dict.fromkeys(c for term in terms for c in term.columns):
+            self.column(name, factor=name in factors)
+        indicators: list[TermSpec] = []
+        for column in list(self.columns):
+            wanted = missing if isinstance(missing, str) else missing.get(column.name)
+            if isinstance(column, NumberColumn) and wanted == "indicator":
+                indicators.append(Linear(self.indicator(column.name)))
+        curves = [column for column in self.columns if isinstance(column, CurvesColumn)]
+        scale = self.prior.x_scale
+        if len(curves) > 1 and scale is not None:
+            raise InputError(f"x_scale of the prior must be None with several columns of curves, got {scale:g}")
+        return (*terms, *indicators)
 
     def column(self, name: str, *, factor: bool) -> None:
         """A column of a term."""

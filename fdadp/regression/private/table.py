@@ -27,10 +27,10 @@ from fdadp.privacy import Privacy
 from fdadp.privacy.boundary import labels, number_of, table
 from fdadp.private.plan.design import curves_column
 from fdadp.private.public.columns import Column, LabelColumn, NumberColumn, Range, public_range
-from fdadp.private.public.inputs import check_groups, private_curves, refuse_unknown_length, stand_in
+from fdadp.private.public.inputs import check_groups, private_curves, stand_in
 from fdadp.private.public.prior import PublicPrior
 from fdadp.regression.reading.columns import ColumnKinds, ColumnTable, Grids
-from fdadp.regression.reading.joined import joined_labels, opened_columns, private_rows
+from fdadp.regression.reading.joined import joined_labels, opened_columns, private_rows, refuse_unknown_length
 
 # What the entry of a column in ``bounds`` says: a range of numbers, or a list of levels.
 

@@ -190,6 +190,17 @@ def joined_labels(by: str | None, inputs: Mapping[str, Any]) -> Labels | None:
     return found
 
 
+def refuse_unknown_length(inputs: Mapping[str, Any]) -> None:
+    """Refuse columns of unknown length that belong together by position; raises InputError."""
+    odd = next((name for name, own in inputs.items() if isinstance(own, OpenedColumn) and own.n is None), None)
+    if odd is not None:
+        raise InputError(
+            f"{odd} must have a known number of rows, got {inputs[odd]!r}: label the rows of all inputs by the "
+            "person's id, as by open_curves(path, rows='id'), hand over the table that was opened, with all of its "
+            "columns, or read the file first, read_curves(path)"
+        )
+
+
 def have_labels(inputs: Mapping[Any, Any]) -> bool:
     """Whether each of several inputs has labels of its rows, by its type."""
     return len(_tables(inputs)) > 1 and all(_labels_of(data) is not None for data in inputs.values())
