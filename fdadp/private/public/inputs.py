@@ -93,13 +93,6 @@ def public_head(curves: OpenedCurves) -> Curves:
     return replace(head, given=Given(given.name, row_name=given.row_name))
 
 
-def stand_in(column: Any) -> Any:
-    """What is public of a column whose number of rows only reading would tell, without a row; all else as it is."""
-    if not isinstance(column, OpenedColumn) or column.n is not None:
-        return column
-    return public_head(column) if isinstance(column, OpenedCurves) else np.empty(0)
-
-
 def chunks_of(curves: Mapping[str, Any], groups: Any) -> tuple[Any, bool | None] | None:
     """Chunks of columns whose number of rows only reading would tell; None where all of them are known.
 
@@ -190,9 +183,9 @@ def private_curves(
     values = None if several else table(data, name, None if grid is None else np.size(grid))
     _check_shape(() if values is None else values.shape, name, empty)
     size = values.shape[1]
-    labels = _column_labels(data)
-    if labels is None:
+    if not isinstance(data, pd.DataFrame) and type(data).__module__.split(".")[0] != "xarray":
         return Curves(values, as_grid(grid, size, f"grid of {name}"))
+    labels = _column_labels(data)
     # The grid may be in the column labels; a public row, the numbers of the columns, stands for the private ones.
     public = as_curves(pd.DataFrame([range(size)], columns=labels), grid, name=name)
     turned = public.values[0, 0] > 0  # where the labels decrease
@@ -241,14 +234,12 @@ def check_groups(groups: Any, n: int) -> None:
         raise InputError("groups must have one entry per curve: an id, or a tuple of its parts") from exc
 
 
-def _column_labels(data: Any) -> pd.Index[Any] | None:
+def _column_labels(data: Any) -> pd.Index[Any]:
     """Labels of the points in a data frame or an xarray.DataArray."""
     if isinstance(data, pd.DataFrame):
         return data.columns
-    if type(data).__module__.split(".")[0] == "xarray":
-        labels: pd.Index[Any] = data.indexes.get(data.dims[1], pd.RangeIndex(data.shape[1]))
-        return labels.rename(data.dims[1])
-    return None
+    labels: pd.Index[Any] = data.indexes.get(data.dims[1], pd.RangeIndex(data.shape[1]))
+    return labels.rename(data.dims[1])
 
 
 def _check_shape(shape: tuple[int, ...], name: str, empty: bool) -> None:

@@ -20,14 +20,14 @@ import pandas as pd
 
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open import is_foreign, opened
-from fdadp.functional.containers.source_table import OpenedColumn
+from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves
 from fdadp.functional.tables.records import in_order
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy.boundary import labels, number_of, table
 from fdadp.private.plan.design import curves_column
 from fdadp.private.public.columns import Column, LabelColumn, NumberColumn, Range, public_range
-from fdadp.private.public.inputs import check_groups, private_curves, stand_in
+from fdadp.private.public.inputs import check_groups, private_curves, public_head
 from fdadp.private.public.prior import PublicPrior
 from fdadp.regression.reading.columns import ColumnKinds, ColumnTable, Grids
 from fdadp.regression.reading.joined import joined_labels, opened_columns, private_rows, refuse_unknown_length
@@ -193,7 +193,7 @@ class PrivateTable:
     def raw(self, name: str) -> Any:
         """A column as the user gave it, an FDataGrid in a data frame as itself; of unknown length, no row of it."""
         held = self._table.held(name)
-        return stand_in(held) if isinstance(held, OpenedColumn) else held
+        return stand_in(held)
 
     def curves(self, name: str, raw: Any = None) -> Curves:
         """A column of curves, whose values are a private table."""
@@ -285,6 +285,13 @@ class PrivateTable:
             return replace(found, shape=found.shape[:1], convert=lambda rows: found.convert(rows).reshape(len(rows)))
 
         return private_rows(labels, tables, groups, privacy, inputs, chunk)
+
+
+def stand_in(column: Any) -> Any:
+    """What is public of a column whose number of rows only reading would tell, without a row; all else as it is."""
+    if not isinstance(column, OpenedColumn) or column.n is not None:
+        return column
+    return public_head(column) if isinstance(column, OpenedCurves) else np.empty(0)
 
 
 def _is_curves(raw: Any, name: str, width: int | None) -> bool:
