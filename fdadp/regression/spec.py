@@ -10,7 +10,8 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import TrainingSummary
+from fdadp.functional.tables.records import Records, TrainingSummary
+from fdadp.functional.tables.sample import Curves
 from fdadp.regression.formula.parse import ParsedFormula, parse
 from fdadp.regression.memory import refuse_too_large
 from fdadp.regression.reading.columns import Grids, check_grids, kinds_of
@@ -175,3 +176,15 @@ def refuse_same_names(made: Sequence[TermDesign]) -> None:
 def columns_of(terms: Sequence[TermSpec] | Sequence[TermDesign]) -> tuple[str, ...]:
     """Columns that terms read, each once."""
     return tuple(dict.fromkeys(name for term in terms for name in term.columns))
+
+
+def check_axes(form: LongForm, records: Records, unit: str | None, response: str) -> None:
+    """Refuse curves that act at the response's t, and are dated from another day or in another unit."""
+    for design in form.designs:
+        columns = () if design.separable else design.columns
+        for name, column in ((name, records.columns[name]) for name in columns):
+            if isinstance(column, Curves) and None not in (unit, column.unit) and unit != column.unit:
+                raise InputError(
+                    f"{name} must be on the axis of {response} in {design.name}, got {column.unit} and {unit}; label "
+                    "their points with numbers on one axis"
+                )

@@ -11,7 +11,6 @@ import numpy as np
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records, TrainingSummary
-from fdadp.functional.tables.sample import Curves
 from fdadp.regression.estimate import Estimate, estimated, warn_of_unidentified
 from fdadp.regression.fitted.errors import CoefficientErrors
 from fdadp.regression.fitted.fitted import Fitted, FittedResponse, TrainedRows
@@ -27,7 +26,7 @@ from fdadp.regression.reading.person_rows import (
 )
 from fdadp.regression.reading.training import Training, TrainingSpec, read_training
 from fdadp.regression.settings import ModelSettings
-from fdadp.regression.spec import ModelSpec, designs, read_spec
+from fdadp.regression.spec import ModelSpec, check_axes, designs, read_spec
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.numbers.scalar_linear import Linear
@@ -95,7 +94,7 @@ def designs_of(spec: ModelSpec, training: Training, response: str) -> LongForm:
     )
     form = designs(spec, terms, seen, training.points)
     if training.curves is not None:
-        _check_axes(form, records, training.curves.unit, response)
+        check_axes(form, records, training.curves.unit, response)
     return form
 
 
@@ -142,15 +141,3 @@ def _shown(
         return response, TrainedRows(means=mean, residuals=left, weights=weights)
     means, residuals = (curves.wrap(values, curves.grid, rows=curves) for values in (mean, left))
     return response, TrainedRows(means=means, residuals=residuals, weights=weights)
-
-
-def _check_axes(form: LongForm, records: Records, unit: str | None, response: str) -> None:
-    """Refuse curves that act at the response's t, and are dated from another day or in another unit."""
-    for design in form.designs:
-        columns = () if design.separable else design.columns
-        for name, column in ((name, records.columns[name]) for name in columns):
-            if isinstance(column, Curves) and None not in (unit, column.unit) and unit != column.unit:
-                raise InputError(
-                    f"{name} must be on the axis of {response} in {design.name}, got {column.unit} and {unit}; label "
-                    "their points with numbers on one axis"
-                )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from fdadp._common.checks import one_of
 from fdadp.errors import InputError
@@ -14,7 +16,7 @@ from fdadp.privacy import Privacy
 from fdadp.privacy.rows._laws import Law
 from fdadp.private.public.columns import CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.release.mechanisms import EndToEnd, Mechanism, mechanism_of
-from fdadp.regression.private.read import OF_ANCHOR, ColumnReader, about, persistence
+from fdadp.regression.private.read import OF_ANCHOR, ColumnReader, PublicColumns, about, persistence
 from fdadp.regression.private.response import PublicResponse, check_family, public_response
 from fdadp.regression.private.table import PrivateTable
 from fdadp.regression.reading.person_rows import private_law
@@ -36,10 +38,10 @@ class Prepared(NamedTuple):
     mechanism : EndToEnd
     name : str
         Of the response.
-    reading : ColumnReader
+    reading : PublicColumns
     asked : PublicResponse
     response : Curves or None
-        Where it is a curve: its grid, and values that are a private table.
+        Where it is a curve: its grid and kind, without its rows.
     y_bounds : (float, float)
         Of the response, less the offset.
     offset : str or None
@@ -55,7 +57,7 @@ class Prepared(NamedTuple):
 
     mechanism: EndToEnd
     name: str
-    reading: ColumnReader
+    reading: PublicColumns
     asked: PublicResponse
     response: Curves | None
     y_bounds: Range
@@ -159,14 +161,17 @@ def prepared(
         raise InputError("formula must have at least one term in a private fit, got none")
     reading = ColumnReader(table, prior, private.gaps_of)
     terms = reading.terms(parsed.terms, settings.missing)
-    columns = reading.columns
+    found = reading.public
+    columns = found.columns
     asked = public_response(table.bounds, name, settings.family, curves=settings.of_curves)
     response = reading.response(name, given, curves=settings.of_curves, classes=asked.classes)
+    if response is not None:
+        response = replace(response, values=np.empty((0, response.grid.size)), index=None)
     t = None if response is None else response.grid
     y_bounds = asked.bounds
     asked.check_offset(mechanism.anchor if offset is None else offset)
     if mechanism.anchor is not None:
-        offset = _anchor(columns, reading.made, offset, name, y_bounds)
+        offset = _anchor(columns, found.made, offset, name, y_bounds)
     less = None
     of_offset: dict[str, Any] = {}
     if offset is not None:
@@ -181,8 +186,8 @@ def prepared(
     def design() -> PrivateDesign:
         return PrivateDesign.of(prior, columns, whitened, t)
 
-    public = {"model": " + ".join(names)} | _public(columns, reading.made, asked, name, t, prior.describe()) | of_offset
-    return Prepared(mechanism, name, reading, asked, response, y_bounds, offset, less, law, public, design)
+    public = {"model": " + ".join(names)} | _public(columns, found.made, asked, name, t, prior.describe()) | of_offset
+    return Prepared(mechanism, name, found, asked, response, y_bounds, offset, less, law, public, design)
 
 
 def _anchor(columns: Sequence[Column], made: Mapping[str, Made], offset: Any, response: str, y_bounds: Any) -> str:

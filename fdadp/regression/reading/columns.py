@@ -21,8 +21,7 @@ from fdadp.errors import InputError
 from fdadp.functional.containers.open import is_foreign, opened_table
 from fdadp.functional.containers.source_table import OpenedTable
 from fdadp.functional.tables.alignment import same_rows
-from fdadp.functional.tables.columns import TableColumn, read_column
-from fdadp.functional.tables.curves import check_finite, refuse_other_domain
+from fdadp.functional.tables.curves import TableColumn, check_finite, read_column, refuse_other_domain
 from fdadp.functional.tables.records import Labels, Records
 from fdadp.functional.tables.sample import Curves, row_labels
 from fdadp.regression.reading.completion import cure_of

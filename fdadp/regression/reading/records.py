@@ -10,7 +10,7 @@ import pandas as pd
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.columns import read_column
+from fdadp.functional.tables.curves import read_column
 from fdadp.regression.reading.columns import ColumnTable, Grids, Response
 from fdadp.responses.pointwise import PointwiseResponse
 

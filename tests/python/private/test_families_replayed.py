@@ -170,7 +170,7 @@ def row_values(model, data, pure, norm):
     private = PrivateSettings.of(model)
     reading = ColumnReader(own, prior, private.gaps_of)
     specs = reading.terms(parsed.terms, private.model.missing)
-    columns, values = reading.columns, map(own.entries, reading.given.values())
+    columns, values = reading.public.columns, map(own.entries, reading.public.given.values())
     made = [white_term(spec, {c.name: c for c in columns}, prior, curves=False) for spec in specs]
     design = PrivateDesign.of(prior, columns, made, None)
     binomial = model.family == "binomial"
