@@ -14,7 +14,7 @@ from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.regression.formula.parse import ParsedFormula, parse
 from fdadp.regression.memory import refuse_too_large
-from fdadp.regression.reading.columns import Grids, check_grids, kinds_of
+from fdadp.regression.reading.columns import ColumnTable, Grids, check_grids
 from fdadp.regression.reading.training import TrainingSpec, aligned_columns, is_expression, positioned
 from fdadp.regression.settings import ModelSettings
 from fdadp.solve.form.long_form import LongForm
@@ -87,7 +87,8 @@ def read_spec(
     """
     if by == "position":
         data = positioned(data)
-    parsed = read_terms(settings, lambda: kinds_of(data, grids))
+    table = ColumnTable(data, grids) if isinstance(settings.formula, str) else None
+    parsed = read_terms(settings, lambda: {} if table is None else table.kinds())
     if settings.as_refund:
         parsed = parsed._replace(terms=tuple(map(with_refund_sizes, parsed.terms)))
     if settings.response is not None and parsed.response not in (None, settings.response):
@@ -107,7 +108,7 @@ def read_spec(
     if offset is not None:
         beside["offset"], columns = offset, (*columns, offset)
     asked, joined = aligned_columns(
-        by, TrainingSpec(data, y, response, columns, grids, missing=settings.gaps, **beside)
+        by, TrainingSpec(data, y, response, columns, grids, missing=settings.gaps, table=table, **beside)
     )
     named = tuple(grids or ())
     spec = ModelSpec(settings=settings, parsed=parsed, response=response, offset=offset, grids=named, joined=joined)

@@ -158,12 +158,19 @@ class ColumnTable:
         self._data, self._grids, self._defaults = data, grids or {}, defaults or {}
         self._first, self._gaps = first, gaps
         self._read: dict[str, TableColumn] = {}
+        self._known: dict[str, TableColumn] = {}
         self._lengths: dict[str, int] = {}
         self.sources: dict[str, Curves] = {}
         self._labelled: dict[str, Any] = {}
         self.index: pd.Index[Any] | None = data.index if isinstance(data, pd.DataFrame) else None
         if isinstance(data, pd.DataFrame):
             self._lengths["data"] = len(data)
+
+    def again(self, *, gaps: bool = False) -> ColumnTable:
+        """The same table for another pass: rows are compared anew, and what was read is not read again."""
+        other = ColumnTable(self._data, self._grids, defaults=self._defaults, first=self._first, gaps=gaps)
+        other._known = self._known
+        return other
 
     @property
     def names(self) -> list[Any]:
@@ -202,12 +209,17 @@ class ColumnTable:
         function = None if self.has(name) else row_function(name)
         if function is not None:
             return TableColumn(function.of({source: self._source(source, name) for source in function.sources}))
-        raw = self.raw(name)
+        raw = given = self.raw(name)
         labels = row_labels(raw)
         if labels is not None and self.index is not None and not labels.equals(self.index):
             raw = self._beside_others(name, raw)
             labels = row_labels(raw)
-        column = read_column(raw, name, self._grids.get(name), self._defaults.get(name))
+        if raw is not given:
+            column = read_column(raw, name, self._grids.get(name), self._defaults.get(name))
+        else:
+            if name not in self._known:
+                self._known[name] = read_column(raw, name, self._grids.get(name), self._defaults.get(name))
+            column = self._known[name]
         self._lengths[name] = column.n
         if not isinstance(self._data, pd.DataFrame) and labels is not None:
             self._labelled[name] = raw
@@ -394,17 +406,6 @@ def read_records(
     """
     table = ColumnTable(data, grids, defaults=defaults, first=first)
     return table.records(names, missing, new=defaults is not None), table.index
-
-
-def kinds_of(data: Any, grids: Grids | None = None) -> Mapping[str, str]:
-    """Kind of each column by name, ``"curves"``, ``"numbers"`` or ``"labels"``; a column is read when it is looked up.
-
-    Raises
-    ------
-    InputError
-        No table; when looked up, a column that is none of them, or text that is mostly numbers.
-    """
-    return ColumnTable(data, grids).kinds()
 
 
 def _refuse_odd(name: str, labels: Any) -> None:

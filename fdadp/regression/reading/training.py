@@ -48,6 +48,8 @@ class TrainingSpec:
         What to do about entries that columns lack, see :func:`fdadp.regression.reading.completion.treatments`.
     defaults : mapping of ndarray, optional
         Points of curves that come without any, where a fitted model knows them.
+    table : ColumnTable or None
+        The same data, where some of their columns were read already.
     """
 
     data: Any
@@ -61,6 +63,13 @@ class TrainingSpec:
     missing: str | Mapping[str, str] = "raise"
     groups: Any = None
     defaults: Mapping[str, FloatArray] | None = None
+    table: ColumnTable | None = None
+
+    def opened(self) -> ColumnTable:
+        """The columns of the data."""
+        if self.table is not None:
+            return self.table.again()
+        return ColumnTable(self.data, self.grids, defaults=self.defaults)
 
 
 # Columns of a table and what is beside it, with their rows joined by their labels.
@@ -84,7 +93,7 @@ def aligned_columns(by: str | None, asked: TrainingSpec) -> tuple[TrainingSpec, 
         return asked, None
     table = {**data, **{name: found[name] for name in own}} if isinstance(data, Mapping) else found["data"]
     beside = {name: found.get(name, given) for name, given in beside.items()}
-    return replace(asked, data=table, y=beside.pop(asked.response), **beside), said
+    return replace(asked, data=table, table=None, y=beside.pop(asked.response), **beside), said
 
 
 def positioned(data: Any) -> Any:
@@ -172,20 +181,29 @@ def read_training(asked: TrainingSpec, family: Family, *, curves: bool) -> Train
     InputError
         Columns that are not there, do not agree, or hold what the family cannot have.
     """
-    records, index, covariates, loose = _covariates(asked)
+    table = asked.opened()
+    records, covariates, loose = _covariates(asked, table)
+    index = table.index
     name, n = asked.response, records.n
     for column, values in records.columns.items():
         _refuse_sizes(column, values.values if isinstance(values, Curves) else values)
     if isinstance(asked.offset, str) and asked.offset in records.columns and asked.offset in asked.columns:
         asked = replace(asked, offset=_of_rows(records.columns[asked.offset]))
     response: Response
+    order: tuple[Any, ...] | None = None
     if asked.long is not None:
         response = read_long_response(asked.long, n, index, name)
     else:
-        held = asked.data if asked.y is None else {name: asked.y}
-        table = ColumnTable(held, asked.grids, defaults=asked.defaults, gaps=True)
-        response = table.response(name, n=n, index=index)
-    made = (_with_curves if curves else _with_numbers)(asked, family, records, response, index, covariates)
+        if asked.y is None:
+            own = table.again(gaps=True)
+        else:
+            own = ColumnTable({name: asked.y}, asked.grids, defaults=asked.defaults, gaps=True)
+        response = own.response(name, n=n, index=index)
+        order = own.read(name).order if own.has(name) and not isinstance(response, PointwiseResponse) else None
+    if curves:
+        made = _with_curves(asked, family, records, response, index, covariates)
+    else:
+        made = _with_numbers(asked, family, records, response, index, covariates, order)
     return replace(made, loose=loose)
 
 
@@ -196,10 +214,9 @@ def _refuse_sizes(name: str, values: Any) -> None:
         raise InputError(f"{name} must be below {LARGEST:g} in size, got {largest:g}; choose other units")
 
 
-def _covariates(asked: TrainingSpec) -> tuple[Records, pd.Index[Any] | None, Covariates, Records | None]:
+def _covariates(asked: TrainingSpec, table: ColumnTable) -> tuple[Records, Covariates, Records | None]:
     """Training rows whose columns lack nothing; and as they came, where they lacked something."""
     how: Mapping[str, str] = {}
-    table = ColumnTable(asked.data, asked.grids, defaults=asked.defaults)
     new = asked.defaults is not None
     if asked.missing != "raise":
         loose = table.records(asked.columns, asked.columns, new=new)
@@ -208,7 +225,7 @@ def _covariates(asked: TrainingSpec) -> tuple[Records, pd.Index[Any] | None, Cov
     curves = {name: c for name, c in records.columns.items() if isinstance(c, Curves)}
     completion = Completion.learned(records, how) if how else Completion.none()
     covariates = Covariates({name: c.grid for name, c in curves.items()}, completion, units_of(curves))
-    return (completion(records), table.index, covariates, records) if how else (records, table.index, covariates, None)
+    return (completion(records), covariates, records) if how else (records, covariates, None)
 
 
 def units_of(curves: Mapping[str, Curves]) -> dict[str, str]:
@@ -239,14 +256,22 @@ def _with_curves(
 
 
 def _with_numbers(
-    asked: TrainingSpec, family: Family, records: Any, response: Response, index: Any, read: Covariates
+    asked: TrainingSpec,
+    family: Family,
+    records: Any,
+    response: Response,
+    index: Any,
+    read: Covariates,
+    order: Sequence[Any] | None,
 ) -> Training:
     name = asked.response
     if isinstance(response, Curves | PointwiseResponse):
         raise InputError(f"{name} must hold one number a row, got curves; use FunctionalRegression")
     classes: Labels | None = None
     if family.name == "binomial" and response.dtype.kind != "f":
-        classes = _classes(asked, response)
+        found = set(response.tolist())
+        levels = [level for level in order or in_order(found) if level in found]  # of a categorical, or else sorted
+        classes = np.array(levels, dtype=object)
         response = numbers_of_classes(response, classes, name)
     elif response.dtype.kind != "f":
         raise InputError(f"{name} must hold numbers for family={family.name!r}, got labels such as {response[0]!r}")
@@ -256,14 +281,6 @@ def _with_numbers(
     _refuse_sizes(name, y)
     weights, offset = _beside(asked, family, y, y.shape)
     return Training(Observations(records, y, weights, offset), None, None, None, classes, index, read)
-
-
-def _classes(asked: TrainingSpec, labels: Labels) -> Labels:
-    """Classes in the order of a categorical, or else sorted."""
-    table = ColumnTable(asked.data if asked.y is None else {asked.response: asked.y}, asked.grids, gaps=True)
-    found = set(labels.tolist())
-    order = table.read(asked.response).order if table.has(asked.response) else None
-    return np.array([level for level in order or in_order(found) if level in found], dtype=object)
 
 
 def numbers_of_classes(labels: Labels, classes: Labels, name: str = "y") -> FloatArray:
