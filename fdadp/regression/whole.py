@@ -6,9 +6,7 @@ import contextlib
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from fdadp._common.typing import FloatArray, IntArray
+from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.regression.estimate import Estimate, estimated, warn_of_unidentified
@@ -17,14 +15,7 @@ from fdadp.regression.fitted.fitted import Fitted, FittedResponse, TrainedRows
 from fdadp.regression.fitted.term_residuals import shares_explained
 from fdadp.regression.reading.columns import Grids
 from fdadp.regression.reading.completion import CompletedAgain
-from fdadp.regression.reading.person_rows import (
-    check_max_rows,
-    check_person_rows,
-    clusters_of,
-    person_weights,
-    warn_of_rows,
-)
-from fdadp.regression.reading.training import Training, TrainingSpec, read_training
+from fdadp.regression.reading.training import Training, read_rows
 from fdadp.regression.settings import ModelSettings
 from fdadp.regression.spec import ModelSpec, check_axes, designs, read_spec
 from fdadp.solve.fit.additive_fit import AdditiveFit
@@ -42,7 +33,7 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
         As :meth:`fdadp.FunctionalRegression.fit` takes them; `long` is a response as a long table.
     """
     spec, asked = read_spec(settings, data, y, grids, **beside)
-    training, persons = read_rows(spec, asked)
+    training, persons = read_rows(asked, settings)
     form = designs_of(spec, training, asked.response)
     estimate = estimated(spec, form, training.observed)
     errors = CoefficientErrors.learned(settings, estimate, training.observed, persons)
@@ -70,21 +61,6 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
     )
 
 
-def read_rows(spec: ModelSpec, asked: TrainingSpec) -> tuple[Training, IntArray | None]:
-    """Training rows with their responses, and the number of the group of each row."""
-    training = read_training(asked, spec.settings.family, curves=spec.settings.of_curves)
-    groups = None
-    if asked.groups is not None:
-        groups = clusters_of(asked.groups, asked.data, training.observed.records.n)
-    by_person = _by_person(spec.settings, groups)
-    if by_person is None:
-        return training, groups
-    observed = training.observed
-    own = by_person[:, None] if observed.points is None else by_person[observed.points.record]
-    given = np.ones_like(observed.y) if observed.weights is None else observed.weights
-    return replace(training, observed=replace(observed, weights=own * given)), groups
-
-
 def designs_of(spec: ModelSpec, training: Training, response: str) -> LongForm:
     """Terms on bases that suit the training rows."""
     records, observed = training.observed.records, training.observed
@@ -96,24 +72,6 @@ def designs_of(spec: ModelSpec, training: Training, response: str) -> LongForm:
     if training.curves is not None:
         check_axes(form, records, training.curves.unit, response)
     return form
-
-
-def _by_person(settings: ModelSettings, groups: IntArray | None) -> FloatArray | None:
-    """Weights of rows that let each person count once, (n,); None where each row is to, or all would be 1."""
-    check_person_rows(settings.person_rows, grouped=groups is not None)
-    check_max_rows(settings.person_rows, settings.max_rows, 1 if groups is None else int(np.bincount(groups).max()))
-    by_person = person_weights(groups)
-    if by_person is None:
-        return None
-    warn_of_rows(settings.person_rows, settings.family.name)
-    if settings.person_rows == "sum":
-        return None
-    if settings.on_eigenfunctions:
-        raise InputError(
-            "person_rows must be 'sum' with response_basis='eigen', which takes no weights, where persons have "
-            f"different numbers of rows, got {settings.person_rows!r}"
-        )
-    return by_person
 
 
 def _completed_again(spec: ModelSpec, training: Training, loose: Records, fit: AdditiveFit) -> CompletedAgain | None:

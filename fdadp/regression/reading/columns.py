@@ -158,7 +158,7 @@ class ColumnTable:
         self._data, self._grids, self._defaults = data, grids or {}, defaults or {}
         self._first, self._gaps = first, gaps
         self._read: dict[str, TableColumn] = {}
-        self._known: dict[str, TableColumn] = {}
+        self._known: dict[str, tuple[TableColumn, pd.Index[Any] | None]] = {}
         self._lengths: dict[str, int] = {}
         self.sources: dict[str, Curves] = {}
         self._labelled: dict[str, Any] = {}
@@ -210,16 +210,14 @@ class ColumnTable:
         if function is not None:
             return TableColumn(function.of({source: self._source(source, name) for source in function.sources}))
         raw = given = self.raw(name)
-        labels = row_labels(raw)
+        column, labels = self._known[name] if name in self._known else (None, row_labels(raw))
         if labels is not None and self.index is not None and not labels.equals(self.index):
             raw = self._beside_others(name, raw)
-            labels = row_labels(raw)
-        if raw is not given:
+            column, labels = (column, labels) if raw is given else (None, row_labels(raw))
+        if column is None:
             column = read_column(raw, name, self._grids.get(name), self._defaults.get(name))
-        else:
-            if name not in self._known:
-                self._known[name] = read_column(raw, name, self._grids.get(name), self._defaults.get(name))
-            column = self._known[name]
+        if raw is given:
+            self._known[name] = column, labels
         self._lengths[name] = column.n
         if not isinstance(self._data, pd.DataFrame) and labels is not None:
             self._labelled[name] = raw

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.source_table import OpenedTable
 from fdadp.functional.tables.curves import as_curves
@@ -20,7 +20,15 @@ from fdadp.regression.reading.columns import ColumnTable, Grids, Response, read_
 from fdadp.regression.reading.completion import Completion, treatments
 from fdadp.regression.reading.expressions import column_named, expression, row_function, tree_of
 from fdadp.regression.reading.joined import aligned
+from fdadp.regression.reading.person_rows import (
+    check_max_rows,
+    check_person_rows,
+    clusters_of,
+    person_weights,
+    warn_of_rows,
+)
 from fdadp.regression.reading.records import read_long_response
+from fdadp.regression.settings import ModelSettings
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.family import Family
@@ -171,6 +179,39 @@ class Covariates:
         """The same as they come, with what they lack."""
         given = [name for name in columns if name not in self.completion.indicators.values()]
         return read_records(data, given, grids, defaults=self.grids, missing=self.completion.how)[0]
+
+
+def read_rows(asked: TrainingSpec, settings: ModelSettings) -> tuple[Training, IntArray | None]:
+    """Training rows with their responses, and the number of the group of each row."""
+    training = read_training(asked, settings.family, curves=settings.of_curves)
+    groups = None
+    if asked.groups is not None:
+        groups = clusters_of(asked.groups, asked.data, training.observed.records.n)
+    by_person = _by_person(settings, groups)
+    if by_person is None:
+        return training, groups
+    observed = training.observed
+    own = by_person[:, None] if observed.points is None else by_person[observed.points.record]
+    given = np.ones_like(observed.y) if observed.weights is None else observed.weights
+    return replace(training, observed=replace(observed, weights=own * given)), groups
+
+
+def _by_person(settings: ModelSettings, groups: IntArray | None) -> FloatArray | None:
+    """Weights of rows that let each person count once, (n,); None where each row is to, or all would be 1."""
+    check_person_rows(settings.person_rows, grouped=groups is not None)
+    check_max_rows(settings.person_rows, settings.max_rows, 1 if groups is None else int(np.bincount(groups).max()))
+    by_person = person_weights(groups)
+    if by_person is None:
+        return None
+    warn_of_rows(settings.person_rows, settings.family.name)
+    if settings.person_rows == "sum":
+        return None
+    if settings.on_eigenfunctions:
+        raise InputError(
+            "person_rows must be 'sum' with response_basis='eigen', which takes no weights, where persons have "
+            f"different numbers of rows, got {settings.person_rows!r}"
+        )
+    return by_person
 
 
 def read_training(asked: TrainingSpec, family: Family, *, curves: bool) -> Training:
