@@ -8,7 +8,7 @@ from typing import Any
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records, TrainingSummary
+from fdadp.functional.tables.records import Records
 from fdadp.regression.estimate import Estimate, estimated, warn_of_unidentified
 from fdadp.regression.fitted.errors import CoefficientErrors
 from fdadp.regression.fitted.fitted import Fitted, FittedResponse, TrainedRows
@@ -34,16 +34,20 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
     """
     spec, asked = read_spec(settings, data, y, grids, **beside)
     training, persons = read_rows(asked, settings)
-    form = designs_of(spec, training, asked.response)
-    estimate = estimated(spec, form, training.observed)
-    errors = CoefficientErrors.learned(settings, estimate, training.observed, persons)
+    observed = training.observed
+    terms = (*spec.parsed.terms, *map(Linear, training.covariates.completion.indicators.values()))
+    form = designs(spec, terms, observed.summary(training.points), training.points)
+    if training.curves is not None:
+        check_axes(form, observed.records, training.curves.unit, spec.response)
+    estimate = estimated(spec, form, observed)
+    errors = CoefficientErrors.learned(settings, estimate, observed, persons)
     again = None if training.loose is None else _completed_again(spec, training, training.loose, estimate.fit)
     if training.grid is not None:  # where responses have points of their own, predictions are made on another grid
         on_grid = LongForm(estimate.fit.form.designs, training.grid)
         errors = replace(errors, fit=replace(estimate.fit, form=on_grid))
-    null_deviance = training.observed.null_deviance(settings.family)
-    mean = settings.family.mean(training.observed.predictor(estimate.fit.form, estimate.fit.coefficients))
-    shares = shares_explained(settings.family, training.observed, mean, estimate.fit.edf_total, null_deviance)
+    null_deviance = observed.null_deviance(settings.family)
+    mean = settings.family.mean(observed.predictor(estimate.fit.form, estimate.fit.coefficients))
+    shares = shares_explained(settings.family, observed, mean, estimate.fit.edf_total, null_deviance)
     warn_of_unidentified(errors.fit)
     response, rows = _shown(spec, training, mean, estimate)
     return Fitted(
@@ -59,19 +63,6 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
         basis=estimate.basis,
         rows=rows,
     )
-
-
-def designs_of(spec: ModelSpec, training: Training, response: str) -> LongForm:
-    """Terms on bases that suit the training rows."""
-    records, observed = training.observed.records, training.observed
-    terms = (*spec.parsed.terms, *map(Linear, training.covariates.completion.indicators.values()))
-    seen = TrainingSummary.of(
-        lambda: (records[rows] for rows in records.blocks()), observed.made(training.points), observed.of_records
-    )
-    form = designs(spec, terms, seen, training.points)
-    if training.curves is not None:
-        check_axes(form, records, training.curves.unit, response)
-    return form
 
 
 def _completed_again(spec: ModelSpec, training: Training, loose: Records, fit: AdditiveFit) -> CompletedAgain | None:

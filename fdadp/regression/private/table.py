@@ -257,13 +257,13 @@ class PrivateTable:
         InputError
             Columns of different lengths that belong together by position; the text tells none.
         """
-        values = tuple(map(self.entries, asked))
         framed = isinstance(self._data, pd.DataFrame)
         sources = [f"{response}, the response" if one.beside else "data" if framed else one.column for one in asked]
         inputs: dict[str, Any] = {
             source: self._y if one.beside else self._data if framed else self._table.held(one.column)
             for source, one in zip(sources, asked, strict=True)
         }
+        values = tuple(map(self.entries, asked))
         named = isinstance(groups, str)
         if groups is not None and not (named and (framed or not self.has(groups))):
             inputs["groups"] = self.raw(groups) if named else groups
