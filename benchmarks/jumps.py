@@ -16,8 +16,7 @@ import numpy as np
 from fdadp import terms
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
-from fdadp.solve.form.long_form import LongForm
-from fdadp.solve.form.long_sums import LongSums
+from fdadp.solve.form.long_form import LongForm, LongSums
 from fdadp.solve.smoothing import penalized
 from fdadp.solve.smoothing.penalized import LOG_RANGE, PenalizedLeastSquares
 from fdadp.solve.smoothing.search import newton

@@ -246,7 +246,7 @@ def _of_container(path: Path) -> pd.DataFrame | None:
 
 
 def _frame_of(curves: Any) -> pd.DataFrame:
-    from fdadp.functional.tables.kinds import wrap
+    from fdadp.functional.tables.sample import wrap
 
     grid = curves.grid
     frame: pd.DataFrame = wrap(

@@ -33,8 +33,7 @@ from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.whitened.registry import white_term
 from fdadp.regression.formula.parse import ParsedFormula, parse
 from fdadp.regression.private.chunks import DeclaredTable
-from fdadp.regression.private.prepared import factor_columns
-from fdadp.regression.private.read import OF_ANCHOR, about, persistence
+from fdadp.regression.private.read import OF_ANCHOR, about, factor_columns, persistence
 from fdadp.regression.private.response import PublicResponse, check_family, public_response
 from fdadp.regression.private.table import is_pair, levels_of
 from fdadp.regression.reading.expressions import bounds_of, expression
@@ -300,7 +299,7 @@ def _mostly_zero(names: Sequence[str], columns: Sequence[Column]) -> tuple[str, 
 
 def _asked(family: Family, bounds: Mapping[str, Any], response: str, offset: str | None) -> PublicResponse:
     """A response of another family than the Gaussian by what is public of it, as the fit takes it."""
-    asked = public_response(DeclaredTable([], {}, bounds), response, family, curves=False)
+    asked = public_response(DeclaredTable([], {}, bounds).bounds, response, family, curves=False)
     asked.check_offset(offset)
     return asked
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fdadp._common.tasks import is_dask
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
@@ -20,10 +19,9 @@ from fdadp.regression.estimate import Estimate, estimated, warn_of_unidentified
 from fdadp.regression.fitted.errors import CoefficientErrors, variance_from
 from fdadp.regression.fitted.fitted import Fitted, FittedResponse
 from fdadp.regression.reading.chunked_records import ChunkedRecords
-from fdadp.regression.reading.columns import Grids
+from fdadp.regression.reading.columns import Grids, read_records
 from fdadp.regression.reading.completion import Completion, treatments
 from fdadp.regression.reading.person_rows import ByPerson, check_max_rows, check_person_rows, warn_of_rows
-from fdadp.regression.reading.records import read_records
 from fdadp.regression.reading.training import (
     Covariates,
     TrainingSpec,
@@ -88,22 +86,6 @@ def fit_chunks(settings: ModelSettings, chunks: Any, grids: Grids | None, column
         joined=spec.joined,
         basis=estimate.basis,
     )
-
-
-def in_partitions(data: Any, not_columns: Mapping[str, Any]) -> bool:
-    """Whether a table is in Dask's partitions.
-
-    Raises
-    ------
-    InputError
-        Something beside such a table that must be one of its columns.
-    """
-    if not (is_dask(data) or (isinstance(data, Mapping) and any(map(is_dask, data.values())))):
-        return False
-    odd = next((name for name, value in not_columns.items() if value is not None), None)
-    if odd is not None:
-        raise InputError(f"{odd} must be None where data are Dask's: the response is one of their columns")
-    return True
 
 
 def _classes(settings: ModelSettings) -> list[int] | None:

@@ -10,13 +10,12 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import TrainingSummary
+from fdadp.functional.tables.records import Records, TrainingSummary
+from fdadp.functional.tables.sample import Curves
 from fdadp.regression.formula.parse import ParsedFormula, parse
 from fdadp.regression.memory import refuse_too_large
-from fdadp.regression.reading.columns import Grids, check_grids
-from fdadp.regression.reading.joined_columns import aligned_columns, positioned
-from fdadp.regression.reading.records import kinds_of
-from fdadp.regression.reading.training import TrainingSpec, is_expression
+from fdadp.regression.reading.columns import ColumnTable, Grids, check_grids
+from fdadp.regression.reading.training import TrainingSpec, aligned_columns, is_expression, positioned
 from fdadp.regression.settings import ModelSettings
 from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.along import with_refund_sizes
@@ -86,8 +85,10 @@ def read_spec(
     InputError
         Terms or settings that are unknown, or columns that are not there.
     """
-    data = positioned(by, data)
-    parsed = read_terms(settings, lambda: kinds_of(data, grids))
+    if by == "position":
+        data = positioned(data)
+    table = ColumnTable(data, grids) if isinstance(settings.formula, str) else None
+    parsed = read_terms(settings, lambda: {} if table is None else table.kinds())
     if settings.as_refund:
         parsed = parsed._replace(terms=tuple(map(with_refund_sizes, parsed.terms)))
     if settings.response is not None and parsed.response not in (None, settings.response):
@@ -99,14 +100,15 @@ def read_spec(
         raise InputError(
             f"formula must not explain {response} by itself; if that is meant, copy the column under another name"
         )
-    check_grids(grids, data, response)
+    if grids is not None:
+        check_grids(grids, data, response)
     given = parsed.one_offset(beside.get("offset"))
     computed = parsed.offset is not None or (isinstance(given, str) and is_expression(given, data))
     offset = f"I({given})" if computed else None
     if offset is not None:
         beside["offset"], columns = offset, (*columns, offset)
     asked, joined = aligned_columns(
-        by, TrainingSpec(data, y, response, columns, grids, missing=settings.gaps, **beside)
+        by, TrainingSpec(data, y, response, columns, grids, missing=settings.gaps, table=table, **beside)
     )
     named = tuple(grids or ())
     spec = ModelSpec(settings=settings, parsed=parsed, response=response, offset=offset, grids=named, joined=joined)
@@ -175,3 +177,15 @@ def refuse_same_names(made: Sequence[TermDesign]) -> None:
 def columns_of(terms: Sequence[TermSpec] | Sequence[TermDesign]) -> tuple[str, ...]:
     """Columns that terms read, each once."""
     return tuple(dict.fromkeys(name for term in terms for name in term.columns))
+
+
+def check_axes(form: LongForm, records: Records, unit: str | None, response: str) -> None:
+    """Refuse curves that act at the response's t, and are dated from another day or in another unit."""
+    for design in form.designs:
+        columns = () if design.separable else design.columns
+        for name, column in ((name, records.columns[name]) for name in columns):
+            if isinstance(column, Curves) and None not in (unit, column.unit) and unit != column.unit:
+                raise InputError(
+                    f"{name} must be on the axis of {response} in {design.name}, got {column.unit} and {unit}; label "
+                    "their points with numbers on one axis"
+                )

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.checks import flag, whole
 from fdadp._common.parameters import NestedParameters
+from fdadp._common.tasks import is_dask
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
 from fdadp.privacy._seen import Kin
@@ -88,7 +89,6 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
 
     def _train(self, data: Any, y: Any, grids: Grids | None, *, long: Any = None, **beside: Any) -> None:
         """Fit to a table: privately, in partitions of Dask, or to rows in memory."""
-        from fdadp.regression.chunked import in_partitions
         from fdadp.regression.whole import fit_whole
 
         settings = ModelSettings.of(self)
@@ -103,7 +103,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
             private = PrivateSettings.of(self)
             self._keep(fit_private(self, private, data, y, grids, groups, by=by, noise=self._noise, **beside, **only))
             say_of_public_inputs(self._warned())
-        elif in_partitions(data, {"y": y, "response": long}):
+        elif _in_partitions(data, {"y": y, "response": long}):
             self.fit_chunks(data, grids=grids, **beside)
         else:
             self._keep(fit_whole(settings, data, y, grids, by=by, long=long, **beside))
@@ -709,3 +709,20 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         model._keep(fitted)
         own: Model = model
         return own
+
+
+def _in_partitions(data: Any, not_columns: Mapping[str, Any]) -> bool:
+    """Whether a table is in Dask's partitions.
+
+    Raises
+    ------
+    InputError
+        Something beside such a table that must be one of its columns.
+    """
+    held = [data, *(data.values() if isinstance(data, Mapping) else ())]
+    if not any(hasattr(own, "__dask_graph__") and is_dask(own) for own in held):
+        return False
+    odd = next((name for name, value in not_columns.items() if value is not None), None)
+    if odd is not None:
+        raise InputError(f"{odd} must be None where data are Dask's: the response is one of their columns")
+    return True

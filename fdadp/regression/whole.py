@@ -6,31 +6,19 @@ import contextlib
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from fdadp._common.typing import FloatArray, IntArray
+from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records, TrainingSummary
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.records import Records
 from fdadp.regression.estimate import Estimate, estimated, warn_of_unidentified
 from fdadp.regression.fitted.errors import CoefficientErrors
 from fdadp.regression.fitted.fitted import Fitted, FittedResponse, TrainedRows
 from fdadp.regression.fitted.term_residuals import shares_explained
 from fdadp.regression.reading.columns import Grids
 from fdadp.regression.reading.completion import CompletedAgain
-from fdadp.regression.reading.person_rows import (
-    check_max_rows,
-    check_person_rows,
-    clusters_of,
-    person_weights,
-    warn_of_rows,
-)
-from fdadp.regression.reading.training import Training, TrainingSpec, read_training
+from fdadp.regression.reading.training import Training, read_rows
 from fdadp.regression.settings import ModelSettings
-from fdadp.regression.spec import ModelSpec, designs, read_spec
+from fdadp.regression.spec import ModelSpec, check_axes, designs, read_spec
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.fit.observations import Observations
-from fdadp.solve.form.chunks import without_curves
 from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.numbers.scalar_linear import Linear
 
@@ -45,20 +33,25 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
         As :meth:`fdadp.FunctionalRegression.fit` takes them. `long` is a response as a long table.
     """
     spec, asked = read_spec(settings, data, y, grids, **beside)
-    training, persons = read_rows(spec, asked)
-    form = designs_of(spec, training, asked.response)
-    estimate = estimated(spec, form, training.observed)
-    errors = CoefficientErrors.learned(settings, estimate, training.observed, persons)
-    again = _completed_again(spec, training, estimate.fit)
-    if training.grid is not None:  # responses at points of their own are predicted on a common grid
+    training, persons = read_rows(asked, settings)
+    observed = training.observed
+    terms = (*spec.parsed.terms, *map(Linear, training.covariates.completion.indicators.values()))
+    form = designs(spec, terms, observed.summary(training.points), training.points)
+    if training.curves is not None:
+        check_axes(form, observed.records, training.curves.unit, spec.response)
+    estimate = estimated(spec, form, observed)
+    errors = CoefficientErrors.learned(settings, estimate, observed, persons)
+    again = None if training.loose is None else _completed_again(spec, training, training.loose, estimate.fit)
+    if training.grid is not None:  # where responses have points of their own, predictions are made on another grid
         on_grid = LongForm(estimate.fit.form.designs, training.grid)
         errors = replace(errors, fit=replace(estimate.fit, form=on_grid))
-    null_deviance = training.observed.null_deviance(settings.family)
-    mean = settings.family.mean(training.observed.predictor(estimate.fit.form, estimate.fit.coefficients))
-    shares = shares_explained(settings.family, training.observed, mean, estimate.fit.edf_total, null_deviance)
+    null_deviance = observed.null_deviance(settings.family)
+    mean = settings.family.mean(observed.predictor(estimate.fit.form, estimate.fit.coefficients))
+    shares = shares_explained(settings.family, observed, mean, estimate.fit.edf_total, null_deviance)
     warn_of_unidentified(errors.fit)
+    response, rows = _shown(spec, training, mean, estimate)
     return Fitted(
-        response=_response(spec, training),
+        response=response,
         errors=errors,
         covariates=training.covariates,
         null_deviance=null_deviance,
@@ -68,88 +61,32 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
         shares=shares,
         again=again,
         basis=estimate.basis,
-        rows=_trained_rows(training, mean, estimate),
+        rows=rows,
     )
 
 
-def read_rows(spec: ModelSpec, asked: TrainingSpec) -> tuple[Training, IntArray | None]:
-    """Training rows with their responses, and the number of the group of each row."""
-    training = read_training(asked, spec.settings.family, curves=spec.settings.of_curves)
-    groups = clusters_of(asked.groups, asked.data, training.observed.records.n)
-    return replace(training, observed=_by_person(spec.settings, training.observed, groups)), groups
-
-
-def designs_of(spec: ModelSpec, training: Training, response: str) -> LongForm:
-    """Terms on bases that suit the training rows."""
-    records, observed = training.observed.records, training.observed
-    terms = (*spec.parsed.terms, *map(Linear, training.covariates.completion.indicators.values()))
-    seen = TrainingSummary.of(
-        lambda: (records[rows] for rows in records.blocks()), observed.made(training.points), observed.of_records
-    )
-    form = designs(spec, terms, seen, training.points)
-    if training.curves is not None:
-        _check_axes(form, records, training.curves.unit, response)
-    return form
-
-
-def _by_person(settings: ModelSettings, observed: Observations, groups: IntArray | None) -> Observations:
-    """Rows with weights by which each person counts once, unless ``person_rows="sum"``."""
-    check_person_rows(settings.person_rows, grouped=groups is not None)
-    check_max_rows(settings.person_rows, settings.max_rows, 1 if groups is None else int(np.bincount(groups).max()))
-    by_person = person_weights(groups)
-    if by_person is None:
-        return observed
-    warn_of_rows(settings.person_rows, settings.family.name)
-    if settings.person_rows == "sum":
-        return observed
-    if settings.on_eigenfunctions:
-        raise InputError(
-            "person_rows must be 'sum' with response_basis='eigen', which takes no weights, where persons have "
-            f"different numbers of rows, got {settings.person_rows!r}"
-        )
-    own = by_person[:, None] if observed.points is None else by_person[observed.points.record]
-    given = np.ones_like(observed.y) if observed.weights is None else observed.weights
-    return replace(observed, weights=own * given)
-
-
-def _completed_again(spec: ModelSpec, training: Training, fit: AdditiveFit) -> CompletedAgain | None:
-    """Dependence of the fit on the components that completed sparse curves."""
+def _completed_again(spec: ModelSpec, training: Training, loose: Records, fit: AdditiveFit) -> CompletedAgain | None:
+    """How far the fit depends on the components that completed sparse curves."""
     completion = training.covariates.completion
-    if "pace" in completion.how.values() and training.loose is not None and spec.settings.least_squares:
-        with contextlib.suppress(InputError):  # too few curves: standard errors warn
-            return CompletedAgain.of(training.loose, completion, training.observed, fit)
+    if "pace" in completion.how.values() and spec.settings.least_squares:
+        with contextlib.suppress(InputError):  # too few curves: standard errors say so
+            return CompletedAgain.of(loose, completion, training.observed, fit)
     return None
 
 
-def _response(spec: ModelSpec, training: Training) -> FittedResponse:
-    if training.curves is None:
-        classes = None if training.classes is None else training.classes.tolist()
-        return FittedResponse(name=spec.response, classes=classes)
-    assert training.grid is not None
-    curves = without_curves(training.curves)
-    return FittedResponse(name=spec.response, curves=curves, observed_at=training.observed.points)
-
-
-def _trained_rows(training: Training, mean: FloatArray, estimate: Estimate) -> TrainedRows:
-    """Means and residuals in the format of the response."""
+def _shown(
+    spec: ModelSpec, training: Training, mean: FloatArray, estimate: Estimate
+) -> tuple[FittedResponse, TrainedRows]:
+    """What is known of the response; and means and residuals in the form in which it came."""
     observed, curves = training.observed, training.curves
     left = observed.y - mean
     weights = observed.weights if estimate.weighted else None
     if curves is None:
-        return TrainedRows(means=mean[:, 0], residuals=left[:, 0], weights=weights)
+        classes = None if training.classes is None else training.classes.tolist()
+        response = FittedResponse(name=spec.response, classes=classes)
+        return response, TrainedRows(means=mean[:, 0], residuals=left[:, 0], weights=weights)
+    response = FittedResponse(name=spec.response, curves=curves.without_rows(), observed_at=observed.points)
     if observed.points is not None:
-        return TrainedRows(means=mean, residuals=left, weights=weights)
+        return response, TrainedRows(means=mean, residuals=left, weights=weights)
     means, residuals = (curves.wrap(values, curves.grid, rows=curves) for values in (mean, left))
-    return TrainedRows(means=means, residuals=residuals, weights=weights)
-
-
-def _check_axes(form: LongForm, records: Records, unit: str | None, response: str) -> None:
-    """Raise an error if curves that act at the response's t have another unit or start from another day."""
-    for design in form.designs:
-        columns = () if design.separable else design.columns
-        for name, column in ((name, records.columns[name]) for name in columns):
-            if isinstance(column, Curves) and None not in (unit, column.unit) and unit != column.unit:
-                raise InputError(
-                    f"{name} must be on the axis of {response} in {design.name}, got {column.unit} and {unit}; label "
-                    "their points with numbers on one axis"
-                )
+    return response, TrainedRows(means=means, residuals=residuals, weights=weights)

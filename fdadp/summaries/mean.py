@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.files.container import complete
-from fdadp.functional.tables.kinds import wrap
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.sample import Curves, wrap
 from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.summaries import files
 from fdadp.summaries._base import PrivateSummary, said_of_grid

@@ -129,7 +129,7 @@ def opened(data: Any, name: str) -> Any:
         A table that has not exactly one column of curves.
     """
     if not isinstance(data, OpenedTable):
-        if not _is_foreign(data):
+        if not is_foreign(type(data)):
             return data
         found = _source(data, whole=True)
         data = OpenedCurves(found, ALONE) if found.fields.alone else OpenedTable(found)
@@ -140,26 +140,14 @@ def opened(data: Any, name: str) -> Any:
     return data
 
 
-def opened_columns(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs by name, tables of other libraries as the curves that they hold; all else as it is.
-
-    Raises
-    ------
-    InputError
-        As :func:`opened`.
-    """
-    return {name: opened(data, name) if _is_foreign(data) else data for name, data in inputs.items()}
-
-
 def opened_table(data: Any) -> Any:
     """A table of another library as one that was opened; all else as it is."""
-    return OpenedTable(_source(data)) if _is_foreign(data) else data
+    return OpenedTable(_source(data)) if is_foreign(type(data)) else data
 
 
-def _is_foreign(data: Any) -> bool:
-    """Whether an object is a table in memory of another library, that would be an array without its labels."""
-    package, kind = type(data).__module__.split(".")[0], type(data).__name__
-    return (package, kind) in (("pyarrow", "Table"), ("polars", "DataFrame"))
+def is_foreign(kind: type) -> bool:
+    """Whether such objects are tables in memory of another library, that would be arrays without their labels."""
+    return (kind.__module__.split(".")[0], kind.__name__) in (("pyarrow", "Table"), ("polars", "DataFrame"))
 
 
 def _opener(data: Any) -> Opener | None:

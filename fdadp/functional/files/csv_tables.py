@@ -33,7 +33,7 @@ from fdadp.functional.tables.axis import (
     of_columns_beside,
     points_after,
 )
-from fdadp.functional.tables.orientation import (
+from fdadp.functional.tables.frames import (
     MOST_COLUMNS,
     TRANSPOSED_HINT,
     is_long,

@@ -33,7 +33,7 @@ from fdadp.functional.files.csv_tables import (
 )
 from fdadp.functional.files.long_tables import check_names, curves_of_long
 from fdadp.functional.tables.axis import is_identifier, is_odd_one
-from fdadp.functional.tables.orientation import is_long, long_hint
+from fdadp.functional.tables.frames import is_long, long_hint
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npz")
 

@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.functional.fpca.basis import Eigenbasis
 from fdadp.functional.tables.curves import as_curves, check_finite
-from fdadp.functional.tables.kinds import wrap
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.sample import Curves, wrap
 
 
 class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -20,8 +20,7 @@ from fdadp.functional.fpca.ssvd import sequential_scores, ssvd_eigenbasis
 from fdadp.functional.quadrature import RULES
 from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.curves import as_curves, check_finite
-from fdadp.functional.tables.kinds import wrap
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.sample import Curves, wrap
 
 OF_GAPS = "method 'sc' takes curves with gaps"
 METHODS = ("face", "dense", "sc", "ssvd")

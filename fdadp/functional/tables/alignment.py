@@ -10,32 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fdadp._common.door import advice
 from fdadp.errors import InputError
-
-if TYPE_CHECKING:
-    from fdadp.functional.tables.sample import Curves
-
-
-def row_labels(data: Any) -> pd.Index[Any] | None:
-    """Labels that a table carries for its rows, or None; no value of it is read."""
-    if isinstance(data, pd.DataFrame | pd.Series):
-        return data.index
-    module = type(data).__module__.split(".")[0]
-    if module == "skfda":
-        names = tuple(data.sample_names) if hasattr(data, "sample_names") else ()
-        return pd.Index(names, dtype=object) if names.count(None) < len(names) else None
-    dims = getattr(data, "dims", ())
-    if module == "xarray" and isinstance(dims, tuple) and dims and dims[0] in data.coords:  # a Dataset's are no tuple
-        return data.indexes.get(data.dims[0])  # type: ignore[no-any-return]
-    if module == "fdadp":  # Curves
-        return getattr(data, "index", None)
-    return None
+from fdadp.functional.tables.sample import Curves, row_labels
 
 
 def same_rows(**tables: Any) -> None:

@@ -1,7 +1,9 @@
-"""What a sample of curves is: values ``(n, S)`` on one grid ``(S,)``, and the kind of object it came as."""
+"""What a sample of curves is: values ``(n, S)`` on one grid ``(S,)``, and the kind of object it came as and becomes."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +12,8 @@ import pandas as pd
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.kinds import Given, Kind, wrap
+from fdadp.functional.tables.axis import axis_of
+from fdadp.functional.tables.kinds import GRID, Given, Kind
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,11 @@ class Curves:
     def __len__(self) -> int:
         return int(self.values.shape[0])
 
+    def without_rows(self) -> Curves:
+        """Their grid, and what they came as."""
+        given = None if self.given is None else self.given.without_rows()
+        return replace(self, values=np.empty((0, self.grid.size)), index=None, given=given)
+
     def wrap(
         self, values: FloatArray, grid: FloatArray, index: pd.Index[Any] | None = None, *, rows: Curves | None = None
     ) -> Any:
@@ -56,6 +64,22 @@ class Curves:
             given = replace(given, rows=rows.given.rows, row_name=rows.given.row_name)
         kind, columns = self.kind, self.columns
         return wrap(values, grid, kind=kind, columns=columns, index=index, own_grid=self.grid, given=given)
+
+
+def row_labels(data: Any) -> pd.Index[Any] | None:
+    """Labels that a table carries for its rows, or None; no value of it is read."""
+    if isinstance(data, pd.DataFrame | pd.Series):
+        return data.index
+    module = type(data).__module__.split(".")[0]
+    if module == "skfda":
+        names = tuple(data.sample_names) if hasattr(data, "sample_names") else ()
+        return pd.Index(names, dtype=object) if names.count(None) < len(names) else None
+    dims = getattr(data, "dims", ())
+    if module == "xarray" and isinstance(dims, tuple) and dims and dims[0] in data.coords:  # a Dataset's are no tuple
+        return data.indexes.get(data.dims[0])  # type: ignore[no-any-return]
+    if module == "fdadp":  # Curves
+        return getattr(data, "index", None)
+    return None
 
 
 def as_grid(grid: ArrayLike | None, size: int, name: str = "grid") -> FloatArray:
@@ -85,3 +109,101 @@ def as_grid(grid: ArrayLike | None, size: int, name: str = "grid") -> FloatArray
             + ("; turn it round, and the columns with it: [::-1] and [:, ::-1]" if (np.diff(points) < 0).all() else "")
         )
     return points
+
+
+# Values as the kind of object that curves came as.
+
+
+def wrap(
+    values: FloatArray,
+    grid: FloatArray,
+    *,
+    kind: Kind,
+    columns: pd.Index[Any] | None = None,
+    index: pd.Index[Any] | None = None,
+    own_grid: FloatArray | None = None,
+    given: Given | None = None,
+) -> Any:
+    """Return curve values as the kind of object they came as; on their own grid also with its column labels.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, S)
+    grid : ndarray of shape (S,)
+        Increasing.
+    kind : {"array", "frame", "fdatagrid", "dataarray", "polars", "arrow"}
+    columns : pandas.Index, optional
+        Labels of the points of `own_grid`, as the user had them: perhaps decreasing.
+    index : pandas.Index, optional
+        Labels of the rows.
+    own_grid : ndarray, optional
+        The grid to which `columns` belong.
+    given : Given, optional
+        What else the object said.
+    """
+    if kind == "fdatagrid":
+        from skfda import FDataGrid
+
+        return FDataGrid(values, grid_points=grid)
+    if kind == "array":
+        return values
+    keep = columns is not None and own_grid is not None and np.array_equal(grid, own_grid)
+    if keep and columns is not None and (axis := axis_of(columns, "Y")) is not None and axis.backwards:
+        values = values[:, ::-1]
+    labels = columns if keep else pd.Index(grid, name=None if columns is None else columns.name)
+    frame = pd.DataFrame(values, index=index, columns=labels)
+    return MAKERS[kind](frame, grid, given or Given(), columns is None)
+
+
+def _dataarray(frame: pd.DataFrame, grid: FloatArray, given: Given, unnamed: bool) -> Any:
+    from xarray import DataArray
+
+    dims: tuple[Any, Any] = (frame.index.name or given.row_name or "curve", frame.columns.name or "point")
+    rows = {name: (dims[0], values) for name, values in given.rows.items() if np.shape(values) == (len(frame),)}
+    labelled = not isinstance(frame.index, pd.RangeIndex) or given.row_name is None
+    coords: dict[Any, Any] = {dims[0]: frame.index} if labelled else {}
+    coords |= {dims[1]: frame.columns, **rows}
+    return DataArray(frame.to_numpy(), dims=dims, coords=coords, name=given.name, attrs=dict(given.attributes))
+
+
+def _arrow(frame: pd.DataFrame, grid: FloatArray, given: Given, unnamed: bool) -> Any:
+    import pyarrow as pa
+
+    fields, arrays = [], []
+    for name, column in _columns(frame, given, unnamed).items():
+        if column.ndim == 2:
+            width = column.shape[1]
+            array = pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(column).ravel()), width)
+            fields.append(pa.field(name, array.type, metadata={GRID: json.dumps(grid.tolist())}))
+        else:
+            array = pa.array(column)
+            fields.append(pa.field(name, array.type))
+        arrays.append(array)
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _polars(frame: pd.DataFrame, grid: FloatArray, given: Given, unnamed: bool) -> Any:
+    import polars as pl
+
+    columns = _columns(frame, given, unnamed).items()
+    return pl.DataFrame([pl.Series(name, c if c.dtype != object else c.tolist()) for name, c in columns])
+
+
+def _columns(frame: pd.DataFrame, given: Given, unnamed: bool) -> dict[str, Any]:
+    """Labels of the rows where there are any; and a column of lists where curves came as one, or one for each point."""
+    labelled = not isinstance(frame.index, pd.RangeIndex)
+    found: dict[str, Any] = {str(frame.index.name or "id"): np.asarray(frame.index)} if labelled else {}
+    if unnamed:
+        return found | {given.name or "Y": frame.to_numpy()}
+    return found | {str(name): frame.iloc[:, j].to_numpy() for j, name in enumerate(frame.columns)}
+
+
+Maker = Callable[[pd.DataFrame, FloatArray, Given, bool], Any]
+
+MAKERS: Mapping[str, Maker] = {
+    "frame": lambda frame, *_: frame,
+    "dataarray": _dataarray,
+    "polars": _polars,
+    "arrow": _arrow,
+}
+"""From a data frame of values, their grid, what else is known, and whether the points have no labels of their own."""

@@ -12,8 +12,8 @@ import pandas as pd
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.join import chunks_together
-from fdadp.functional.containers.open import opened
-from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves, on_grid
+from fdadp.functional.containers.open import is_foreign, opened
+from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves, OpenedTable, on_grid
 from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.kinds import Given
 from fdadp.functional.tables.sample import Curves, as_grid
@@ -93,24 +93,6 @@ def public_head(curves: OpenedCurves) -> Curves:
     return replace(head, given=Given(given.name, row_name=given.row_name))
 
 
-def stand_in(column: Any) -> Any:
-    """What is public of a column whose number of rows only reading would tell, without a row; all else as it is."""
-    if not isinstance(column, OpenedColumn) or column.n is not None:
-        return column
-    return public_head(column) if isinstance(column, OpenedCurves) else np.empty(0)
-
-
-def refuse_unknown_length(inputs: Mapping[str, Any]) -> None:
-    """Refuse columns of unknown length that belong together by position; raises InputError."""
-    odd = next((name for name, own in inputs.items() if isinstance(own, OpenedColumn) and own.n is None), None)
-    if odd is not None:
-        raise InputError(
-            f"{odd} must have a known number of rows, got {inputs[odd]!r}: label the rows of all inputs by the "
-            "person's id, as by open_curves(path, rows='id'), hand over the table that was opened, with all of its "
-            "columns, or read the file first, read_curves(path)"
-        )
-
-
 def chunks_of(curves: Mapping[str, Any], groups: Any) -> tuple[Any, bool | None] | None:
     """Chunks of columns whose number of rows only reading would tell; None where all of them are known.
 
@@ -176,9 +158,11 @@ def private_curves(
     """
     values: Any
     if isinstance(data, Curves):
-        values = _checked(table(data.values, name), name, empty)
+        values = table(data.values, name)
+        _check_shape(values.shape, name, empty)
         return replace(data, values=values, index=None)
-    data = opened(data, name)
+    if isinstance(data, OpenedTable) or is_foreign(type(data)):
+        data = opened(data, name)
     if isinstance(data, OpenedCurves):
         public = on_grid(public_head(data), grid, name)
         if data.n is None and streamed:
@@ -188,18 +172,20 @@ def private_curves(
                 f"{name} must have a known number of rows, got {data!r}: hand over the table that was opened, with all "
                 "of its columns, or read the file first, read_curves(path)"
             )
-        values = _checked(table(data, name), name, empty)
+        values = table(data, name)
+        _check_shape(values.shape, name, empty)
         return replace(public, values=values)
     if type(data).__module__.split(".")[0] == "skfda":
         return _of_fdatagrid(data, grid, name, empty)
     several = type(data).__name__ == "Dataset"  # of xarray
     if isinstance(data, list | tuple) and grid is None:
         raise InputError(f"{name} must be an array or a data frame, or come with its grid, {RAGGED}")
-    values = _checked(None if several else table(data, name, None if grid is None else np.size(grid)), name, empty)
+    values = None if several else table(data, name, None if grid is None else np.size(grid))
+    _check_shape(() if values is None else values.shape, name, empty)
     size = values.shape[1]
-    labels = _column_labels(data)
-    if labels is None:
+    if not isinstance(data, pd.DataFrame) and type(data).__module__.split(".")[0] != "xarray":
         return Curves(values, as_grid(grid, size, f"grid of {name}"))
+    labels = _column_labels(data)
     # The grid may be in the column labels; a public row, the numbers of the columns, stands for the private ones.
     public = as_curves(pd.DataFrame([range(size)], columns=labels), grid, name=name)
     turned = public.values[0, 0] > 0  # where the labels decrease
@@ -216,7 +202,8 @@ def _of_fdatagrid(data: Any, grid: ArrayLike | None, name: str, empty: bool) -> 
         points = as_grid(grid, np.size(grid), f"grid of {name}")
         if data.dim_domain != 1 or data.dim_codomain != 1:
             raise InputError(f"{name} must hold real functions of one variable")
-        values = _checked(table_of_irregular(data, points), name, empty)
+        values = table_of_irregular(data, points)
+        _check_shape(values.shape, name, empty)
         return Curves(values, points, "fdatagrid", gridded=True)
     if type(data).__name__ != "FDataGrid":
         raise InputError(
@@ -226,7 +213,8 @@ def _of_fdatagrid(data: Any, grid: ArrayLike | None, name: str, empty: bool) -> 
         )
     if data.dim_domain != 1 or data.dim_codomain != 1:
         raise InputError(f"{name} must hold real functions of one variable")
-    values = _checked(table(data.data_matrix[..., 0], name), name, empty)
+    values = table(data.data_matrix[..., 0], name)
+    _check_shape(values.shape, name, empty)
     zeros = np.zeros((1, values.shape[1], 1))
     public = as_curves(data[:1].copy(data_matrix=zeros, sample_names=(None,)), grid, name=name)
     return replace(public, values=values, index=None)
@@ -246,18 +234,14 @@ def check_groups(groups: Any, n: int) -> None:
         raise InputError("groups must have one entry per curve: an id, or a tuple of its parts") from exc
 
 
-def _column_labels(data: Any) -> pd.Index[Any] | None:
+def _column_labels(data: Any) -> pd.Index[Any]:
     """Labels of the points in a data frame or an xarray.DataArray."""
     if isinstance(data, pd.DataFrame):
         return data.columns
-    if type(data).__module__.split(".")[0] == "xarray":
-        labels: pd.Index[Any] = data.indexes.get(data.dims[1], pd.RangeIndex(data.shape[1]))
-        return labels.rename(data.dims[1])
-    return None
+    labels: pd.Index[Any] = data.indexes.get(data.dims[1], pd.RangeIndex(data.shape[1]))
+    return labels.rename(data.dims[1])
 
 
-def _checked(found: Table | None, name: str, empty: bool) -> Table:
-    none = found is not None and found.shape[0] == 0 and not empty
-    if found is None or len(found.shape) != 2 or none or found.shape[1] < LEAST_POINTS:
+def _check_shape(shape: tuple[int, ...], name: str, empty: bool) -> None:
+    if len(shape) != 2 or (shape[0] == 0 and not empty) or shape[1] < LEAST_POINTS:
         raise InputError(f"{name} must be two-dimensional (curves, points), of at least {LEAST_POINTS} points a curve")
-    return found

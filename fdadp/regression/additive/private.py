@@ -10,7 +10,6 @@ import numpy as np
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.errors import InputError
-from fdadp.functional.containers.open import opened_columns
 from fdadp.functional.gaps import GAPS
 from fdadp.functional.tables.kinds import Kind, names_of
 from fdadp.functional.tables.sample import Curves, as_grid
@@ -24,7 +23,7 @@ from fdadp.private.release.mechanisms import EndToEnd, mechanism_of
 from fdadp.regression.additive.files import check_saveable
 from fdadp.regression.additive.fitted import FittedSurface
 from fdadp.regression.reading.completion import MissingValues
-from fdadp.regression.reading.joined import joined_labels, private_rows
+from fdadp.regression.reading.joined import joined_labels, opened_columns, private_rows
 from fdadp.regression.reading.joined_chunks import JoinedTables
 from fdadp.regression.reading.person_rows import private_law
 

@@ -73,7 +73,7 @@ def parse(formula: str, kinds: Mapping[str, str]) -> ParsedFormula:
         effect; ``a:b`` and ``a * b`` are interactions of numbers, of factors, and of either with one other term:
         ``C(region):ff(X)``. Names that are no identifiers stand between backticks.
     kinds : mapping of str to {"curves", "numbers", "labels"}
-        Of each column, as :func:`fdadp.regression.reading.records.kinds_of` tells them.
+        Of each column, as :func:`fdadp.regression.reading.columns.ColumnTable.kinds` tells them.
 
     Raises
     ------

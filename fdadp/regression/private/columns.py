@@ -16,9 +16,8 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.privacy.boundary import numbers as entries_as_numbers
 from fdadp.private.public.inputs import is_irregular, table_of_irregular
 from fdadp.regression.private.rows import Made
-from fdadp.regression.reading.columns import ColumnTable, Grids
+from fdadp.regression.reading.columns import ColumnTable, Grids, read_records
 from fdadp.regression.reading.completion import Completion
-from fdadp.regression.reading.records import read_records
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class PrivateColumns:
     @property
     def completion(self) -> Completion:
         """Nothing is completed by what was learned of other rows."""
-        return Completion({}, {}, {}, {})
+        return Completion.none()
 
     def read(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
         """Columns of new rows, which may lack entries; irregular curves go on the grid as those of the fit did."""
@@ -59,7 +58,7 @@ class PrivateColumns:
     def _on_grids(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Any:
         """The table with irregular curves on the grids of the fit."""
         table = ColumnTable(data, grids)
-        held = {name: held_in(table.raw(name)) for name in columns if table.has(name)}
+        held = {name: table.held(name) for name in columns if table.has(name)}
         irregular = [name for name, raw in held.items() if is_irregular(raw) and name not in (grids or {})]
         if not irregular:
             return data
@@ -103,12 +102,6 @@ class PrivateColumns:
         values = {source: own[source].values if source in own else records.numbers(source) for source in held}
         computed = one.of(values, {source: curves.grid for source, curves in own.items()})
         return computed if computed.ndim == 1 else Curves(computed, next(iter(own.values())).grid)
-
-
-def held_in(raw: Any) -> Any:
-    """What a column of a data frame holds, where these are curves of scikit-fda."""
-    held = raw.array if isinstance(raw, pd.Series) else raw
-    return held if type(held).__module__.split(".")[0] == "skfda" else raw
 
 
 def _holds_numbers(raw: Any) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from fdadp._common.checks import one_of
 from fdadp.errors import InputError
@@ -14,21 +16,17 @@ from fdadp.privacy import Privacy
 from fdadp.privacy.rows._laws import Law
 from fdadp.private.public.columns import CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.release.mechanisms import EndToEnd, Mechanism, mechanism_of
-from fdadp.regression.private.read import OF_ANCHOR, ColumnReader, about, persistence
+from fdadp.regression.private.read import OF_ANCHOR, ColumnReader, PublicColumns, about, persistence
 from fdadp.regression.private.response import PublicResponse, check_family, public_response
 from fdadp.regression.private.table import PrivateTable
 from fdadp.regression.reading.person_rows import private_law
 from fdadp.regression.settings import ModelSettings
 from fdadp.regression.spec import read_terms
-from fdadp.terms.numbers.scalar_factor import Factor
-from fdadp.terms.numbers.scalar_linear import Linear
-from fdadp.terms.spec import TermSpec
-from fdadp.terms.times_column import By
 
 if TYPE_CHECKING:
     from fdadp._common.typing import FloatArray
     from fdadp.private.plan.design import PrivateDesign
-    from fdadp.private.public.columns import Range
+    from fdadp.private.public.columns import Column, Range
     from fdadp.regression.private.rows import Made
 
 
@@ -40,10 +38,10 @@ class Prepared(NamedTuple):
     mechanism : EndToEnd
     name : str
         Of the response.
-    reading : ColumnReader
+    reading : PublicColumns
     asked : PublicResponse
     response : Curves or None
-        Where it is a curve: its grid, and values that are a private table.
+        Where it is a curve: its grid and kind, without its rows.
     y_bounds : (float, float)
         Of the response, less the offset.
     offset : str or None
@@ -59,7 +57,7 @@ class Prepared(NamedTuple):
 
     mechanism: EndToEnd
     name: str
-    reading: ColumnReader
+    reading: PublicColumns
     asked: PublicResponse
     response: Curves | None
     y_bounds: Range
@@ -161,15 +159,19 @@ def prepared(
     name = parsed.response or settings.response or settings.default_response
     if not parsed.terms:
         raise InputError("formula must have at least one term in a private fit, got none")
-    reading, terms = _read_columns(private, parsed.terms, table, prior)
-    columns = reading.columns
-    asked = public_response(table, name, settings.family, curves=settings.of_curves)
+    reading = ColumnReader(table, prior, private.gaps_of)
+    terms = reading.terms(parsed.terms, settings.missing)
+    found = reading.public
+    columns = found.columns
+    asked = public_response(table.bounds, name, settings.family, curves=settings.of_curves)
     response = reading.response(name, given, curves=settings.of_curves, classes=asked.classes)
+    if response is not None:
+        response = replace(response, values=np.empty((0, response.grid.size)), index=None)
     t = None if response is None else response.grid
     y_bounds = asked.bounds
     asked.check_offset(mechanism.anchor if offset is None else offset)
     if mechanism.anchor is not None:
-        offset = _anchor(reading, offset, name, y_bounds)
+        offset = _anchor(columns, found.made, offset, name, y_bounds)
     less = None
     of_offset: dict[str, Any] = {}
     if offset is not None:
@@ -179,41 +181,21 @@ def prepared(
     by_name = {column.name: column for column in columns}
     names = [term.name for term in terms]
     of_curves = settings.of_curves
-    made = [white_term(term, by_name, prior, curves=of_curves, t=t, beside=names) for term in terms]
+    whitened = [white_term(term, by_name, prior, curves=of_curves, t=t, beside=names) for term in terms]
 
     def design() -> PrivateDesign:
-        return PrivateDesign.of(prior, columns, made, t)
+        return PrivateDesign.of(prior, columns, whitened, t)
 
-    public = {"model": " + ".join(names)} | _public(reading, asked, name, t, prior.describe()) | of_offset
-    return Prepared(mechanism, name, reading, asked, response, y_bounds, offset, less, law, public, design)
-
-
-def _read_columns(
-    private: PrivateSettings, terms: Sequence[TermSpec], table: PrivateTable, prior: Any
-) -> tuple[ColumnReader, tuple[TermSpec, ...]]:
-    """Covariates of all terms, each once; and the terms, indicators of missing numbers among them."""
-    missing = private.model.missing
-    reading = ColumnReader(table, prior, private.gaps_of)
-    factors = {name for term in terms for name in factor_columns(term)}
-    for name in dict.fromkeys(c for term in terms for c in term.columns):
-        reading.column(name, factor=name in factors)
-    indicators: list[TermSpec] = []
-    for column in list(reading.columns):
-        wanted = missing if isinstance(missing, str) else missing.get(column.name)
-        if isinstance(column, NumberColumn) and wanted == "indicator":
-            indicators.append(Linear(reading.indicator(column.name)))
-    curves = [column for column in reading.columns if isinstance(column, CurvesColumn)]
-    if len(curves) > 1 and prior.x_scale is not None:
-        raise InputError(f"x_scale of the prior must be None with several columns of curves, got {prior.x_scale:g}")
-    return reading, (*terms, *indicators)
+    public = {"model": " + ".join(names)} | _public(columns, found.made, asked, name, t, prior.describe()) | of_offset
+    return Prepared(mechanism, name, found, asked, response, y_bounds, offset, less, law, public, design)
 
 
-def _anchor(reading: ColumnReader, offset: Any, response: str, y_bounds: Any) -> str:
+def _anchor(columns: Sequence[Column], made: Mapping[str, Made], offset: Any, response: str, y_bounds: Any) -> str:
     """The offset that stands for ``prior="persistence"``."""
     if offset is not None:
         raise InputError(f"offset must be None with prior='persistence', which is one, got {offset!r}")
-    curves = [column for column in reading.columns if isinstance(column, CurvesColumn)]
-    if len(curves) != 1 or curves[0].name in reading.made:
+    curves = [column for column in columns if isinstance(column, CurvesColumn)]
+    if len(curves) != 1 or curves[0].name in made:
         raise InputError(
             "prior='persistence' needs one column of curves among the terms, of the quantity that is forecast, got "
             f"{', '.join(column.name for column in curves) or 'none'}; say which by offset="
@@ -228,14 +210,19 @@ def _anchor(reading: ColumnReader, offset: Any, response: str, y_bounds: Any) ->
 
 
 def _public(
-    reading: ColumnReader, asked: PublicResponse, response: str, t: FloatArray | None, prior: str
+    columns: Sequence[Column],
+    made: Mapping[str, Made],
+    asked: PublicResponse,
+    response: str,
+    t: FloatArray | None,
+    prior: str,
 ) -> dict[str, Any]:
     """Public inputs, for the ledger."""
     from fdadp.private.release.fit import describe_grid
 
     public: dict[str, Any] = {}
-    for column in reading.columns:
-        if column.name in reading.made:
+    for column in columns:
+        if column.name in made:
             public[column.name] = "computed within each row"
         if isinstance(column, LabelColumn):
             public[f"levels of {column.name}"] = ", ".join(map(str, column.levels))
@@ -251,12 +238,3 @@ def _public(
         public[f"grid of {response}"] = describe_grid(t)
         public[f"gaps of {response}"] = "a row counts where it was observed"
     return public | {"prior": prior}
-
-
-def factor_columns(spec: TermSpec) -> tuple[str, ...]:
-    """Columns that a term takes for labels."""
-    if isinstance(spec, Factor):
-        return spec.columns
-    if isinstance(spec, By) and spec.coding in ("levels", "treatment"):
-        return (spec.column,)
-    return ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fdadp.errors import InputError, PrivacyError
 from fdadp.private.public.columns import Range
-from fdadp.regression.private.table import PrivateTable
+from fdadp.regression.private.table import DeclaredBounds
 from fdadp.solve.form.family import FAMILIES, Family
 
 if TYPE_CHECKING:
@@ -75,12 +75,12 @@ def check_family(family: Family, *, curves: bool) -> None:
     raise InputError(f"family must be {' or '.join(map(repr, known))} in a private fit, got {family.name!r}{why}")
 
 
-def public_response(table: PrivateTable, name: str, family: Family, *, curves: bool) -> PublicResponse:
+def public_response(declared: DeclaredBounds, name: str, family: Family, *, curves: bool) -> PublicResponse:
     """What is public of a response.
 
     Parameters
     ----------
-    table : PrivateTable
+    declared : DeclaredBounds
     name : str
     family : Family
     curves : bool
@@ -94,8 +94,8 @@ def public_response(table: PrivateTable, name: str, family: Family, *, curves: b
     from fdadp.private.rows.bounded_rows import BoundedResponse
 
     if family.name == "binomial" and not curves:
-        return PublicResponse(name, (0.0, 1.0), table.classes(name), BoundedResponse(family, (0.0, 1.0)))
-    bounds = table.range(name)
+        return PublicResponse(name, (0.0, 1.0), declared.classes(name), BoundedResponse(family, (0.0, 1.0)))
+    bounds = declared.range(name)
     if family.name == "poisson" and not curves:
         if bounds[0] < 0:
             raise PrivacyError(f"bounds of {name} must be counts of 0 or more for family='poisson', got {bounds!r}")

@@ -8,7 +8,7 @@ could change them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -18,20 +18,19 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
-from fdadp.functional.containers.open import opened_columns
+from fdadp.functional.containers.open import is_foreign, opened
+from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves
 from fdadp.functional.tables.records import in_order
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy.boundary import labels, number_of, table
 from fdadp.private.plan.design import curves_column
 from fdadp.private.public.columns import Column, LabelColumn, NumberColumn, Range, public_range
-from fdadp.private.public.inputs import check_groups, private_curves, refuse_unknown_length, stand_in
+from fdadp.private.public.inputs import check_groups, private_curves, public_head
 from fdadp.private.public.prior import PublicPrior
-from fdadp.regression.private.columns import held_in
-from fdadp.regression.reading.columns import ColumnTable, Grids
-from fdadp.regression.reading.joined import joined_labels, private_rows
+from fdadp.regression.reading.columns import ColumnKinds, ColumnTable, Grids
+from fdadp.regression.reading.joined import joined_labels, opened_columns, private_rows, refuse_unknown_length
 
 # What the entry of a column in ``bounds`` says: a range of numbers, or a list of levels.
 
@@ -87,6 +86,46 @@ def is_pair(given: Any) -> bool:
 
 
 @dataclass(frozen=True)
+class DeclaredBounds:
+    """What was declared of columns: public, apart from the rows.
+
+    Attributes
+    ----------
+    given : mapping of str
+        Of each column ``(low, high)``, or a list of levels.
+    """
+
+    given: Mapping[str, Any]
+
+    def bounded(self, name: str) -> bool:
+        """Whether bounds were given of a column."""
+        return name in self.given
+
+    def range(self, name: str) -> Range:
+        """Public range of a column of curves or numbers."""
+        return public_range(
+            self.given.get(name),
+            f"bounds of {name}",
+            of=name,
+            example=f'bounds={{"{name}": (low, high)}}, or a list of levels where it holds labels',
+        )
+
+    def classes(self, name: str) -> tuple[Hashable, ...]:
+        """The two public classes of a response, in the order of fits without privacy."""
+        if self.given.get(name) is None:
+            raise PrivacyError(
+                f'bounds must give the two public classes of {name}, as in bounds={{"{name}": [0, 1]}}, got None; '
+                "classes taken from the data would not be private"
+            )
+        levels = levels_of(self.given[name], name)
+        if len(levels) != 2 or len(set(levels)) != 2:
+            raise PrivacyError(
+                f"bounds of {name} must be two distinct classes for family='binomial', got {list(levels)!r}"
+            )
+        return tuple(in_order(levels))
+
+
+@dataclass(frozen=True)
 class Entries:
     """What the kernel reads of one column.
 
@@ -121,15 +160,16 @@ class PrivateTable:
     """
 
     def __init__(self, data: Any, grids: Grids | None, bounds: Mapping[str, Any], y: Any = None) -> None:
-        if isinstance(data, Mapping):
+        if isinstance(data, Mapping) and any(is_foreign(type(column)) for column in data.values()):
             data = opened_columns(data)
         self._table, self._grids, self._bounds = ColumnTable(data, grids), dict(grids or {}), bounds
-        self._data, self._y = data, None if y is None else opened_columns({"the response": y})["the response"]
+        self._data, self._y = data, opened(y, "the response") if is_foreign(type(y)) else y
+        self.bounds = DeclaredBounds(bounds)
 
     @property
     def kinds(self) -> Mapping[str, str]:
         """Kind of each column, ``"curves"``, ``"numbers"`` or ``"labels"``, from public things."""
-        return _DeclaredKinds(self)
+        return ColumnKinds(self.names, self.has, self.kind)
 
     @property
     def names(self) -> list[str]:
@@ -152,29 +192,17 @@ class PrivateTable:
 
     def raw(self, name: str) -> Any:
         """A column as the user gave it, an FDataGrid in a data frame as itself; of unknown length, no row of it."""
-        return stand_in(held_in(self._table.raw(name)))
+        held = self._table.held(name)
+        return stand_in(held)
 
     def curves(self, name: str, raw: Any = None) -> Curves:
         """A column of curves, whose values are a private table."""
         return private_curves(self.raw(name) if raw is None else stand_in(raw), self._grids.get(name), name, empty=True)
 
-    def bounded(self, name: str) -> bool:
-        """Whether bounds were given of a column."""
-        return name in self._bounds
-
-    def range(self, name: str) -> Range:
-        """Public range of a column of curves or numbers."""
-        return public_range(
-            self._bounds.get(name),
-            f"bounds of {name}",
-            of=name,
-            example=f'bounds={{"{name}": (low, high)}}, or a list of levels where it holds labels',
-        )
-
     def column(
         self, name: str, at: int, prior: PublicPrior, gaps_of: Callable[[str], str], *, factor: bool
-    ) -> tuple[Column, Entries, FloatArray | None]:
-        """A covariate: what is public of it, what is read of it, and its grid where it holds curves.
+    ) -> tuple[Column, Entries, Curves | None]:
+        """A covariate: what is public of it, what is read of it, and the curves that it holds.
 
         Raises
         ------
@@ -185,28 +213,14 @@ class PrivateTable:
         if kind == "curves":
             x = self.curves(name)
             return (
-                curves_column(prior, name, at, x.grid, self.range(name), gaps_of(name)),
+                curves_column(prior, name, at, x.grid, self.bounds.range(name), gaps_of(name)),
                 Entries(name, "curves"),
-                x.grid,
+                x,
             )
         if kind == "labels":
             levels = levels_of(self._bounds.get(name), name)
             return LabelColumn(name, at, levels), Entries(name, "labels", levels), None
-        return NumberColumn(name, at, self.range(name)), Entries(name, "numbers"), None
-
-    def classes(self, name: str) -> tuple[Hashable, ...]:
-        """The two public classes of a response, in the order of fits without privacy."""
-        if self._bounds.get(name) is None:
-            raise PrivacyError(
-                f'bounds must give the two public classes of {name}, as in bounds={{"{name}": [0, 1]}}, got None; '
-                "classes taken from the data would not be private"
-            )
-        levels = levels_of(self._bounds[name], name)
-        if len(levels) != 2 or len(set(levels)) != 2:
-            raise PrivacyError(
-                f"bounds of {name} must be two distinct classes for family='binomial', got {list(levels)!r}"
-            )
-        return tuple(in_order(levels))
+        return NumberColumn(name, at, self.bounds.range(name)), Entries(name, "numbers"), None
 
     def numbers(self, name: str, raw: Any = None) -> Any:
         """A column of one number a row."""
@@ -243,13 +257,13 @@ class PrivateTable:
         InputError
             Columns of different lengths that belong together by position; the text tells none.
         """
-        values = tuple(map(self.entries, asked))
         framed = isinstance(self._data, pd.DataFrame)
         sources = [f"{response}, the response" if one.beside else "data" if framed else one.column for one in asked]
         inputs: dict[str, Any] = {
-            source: self._y if one.beside else self._data if framed else held_in(self._table.raw(one.column))
+            source: self._y if one.beside else self._data if framed else self._table.held(one.column)
             for source, one in zip(sources, asked, strict=True)
         }
+        values = tuple(map(self.entries, asked))
         named = isinstance(groups, str)
         if groups is not None and not (named and (framed or not self.has(groups))):
             inputs["groups"] = self.raw(groups) if named else groups
@@ -257,8 +271,8 @@ class PrivateTable:
         if labels is None:
             refuse_unknown_length(inputs)
             groups = self.raw(groups) if named else groups
-            n_rows = len(values[-1])
-            if any(len(part) != n_rows for part in values):
+            n_rows = values[-1].shape[0]
+            if any(part.shape[0] != n_rows for part in values):
                 raise InputError(f"columns and {response} must have the same number of rows")
             if groups is not None:
                 check_groups(groups, n_rows)
@@ -273,23 +287,11 @@ class PrivateTable:
         return private_rows(labels, tables, groups, privacy, inputs, chunk)
 
 
-class _DeclaredKinds(Mapping[str, str]):
-    def __init__(self, own: PrivateTable) -> None:
-        self._own = own
-
-    def __getitem__(self, name: str) -> str:
-        if not self._own.has(name):
-            raise KeyError(name)
-        return self._own.kind(name)
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._own.has(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._own.names)
-
-    def __len__(self) -> int:
-        return len(self._own.names)
+def stand_in(column: Any) -> Any:
+    """What is public of a column whose number of rows only reading would tell, without a row; all else as it is."""
+    if not isinstance(column, OpenedColumn) or column.n is not None:
+        return column
+    return public_head(column) if isinstance(column, OpenedCurves) else np.empty(0)
 
 
 def _is_curves(raw: Any, name: str, width: int | None) -> bool:

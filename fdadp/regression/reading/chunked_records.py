@@ -25,11 +25,11 @@ from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.curves import as_curves, check_finite
 from fdadp.functional.tables.records import Labels, Records
 from fdadp.functional.tables.sample import Curves
-from fdadp.regression.reading.columns import Grids
+from fdadp.regression.reading.columns import Grids, read_records
 from fdadp.regression.reading.completion import Completion
-from fdadp.regression.reading.records import read_records, read_response
+from fdadp.regression.reading.records import read_response
 from fdadp.responses.pointwise import PointwiseResponse
-from fdadp.solve.form.chunks import ChunkResult, Partitions, PassDigest, columns_in_partitions, without_curves
+from fdadp.solve.form.chunks import ChunkResult, Partitions, PassDigest, columns_in_partitions
 
 A = TypeVar("A")
 
@@ -80,7 +80,7 @@ class ChunkedRecords:
     Parameters
     ----------
     source : sequence, callable, dask data frame, mapping of dask arrays, or Partitions
-        Tables as :func:`fdadp.regression.reading.records.read_records` reads them, the response a column among them; or
+        Tables as :func:`fdadp.regression.reading.columns.read_records` reads them, the response a column among them; or
         a function that returns a fresh iterator over such; or tables in Dask's partitions, or as delayed objects, which
         stay where Dask computes them. Tables without rows are passed over.
     names : sequence of str
@@ -183,7 +183,7 @@ class ChunkedRecords:
         ------
         InputError
             No chunks, chunks that differ in the kinds or grids of their columns, other rows than the pass before gave,
-            or what :func:`fdadp.regression.reading.records.read_records` refuses; rows are counted over all chunks.
+            or what :func:`fdadp.regression.reading.columns.read_records` refuses; rows are counted over all chunks.
         """
         if not isinstance(self._source, Partitions):
             value = reduce(merge, (function(*rows) for rows in self._pass(what, response=response)))
@@ -291,7 +291,7 @@ def blocks_of_dask(table: Any) -> Callable[[], Iterator[Any]]:
 
 
 def _without_rows(column: Any) -> Any:
-    return without_curves(column) if isinstance(column, Curves) else column[:0]
+    return column.without_rows() if isinstance(column, Curves) else column[:0]
 
 
 def _kind(column: Any) -> Any:

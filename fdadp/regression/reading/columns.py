@@ -1,10 +1,16 @@
-"""Columns of a table by name, read one by one, whose rows must agree."""
+"""Tables as users have them, read column by column: the one thing between a container and the records of a regression.
+
+A table is a pandas data frame, whose columns may hold an FDataGrid as they are, or a mapping of columns by name:
+arrays, series, curves, R's matrix columns. Only the columns that are asked for are read, and their rows must agree;
+names such as ``"log(x)"`` are computed (:mod:`fdadp.regression.reading.expressions`).
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,18 +18,22 @@ import pandas as pd
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.containers.open import opened_table
+from fdadp.functional.containers.open import is_foreign, opened_table
 from fdadp.functional.containers.source_table import OpenedTable
-from fdadp.functional.tables.alignment import row_labels, same_rows
-from fdadp.functional.tables.columns import TableColumn, read_column
-from fdadp.functional.tables.curves import check_finite, refuse_other_domain
-from fdadp.functional.tables.records import Records
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.alignment import same_rows
+from fdadp.functional.tables.curves import TableColumn, check_finite, read_column, refuse_other_domain
+from fdadp.functional.tables.records import Labels, Records
+from fdadp.functional.tables.sample import Curves, row_labels
+from fdadp.regression.reading.completion import cure_of
 from fdadp.regression.reading.expressions import column_named, row_function
 from fdadp.regression.reading.joined import aligned, have_labels
+from fdadp.responses.pointwise import PointwiseResponse
 
 Grids = Mapping[str, ArrayLike]
 """Points of curves that are plain arrays, by column."""
+
+Response = Curves | FloatArray | Labels | PointwiseResponse
+"""Curves (n, T), with NaN where they were not observed; numbers (n,); labels (n,); or points of each record's own."""
 
 
 def unknown_column(name: str, columns: Collection[Any], what: str = "data") -> InputError:
@@ -70,6 +80,37 @@ def rows_beside(data: Any, name: str, given: Any) -> None:
     same_rows(data=own, **{name: given})
 
 
+class ColumnKinds(Mapping[str, str]):
+    """Names of columns, and the kind of each, which is asked for when it is looked up; the table itself is not held.
+
+    Parameters
+    ----------
+    names : sequence
+        Of all columns.
+    has : callable
+        Whether there is such a column.
+    kind : callable
+        ``"curves"``, ``"numbers"`` or ``"labels"``.
+    """
+
+    def __init__(self, names: Sequence[Any], has: Callable[[str], bool], kind: Callable[[str], str]) -> None:
+        self._names, self._has, self._kind = tuple(map(str, names)), has, kind
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self:
+            raise KeyError(name)
+        return self._kind(name)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._has(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 class ColumnTable:
     """A data frame or a mapping of columns.
 
@@ -107,7 +148,7 @@ class ColumnTable:
         first: int = 0,
         gaps: bool = False,
     ) -> None:
-        data = opened_table(data)
+        data = opened_table(data) if is_foreign(type(data)) else data
         if not isinstance(data, pd.DataFrame | Mapping | OpenedTable):
             hint = "; use fdadp.open_curves" if hasattr(data, "__arrow_c_stream__") else ""
             hint = "; use .compute(), or fit_chunks" if hasattr(data, "compute") else hint
@@ -116,13 +157,20 @@ class ColumnTable:
             )
         self._data, self._grids, self._defaults = data, grids or {}, defaults or {}
         self._first, self._gaps = first, gaps
+        self._read: dict[str, TableColumn] = {}
+        self._known: dict[str, tuple[TableColumn, pd.Index[Any] | None]] = {}
         self._lengths: dict[str, int] = {}
         self.sources: dict[str, Curves] = {}
         self._labelled: dict[str, Any] = {}
         self.index: pd.Index[Any] | None = data.index if isinstance(data, pd.DataFrame) else None
         if isinstance(data, pd.DataFrame):
             self._lengths["data"] = len(data)
-        self._by_label = isinstance(data, Mapping) and have_labels(data)
+
+    def again(self, *, gaps: bool = False) -> ColumnTable:
+        """The same table for another pass: rows are compared anew, and what was read is not read again."""
+        other = ColumnTable(self._data, self._grids, defaults=self._defaults, first=self._first, gaps=gaps)
+        other._known = self._known
+        return other
 
     @property
     def names(self) -> list[Any]:
@@ -145,25 +193,104 @@ class ColumnTable:
             raise InputError(f"data must have one column of the name {name!r}, got {value.shape[1]}")
         return value
 
+    def held(self, name: str) -> Any:
+        """The same, or what it holds in a data frame, where these are curves of scikit-fda."""
+        raw = self.raw(name)
+        held = raw.array if isinstance(raw, pd.Series) else raw
+        return held if type(held).__module__.split(".")[0] == "skfda" else raw
+
     def read(self, name: str) -> TableColumn:
-        """A column, or a function of some."""
+        """A column, or a function of some; each is read once."""
+        if name not in self._read:
+            self._read[name] = self._entered(name)
+        return self._read[name]
+
+    def _entered(self, name: str) -> TableColumn:
         function = None if self.has(name) else row_function(name)
         if function is not None:
             return TableColumn(function.of({source: self._source(source, name) for source in function.sources}))
-        raw = self._beside_others(name, self.raw(name))
-        column = read_column(raw, name, self._grids.get(name), self._defaults.get(name))
-        self._lengths[name] = len(column)
-        labels = row_labels(raw)
+        raw = given = self.raw(name)
+        column, labels = self._known[name] if name in self._known else (None, row_labels(raw))
+        if labels is not None and self.index is not None and not labels.equals(self.index):
+            raw = self._beside_others(name, raw)
+            column, labels = (column, labels) if raw is given else (None, row_labels(raw))
+        if column is None:
+            column = read_column(raw, name, self._grids.get(name), self._defaults.get(name))
+        if raw is given:
+            self._known[name] = column, labels
+        self._lengths[name] = column.n
         if not isinstance(self._data, pd.DataFrame) and labels is not None:
             self._labelled[name] = raw
             self.index = labels if self.index is None else self.index
         self._check()
         return column
 
+    def kinds(self) -> Mapping[str, str]:
+        """Kind of each column by name; a column is read when it is looked up.
+
+        Raises
+        ------
+        InputError
+            When looked up, a column that is of no kind, or text that is mostly numbers.
+        """
+        return ColumnKinds(self.names, self.has, self._kind)
+
+    def _kind(self, name: str) -> str:
+        column = self.read(name)
+        if column.kind == "labels" and column.order is None:
+            _refuse_odd(name, column.values)
+        return column.kind
+
+    def records(self, names: Sequence[str], missing: Collection[str] = (), *, new: bool = False) -> Records:
+        """Columns side by side; `missing` as of :func:`read_records`, `new` says whether they are no training rows."""
+        columns: dict[str, Any] = {}
+        order: dict[str, tuple[Any, ...]] = {}
+        for name in names:
+            column = self.read(name)
+            if name not in missing:
+                self.refuse_missing(name, column, partial(self._cure, names, missing, new=new))
+            columns[name] = column.values
+            if column.order is not None:
+                order[name] = column.order
+        n, columns = self.n_rows(), {**self.sources, **columns}
+        return Records(n, columns, order, self._first, self.index)
+
+    def _cure(self, names: Sequence[str], treated: Collection[str], *, new: bool) -> str:
+        """How gaps of all columns are treated together; new numbers are as complete as the training numbers were."""
+        columns = {name: self.read(name) for name in names if name not in treated}
+        curves = [n for n, c in columns.items() if isinstance(c.values, Curves) and np.isnan(c.values.values).any()]
+        numbers = [
+            name
+            for name, c in columns.items()
+            if isinstance(c.values, np.ndarray) and c.kind == "numbers" and np.isnan(c.values).any()
+        ]
+        return cure_of(curves, () if new else numbers, others=treated)
+
+    def response(self, name: str, *, n: int | None = None, index: pd.Index[Any] | None = None) -> Response:
+        """The response of a regression, as :func:`fdadp.regression.reading.records.read_response` says."""
+        raw = self.raw(name) if self.has(name) else None
+        held: Any = raw.array if isinstance(raw, pd.Series) else raw
+        if type(held).__module__.startswith("skfda") and type(held).__name__ == "FDataIrregular":
+            _check_rows(name, held.n_samples, row_labels(held) if held is raw else None, n, index)
+            return _of_irregular(held, name)
+        column = self.read(name)
+        _check_rows(name, column.n, self.index, n, index)
+        if not isinstance(column.values, Curves):
+            self.refuse_missing(name, column)
+            return column.values
+        values = column.values.values
+        if values.size and np.isfinite(values.sum()):  # cheap
+            return column.values
+        if np.isinf(values).any():
+            row = int(np.argmax(np.isinf(values).any(axis=1)))
+            raise InputError(f"{name} must be finite where it was observed, got an infinite value in {self.row(row)}")
+        if np.isnan(values).all():
+            raise InputError(f"{name} must have at least one observation, got none")
+        return column.values
+
     def _beside_others(self, name: str, raw: Any) -> Any:
         """A column, with its rows in the order of those that were read before, where all columns have labels."""
-        labels = row_labels(raw)
-        if not self._by_label or self.index is None or labels is None or labels.equals(self.index):
+        if not (isinstance(self._data, Mapping) and have_labels(self._data)):
             return raw
         first = next(iter(self._labelled))
         return aligned(None, {first: pd.DataFrame(index=self.index), name: raw}, first, every=True)[0][name]
@@ -177,7 +304,7 @@ class ColumnTable:
                 refuse_other_domain(column.values, self._defaults[name], name)
             self.sources[name] = column.values
         if column.kind == "labels":
-            Records(len(column), {name: column.values}, first=self._first).numbers(name)
+            Records(column.n, {name: column.values}, first=self._first).numbers(name)
         return column.values
 
     def _check(self) -> None:
@@ -235,3 +362,82 @@ class ColumnTable:
 def _said(cure: Callable[[], str], got: str) -> str:
     text = cure() if got == "none" else ""
     return f". {text}" if text else ""
+
+
+def read_records(
+    data: Any,
+    names: Sequence[str],
+    grids: Grids | None = None,
+    *,
+    defaults: Mapping[str, FloatArray] | None = None,
+    missing: Collection[str] = (),
+    first: int = 0,
+) -> tuple[Records, pd.Index[Any] | None]:
+    """Read the columns of a table that a regression needs.
+
+    Parameters
+    ----------
+    data : DataFrame or mapping of columns by name
+        Columns of shape (n,), or curves: FDataGrid, DataFrame, two-dimensional DataArray, array of shape (n, S).
+    names : sequence of str
+        Columns; ``"mean(X)"`` where the table has no column of this name is computed from X.
+    grids : mapping of array_like, optional
+        Points of curves that are plain arrays, by column; default even on [0, 1].
+    defaults : mapping of ndarray, optional
+        Points of the training curves, for new curves that come without any.
+    missing : collection of str, optional
+        Columns that may lack entries: NaN of numbers and curves, None of labels; or a mapping with their treatments.
+    first : int
+        Number of the first row, for messages about blocks of a longer table.
+
+    Returns
+    -------
+    records : Records
+        The columns, and curves of which some were computed.
+    index : Index or None
+        Labels of the rows, where the table has any.
+
+    Raises
+    ------
+    InputError
+        No such table or column, columns of different lengths or with other row labels, missing or infinite entries.
+    """
+    table = ColumnTable(data, grids, defaults=defaults, first=first)
+    return table.records(names, missing, new=defaults is not None), table.index
+
+
+def _refuse_odd(name: str, labels: Any) -> None:
+    """Refuse text that is mostly numbers: a file with an odd entry in a column of them would be taken for a factor."""
+    odd = np.array([not _reads_as_number(entry) for entry in labels])
+    if 0 < odd.sum() < odd.size / 2:
+        row = int(np.argmax(odd))
+        raise InputError(
+            f"{name} must hold numbers, or labels, got {labels[row]!r} in row {row} among numbers; "
+            f"mend it, or say C({name}) if all are labels"
+        )
+
+
+def _reads_as_number(entry: Any) -> bool:
+    try:
+        float(entry)
+    except (TypeError, ValueError):
+        return entry is None
+    return True
+
+
+def _check_rows(
+    name: str, found: int, labels: pd.Index[Any] | None, n: int | None, index: pd.Index[Any] | None
+) -> None:
+    if n is not None and found != n:
+        raise InputError(f"{name} must have one entry for each of the {n} rows of the covariates, got {found}")
+    if labels is not None and index is not None:
+        same_rows(covariates=pd.DataFrame(index=index), **{name: pd.DataFrame(index=labels)})
+
+
+def _of_irregular(data: Any, name: str) -> PointwiseResponse:
+    if data.dim_domain != 1 or data.dim_codomain != 1:
+        raise InputError(f"{name} must hold real functions of one variable, got {data.dim_domain} of a domain")
+    t = np.asarray(data.points[:, 0], dtype=np.float64)
+    y = np.asarray(data.values[:, 0], dtype=np.float64)
+    record = np.repeat(np.arange(data.n_samples), np.diff(np.append(data.start_indices, t.size)))
+    return PointwiseResponse.of(record, t, y, int(data.n_samples), name)

@@ -231,6 +231,11 @@ class Completion:
     indicators: Mapping[str, str]
 
     @classmethod
+    def none(cls) -> Completion:
+        """Nothing is completed."""
+        return cls({}, {}, {}, {})
+
+    @classmethod
     def learned(cls, records: Records, how: Mapping[str, str]) -> Completion:
         """Learn from training rows.
 

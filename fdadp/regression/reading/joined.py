@@ -20,10 +20,10 @@ from fdadp._common.tasks import is_dask
 from fdadp._common.typing import IntArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.join import rows_of
-from fdadp.functional.containers.open import opened_columns
+from fdadp.functional.containers.open import is_foreign, opened
 from fdadp.functional.containers.source_table import OpenedColumn
-from fdadp.functional.tables.alignment import row_labels, same_rows
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.alignment import same_rows
+from fdadp.functional.tables.sample import Curves, row_labels
 from fdadp.privacy import Privacy
 from fdadp.privacy.boundary import NO_ROW, Table, joined_rows, meaning, table
 from fdadp.privacy.joined import Joined, JoinedChunks, key_of
@@ -76,6 +76,17 @@ def read_labelled(
     if first.is_unique and all(one.equals(first) for one in found.values()):
         return own, found
     return {name: data.values() if is_labelled(data) else data for name, data in own.items()}, found
+
+
+def opened_columns(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs by name, tables of other libraries as the curves that they hold; all else as it is.
+
+    Raises
+    ------
+    InputError
+        A table that has not exactly one column of curves.
+    """
+    return {name: opened(data, name) if is_foreign(type(data)) else data for name, data in inputs.items()}
 
 
 def with_names(inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,6 +190,17 @@ def joined_labels(by: str | None, inputs: Mapping[str, Any]) -> Labels | None:
     return found
 
 
+def refuse_unknown_length(inputs: Mapping[str, Any]) -> None:
+    """Refuse columns of unknown length that belong together by position; raises InputError."""
+    odd = next((name for name, own in inputs.items() if isinstance(own, OpenedColumn) and own.n is None), None)
+    if odd is not None:
+        raise InputError(
+            f"{odd} must have a known number of rows, got {inputs[odd]!r}: label the rows of all inputs by the "
+            "person's id, as by open_curves(path, rows='id'), hand over the table that was opened, with all of its "
+            "columns, or read the file first, read_curves(path)"
+        )
+
+
 def have_labels(inputs: Mapping[Any, Any]) -> bool:
     """Whether each of several inputs has labels of its rows, by its type."""
     return len(_tables(inputs)) > 1 and all(_labels_of(data) is not None for data in inputs.values())
@@ -263,7 +285,7 @@ def private_rows(
 
 
 def _is_dask_frame(data: Any) -> bool:
-    return is_dask(data) and hasattr(data, "npartitions") and hasattr(data, "index")
+    return hasattr(data, "npartitions") and hasattr(data, "index") and is_dask(data)
 
 
 def _labels_of(data: Any) -> pd.Index[Any] | None:

@@ -10,15 +10,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
+from fdadp.functional.containers.source_table import OpenedTable
 from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.records import Labels, Records, in_order
 from fdadp.functional.tables.sample import Curves
-from fdadp.regression.reading.columns import ColumnTable, Grids, rows_beside
+from fdadp.regression.reading.columns import ColumnTable, Grids, Response, read_records, rows_beside
 from fdadp.regression.reading.completion import Completion, treatments
-from fdadp.regression.reading.expressions import expression, tree_of
-from fdadp.regression.reading.records import Response, read_long_response, read_records, read_response
+from fdadp.regression.reading.expressions import column_named, expression, row_function, tree_of
+from fdadp.regression.reading.joined import aligned
+from fdadp.regression.reading.person_rows import (
+    check_max_rows,
+    check_person_rows,
+    clusters_of,
+    person_weights,
+    warn_of_rows,
+)
+from fdadp.regression.reading.records import read_long_response
+from fdadp.regression.settings import ModelSettings
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.family import Family
@@ -46,6 +56,8 @@ class TrainingSpec:
         What to do about entries that columns lack, see :func:`fdadp.regression.reading.completion.treatments`.
     defaults : mapping of ndarray, optional
         Points of curves that come without any, where a fitted model knows them.
+    table : ColumnTable or None
+        The same data, where some of their columns were read already.
     """
 
     data: Any
@@ -59,6 +71,52 @@ class TrainingSpec:
     missing: str | Mapping[str, str] = "raise"
     groups: Any = None
     defaults: Mapping[str, FloatArray] | None = None
+    table: ColumnTable | None = None
+
+    def opened(self) -> ColumnTable:
+        """The columns of the data."""
+        if self.table is not None:
+            return self.table.again()
+        return ColumnTable(self.data, self.grids, defaults=self.defaults)
+
+
+# Columns of a table and what is beside it, with their rows joined by their labels.
+
+
+def aligned_columns(by: str | None, asked: TrainingSpec) -> tuple[TrainingSpec, str | None]:
+    """The same of what a model of many terms is trained on: a table, or columns by name, and what is beside it."""
+    data, response = asked.data, [] if asked.y is not None else [asked.response]
+    beside = {"weights": asked.weights, "offset": asked.offset, "groups": asked.groups, asked.response: asked.y}
+    inputs = {name: given for name, given in beside.items() if given is not None and not isinstance(given, str)}
+    if isinstance(data, OpenedTable) and inputs:
+        data = {name: data[name] for name in data.names}
+    own: dict[Any, Any] = {"data": data}
+    if isinstance(data, Mapping):
+        named = [given for given in beside.values() if isinstance(given, str)]
+        own = {name: data[name] for name in _columns_read(response + named + list(asked.columns), list(data))}
+    if asked.long is not None or not own or not isinstance(data, Mapping | pd.DataFrame):
+        return asked, None
+    found, said = aligned(by, {**own, **inputs}, asked.response if asked.y is not None else next(iter(own)))
+    if said is None and by != "position":
+        return asked, None
+    table = {**data, **{name: found[name] for name in own}} if isinstance(data, Mapping) else found["data"]
+    beside = {name: found.get(name, given) for name, given in beside.items()}
+    return replace(asked, data=table, table=None, y=beside.pop(asked.response), **beside), said
+
+
+def positioned(data: Any) -> Any:
+    """Columns whose labels are not to be looked at, with those of the first of them."""
+    return aligned("position", data, next(iter(data)))[0] if isinstance(data, Mapping) and data else data
+
+
+def _columns_read(texts: Sequence[str], columns: Sequence[Any]) -> list[Any]:
+    """Columns that are read for columns, or expressions of them, those of the first one first."""
+    out: list[Any] = []
+    for text in texts:
+        function = None if column_named(text, columns) is not None else row_function(text)
+        names = (text,) if function is None else function.sources
+        out += [own for own in (column_named(name, columns) for name in names) if own is not None]
+    return list(dict.fromkeys(out))
 
 
 @dataclass(frozen=True)
@@ -114,12 +172,46 @@ class Covariates:
 
     def read(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
         """Columns of new rows."""
-        return self.completion(self.loose(data, columns, grids))
+        records = self.loose(data, columns, grids)
+        return self.completion(records) if self.completion.how else records
 
     def loose(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
         """The same as they come, with what they lack."""
         given = [name for name in columns if name not in self.completion.indicators.values()]
         return read_records(data, given, grids, defaults=self.grids, missing=self.completion.how)[0]
+
+
+def read_rows(asked: TrainingSpec, settings: ModelSettings) -> tuple[Training, IntArray | None]:
+    """Training rows with their responses, and the number of the group of each row."""
+    training = read_training(asked, settings.family, curves=settings.of_curves)
+    groups = None
+    if asked.groups is not None:
+        groups = clusters_of(asked.groups, asked.data, training.observed.records.n)
+    by_person = _by_person(settings, groups)
+    if by_person is None:
+        return training, groups
+    observed = training.observed
+    own = by_person[:, None] if observed.points is None else by_person[observed.points.record]
+    given = np.ones_like(observed.y) if observed.weights is None else observed.weights
+    return replace(training, observed=replace(observed, weights=own * given)), groups
+
+
+def _by_person(settings: ModelSettings, groups: IntArray | None) -> FloatArray | None:
+    """Weights of rows that let each person count once, (n,); None where each row is to, or all would be 1."""
+    check_person_rows(settings.person_rows, grouped=groups is not None)
+    check_max_rows(settings.person_rows, settings.max_rows, 1 if groups is None else int(np.bincount(groups).max()))
+    by_person = person_weights(groups)
+    if by_person is None:
+        return None
+    warn_of_rows(settings.person_rows, settings.family.name)
+    if settings.person_rows == "sum":
+        return None
+    if settings.on_eigenfunctions:
+        raise InputError(
+            "person_rows must be 'sum' with response_basis='eigen', which takes no weights, where persons have "
+            f"different numbers of rows, got {settings.person_rows!r}"
+        )
+    return by_person
 
 
 def read_training(asked: TrainingSpec, family: Family, *, curves: bool) -> Training:
@@ -130,20 +222,29 @@ def read_training(asked: TrainingSpec, family: Family, *, curves: bool) -> Train
     InputError
         Columns that are not there, do not agree, or hold what the family cannot have.
     """
-    records, index, covariates, loose = _covariates(asked)
+    table = asked.opened()
+    records, covariates, loose = _covariates(asked, table)
+    index = table.index
     name, n = asked.response, records.n
     for column, values in records.columns.items():
         _refuse_sizes(column, values.values if isinstance(values, Curves) else values)
     if isinstance(asked.offset, str) and asked.offset in records.columns and asked.offset in asked.columns:
         asked = replace(asked, offset=_of_rows(records.columns[asked.offset]))
     response: Response
+    order: tuple[Any, ...] | None = None
     if asked.long is not None:
         response = read_long_response(asked.long, n, index, name)
-    elif asked.y is None:
-        response = read_response(asked.data, name, asked.grids, n=n, index=index, defaults=asked.defaults)
     else:
-        response = read_response({name: asked.y}, name, asked.grids, n=n, index=index, defaults=asked.defaults)
-    made = (_with_curves if curves else _with_numbers)(asked, family, records, response, index, covariates)
+        if asked.y is None:
+            own = table.again(gaps=True)
+        else:
+            own = ColumnTable({name: asked.y}, asked.grids, defaults=asked.defaults, gaps=True)
+        response = own.response(name, n=n, index=index)
+        order = own.read(name).order if own.has(name) and not isinstance(response, PointwiseResponse) else None
+    if curves:
+        made = _with_curves(asked, family, records, response, index, covariates)
+    else:
+        made = _with_numbers(asked, family, records, response, index, covariates, order)
     return replace(made, loose=loose)
 
 
@@ -154,17 +255,18 @@ def _refuse_sizes(name: str, values: Any) -> None:
         raise InputError(f"{name} must be below {LARGEST:g} in size, got {largest:g}; choose other units")
 
 
-def _covariates(asked: TrainingSpec) -> tuple[Records, pd.Index[Any] | None, Covariates, Records | None]:
+def _covariates(asked: TrainingSpec, table: ColumnTable) -> tuple[Records, Covariates, Records | None]:
     """Training rows whose columns lack nothing; and as they came, where they lacked something."""
     how: Mapping[str, str] = {}
+    new = asked.defaults is not None
     if asked.missing != "raise":
-        loose, _ = read_records(asked.data, asked.columns, asked.grids, defaults=asked.defaults, missing=asked.columns)
+        loose = table.records(asked.columns, asked.columns, new=new)
         how = treatments(asked.missing, {name: loose.kind(name) for name in asked.columns})
-    records, index = read_records(asked.data, asked.columns, asked.grids, defaults=asked.defaults, missing=how)
+    records = table.records(asked.columns, how, new=new)
     curves = {name: c for name, c in records.columns.items() if isinstance(c, Curves)}
-    completion = Completion.learned(records, how)
+    completion = Completion.learned(records, how) if how else Completion.none()
     covariates = Covariates({name: c.grid for name, c in curves.items()}, completion, units_of(curves))
-    return completion(records), index, covariates, records if how else None
+    return (completion(records), covariates, records) if how else (records, covariates, None)
 
 
 def units_of(curves: Mapping[str, Curves]) -> dict[str, str]:
@@ -195,14 +297,22 @@ def _with_curves(
 
 
 def _with_numbers(
-    asked: TrainingSpec, family: Family, records: Any, response: Response, index: Any, read: Covariates
+    asked: TrainingSpec,
+    family: Family,
+    records: Any,
+    response: Response,
+    index: Any,
+    read: Covariates,
+    order: Sequence[Any] | None,
 ) -> Training:
     name = asked.response
     if isinstance(response, Curves | PointwiseResponse):
         raise InputError(f"{name} must hold one number a row, got curves; use FunctionalRegression")
     classes: Labels | None = None
     if family.name == "binomial" and response.dtype.kind != "f":
-        classes = _classes(asked, response)
+        found = set(response.tolist())
+        levels = [level for level in order or in_order(found) if level in found]  # of a categorical, or else sorted
+        classes = np.array(levels, dtype=object)
         response = numbers_of_classes(response, classes, name)
     elif response.dtype.kind != "f":
         raise InputError(f"{name} must hold numbers for family={family.name!r}, got labels such as {response[0]!r}")
@@ -212,14 +322,6 @@ def _with_numbers(
     _refuse_sizes(name, y)
     weights, offset = _beside(asked, family, y, y.shape)
     return Training(Observations(records, y, weights, offset), None, None, None, classes, index, read)
-
-
-def _classes(asked: TrainingSpec, labels: Labels) -> Labels:
-    """Classes in the order of a categorical, or else sorted."""
-    table = ColumnTable(asked.data if asked.y is None else {asked.response: asked.y}, asked.grids, gaps=True)
-    found = set(labels.tolist())
-    order = table.read(asked.response).order if table.has(asked.response) else None
-    return np.array([level for level in order or in_order(found) if level in found], dtype=object)
 
 
 def numbers_of_classes(labels: Labels, classes: Labels, name: str = "y") -> FloatArray:

@@ -16,8 +16,7 @@ from fdadp.errors import InputError
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.records import Records
 from fdadp.solve.covariance.loo_precision import LearnedPrecision
-from fdadp.solve.form.long_form import LongForm
-from fdadp.solve.form.long_sums import LongSums, System
+from fdadp.solve.form.long_form import LongForm, LongSums, System
 from fdadp.solve.linear.curve_precision import CurvePrecision
 
 SMOOTH = 7

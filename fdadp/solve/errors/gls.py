@@ -18,8 +18,7 @@ from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.fit.chunked_observations import ChunkedObservations
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.family import Family
-from fdadp.solve.form.long_form import LongForm
-from fdadp.solve.form.long_sums import System
+from fdadp.solve.form.long_form import LongForm, System
 from fdadp.solve.linear.curve_precision import CurvePrecision
 
 JUDGES = 300

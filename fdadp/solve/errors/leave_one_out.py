@@ -62,9 +62,10 @@ class Residuals:
         learned: LearnedPrecision | None = None,
     ) -> Residuals:
         """What linear predictors leave of observations: working residuals, where the family has a link."""
-        seen = observed.used > 0
+        used = observed.used
+        seen, plain = used > 0, observed.whole and family.name == "gaussian"
         working = family.working(np.where(seen, observed.y, family.placeholder), eta)
-        weights = None if observed.whole and family.name == "gaussian" else observed.used * working.fisher
+        weights = None if plain else used * working.fisher
         left = np.where(seen, working.residual / np.maximum(working.fisher, 1e-300), 0.0)
         return cls(observed.records, left, weights, observed.points, precision, learned)
 

@@ -13,8 +13,7 @@ from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records
 from fdadp.solve.fit.qr import Triangle, refined
-from fdadp.solve.form.long_form import LongForm
-from fdadp.solve.form.long_sums import System
+from fdadp.solve.form.long_form import LongForm, System
 from fdadp.solve.linear.block_diagonal import ByFunction
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 

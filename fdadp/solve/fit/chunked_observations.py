@@ -15,8 +15,7 @@ from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records, SeenRows, TrainingSummary
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.family import Family
-from fdadp.solve.form.long_form import LongForm
-from fdadp.solve.form.long_sums import LongSums, System
+from fdadp.solve.form.long_form import LongForm, LongSums, System
 from fdadp.solve.form.weighted import Blocks, Elsewhere, Observed, Remembered, add_systems, weighted_system
 
 A = TypeVar("A")

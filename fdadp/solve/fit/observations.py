@@ -11,14 +11,13 @@ import numpy as np
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
-from fdadp.functional.tables.records import Records
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.fit.family_fit import fit_family
 from fdadp.solve.fit.qr import Triangle
 from fdadp.solve.form.family import Family
-from fdadp.solve.form.long_form import LongForm
-from fdadp.solve.form.long_sums import LongSums, System
+from fdadp.solve.form.long_form import LongForm, LongSums, System
 from fdadp.solve.form.pointwise import observed_at_points, pointwise_system
 from fdadp.solve.form.weighted import Blocks, Observed, Remembered, rows_on_grid, weighted_system
 
@@ -115,6 +114,13 @@ class Observations:
         if self.points is not None:
             return np.asarray(np.bincount(self.points.record, self.used, self.n), dtype=np.float64)
         return np.asarray(self.used.mean(axis=1))
+
+    def summary(self, t: FloatArray | None) -> TrainingSummary:
+        """What one pass over the records sees, of responses on the grid t or at points of their own."""
+        return TrainingSummary.of(self._blocks_of_records, self.made(t), self.of_records)
+
+    def _blocks_of_records(self) -> Iterator[Records]:
+        return (self.records[rows] for rows in self.records.blocks())
 
     def added(self) -> FloatArray:
         """Offsets, in the shape of the response."""

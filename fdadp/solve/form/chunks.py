@@ -186,8 +186,7 @@ def _finished(finish: Callable[[Any], Any], part: ChunkResult) -> ChunkResult:
 
 def without_curves(curves: Curves) -> Curves:
     """Their grid and what they came as."""
-    given = None if curves.given is None else curves.given.without_rows()
-    return replace(curves, values=np.empty((0, curves.grid.size)), index=None, given=given)
+    return curves.without_rows()
 
 
 def pairs_in_partitions(x: Any, y: Any) -> Partitions:

@@ -20,8 +20,7 @@ from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.splines.margins import Basis, Constant
 from fdadp.functional.tables.records import Records
 from fdadp.responses.pointwise import PointwiseResponse
-from fdadp.solve.form.long_form import LongForm
-from fdadp.solve.form.long_sums import System
+from fdadp.solve.form.long_form import LongForm, System
 from fdadp.solve.form.weighted import LongRows, Observed, weighted_system
 
 CURVES_AT_A_TIME = 2000

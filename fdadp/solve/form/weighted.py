@@ -22,8 +22,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.functional.tables.records import Records
-from fdadp.solve.form.long_form import LongForm
-from fdadp.solve.form.long_sums import System
+from fdadp.solve.form.long_form import LongForm, System
 from fdadp.terms.spec import TermDesign
 
 A = TypeVar("A")

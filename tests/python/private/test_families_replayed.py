@@ -158,7 +158,8 @@ def row_values(model, data, pure, norm):
     from fdadp.privacy.boundary import labels, table
     from fdadp.private.plan.design import PrivateDesign
     from fdadp.private.whitened.registry import white_term
-    from fdadp.regression.private.prepared import PrivateSettings, _read_columns
+    from fdadp.regression.private.prepared import PrivateSettings
+    from fdadp.regression.private.read import ColumnReader
     from fdadp.regression.private.table import PrivateTable
     from fdadp.regression.settings import ModelSettings
     from fdadp.regression.spec import read_terms
@@ -166,8 +167,10 @@ def row_values(model, data, pure, norm):
     own = PrivateTable(data, {"X": GRID}, model.bounds)
     prior = DPAFF().public_prior
     parsed = read_terms(ModelSettings.of(model), lambda: own.kinds)
-    reading, specs = _read_columns(PrivateSettings.of(model), parsed.terms, own, prior)
-    columns, values = reading.columns, map(own.entries, reading.given.values())
+    private = PrivateSettings.of(model)
+    reading = ColumnReader(own, prior, private.gaps_of)
+    specs = reading.terms(parsed.terms, private.model.missing)
+    columns, values = reading.public.columns, map(own.entries, reading.public.given.values())
     made = [white_term(spec, {c.name: c for c in columns}, prior, curves=False) for spec in specs]
     design = PrivateDesign.of(prior, columns, made, None)
     binomial = model.family == "binomial"

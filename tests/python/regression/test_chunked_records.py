@@ -13,7 +13,7 @@ from fdadp.errors import InputError
 from fdadp.functional.tables.records import TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.regression.reading.chunked_records import ChunkedRecords
-from fdadp.regression.reading.records import kinds_of
+from fdadp.regression.reading.columns import ColumnTable
 
 RNG = np.random.default_rng(0)
 N, S = 23, np.array([0.0, 0.2, 0.5, 1.0])
@@ -66,7 +66,7 @@ def dask_columns():
 def test_chunks_are_the_rows_of_a_table(source):
     made = source()
     chunks = ChunkedRecords(made, NAMES, "Y", {"X": S} if isinstance(made, tuple | dict) else None, progress=False)
-    assert chunks.of_first(lambda first: kinds_of(first)["X"]) == "curves"
+    assert chunks.of_first(lambda first: ColumnTable(first).kinds()["X"]) == "curves"
     seen = TrainingSummary.of(chunks.records)
     assert seen.n == chunks.n == N and seen.levels_of("region") == tuple(np.unique(REGION))
     assert seen.curves_of("X").range == (X.min(), X.max())

@@ -16,7 +16,7 @@ from fdadp import FunctionalRegression, Privacy, ScalarRegression, terms
 from fdadp.errors import FdadpError, InputError
 from fdadp.functional.tables.records import TrainingSummary
 from fdadp.regression.formula.parse import parse
-from fdadp.regression.reading.records import kinds_of, read_records
+from fdadp.regression.reading.columns import ColumnTable, read_records
 
 KINDS = {
     **dict.fromkeys(("X", "Z", "Y"), "curves"),
@@ -154,7 +154,7 @@ def test_copies_of_a_term_by_levels_are_differences_beside_the_term():
 
 
 def design(formula, table):
-    parsed = parse(formula, kinds_of(table))
+    parsed = parse(formula, ColumnTable(table).kinds())
     names = tuple(dict.fromkeys(c for spec in parsed.terms for c in spec.columns))
     records, _ = read_records(table, names)
     seen = TrainingSummary.of(lambda: iter([records]))
@@ -270,7 +270,7 @@ def test_accents_composed_or_apart_are_the_same_name():
     for column, written in ((apart, "größe"), ("größe", apart)):
         table = {column: [1.0, 2.0], "X": np.ones((2, 3))}
         for right, value in ((written, [1, 2]), (f"log({written})", np.log([1, 2])), (f"c({written})", [1, 2])):
-            (spec,) = parse(f"Y ~ {right}", kinds_of(table)).terms
+            (spec,) = parse(f"Y ~ {right}", ColumnTable(table).kinds()).terms
             records, _ = read_records(table, spec.columns)
             np.testing.assert_allclose(records.numbers(spec.columns[0]), value)
 
@@ -279,7 +279,7 @@ def test_kinds_come_from_the_table():
     table = pd.DataFrame({"x": [1, 2], "a": ["u", "v"]})
     table["X"] = FDataGrid(np.eye(2))
     table["X"] = table["X"]
-    names = [type(spec).__name__ for spec in parse("Y ~ x + a + X", kinds_of(table)).terms]
+    names = [type(spec).__name__ for spec in parse("Y ~ x + a + X", ColumnTable(table).kinds()).terms]
     assert names == ["Linear", "Factor", "Concurrent"]
 
 

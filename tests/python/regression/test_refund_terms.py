@@ -7,8 +7,8 @@ import pytest
 from refund_cases import far, one, rows
 
 from fdadp import FunctionalRegression, terms
+from fdadp.regression.reading.training import read_rows
 from fdadp.regression.spec import read_spec
-from fdadp.regression.whole import read_rows
 from fdadp.solve.fit.observations import fit_terms
 from fdadp.solve.form.family import family_of
 
@@ -23,7 +23,7 @@ def test_refund_sits_in_a_local_minimum(reference):
     data, grids = {"X": i["X"][train], "Y": i["Y"][train]}, {"X": np.ravel(i["s"]), "Y": np.ravel(i["t"])}
     model = FunctionalRegression([terms.ff("X", **LEGACY)], k="refund")
     model.fit(data, grids=grids)
-    observed = read_rows(*read_spec(model.fitted_.settings, data, None, grids))[0].observed
+    observed = read_rows(read_spec(model.fitted_.settings, data, None, grids)[1], model.fitted_.settings)[0].observed
     assert fit_terms(model.fitted_.fit.form, observed, family_of("gaussian"), "reml").criterion < one(o["score"]) - 7
     assert abs(model.criterion_ - one(o["score"])) < 1e-8
 

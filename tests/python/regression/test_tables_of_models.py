@@ -13,7 +13,8 @@ from xarray import DataArray, Dataset
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import TrainingSummary
 from fdadp.functional.tables.sample import Curves
-from fdadp.regression.reading.records import kinds_of, read_long_response, read_records, read_response
+from fdadp.regression.reading.columns import ColumnTable, read_records
+from fdadp.regression.reading.records import read_long_response, read_response
 from fdadp.responses.pointwise import PointwiseResponse
 
 S = np.array([0.0, 0.2, 0.5, 1.0])
@@ -103,7 +104,7 @@ def test_only_the_columns_asked_for_are_read():
 
 
 def test_kinds_are_told_without_fitting():
-    kinds = kinds_of(frame(sure=True))
+    kinds = ColumnTable(frame(sure=True)).kinds()
     assert dict(kinds) == {"age": "numbers", "region": "labels", "X": "curves", "sure": "numbers"}
     assert "X" in kinds and "Z" not in kinds and 3 not in kinds
 

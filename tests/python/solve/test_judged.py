@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fdadp import FunctionalRegression, terms
+from fdadp.regression.reading.training import read_rows
 from fdadp.regression.spec import read_spec
-from fdadp.regression.whole import read_rows
 from fdadp.solve.errors.gls import JUDGES, judging_system
 from fdadp.solve.fit.observations import fit_terms
 from fdadp.solve.form.family import family_of
@@ -41,7 +41,9 @@ def off(model):
 
 def trained(model, data):
     """Terms on their bases, and observations."""
-    return model.fitted_.fit.form, read_rows(*read_spec(model.fitted_.settings, data, None, GRIDS))[0].observed
+    settings = model.fitted_.settings
+    rows = read_rows(read_spec(settings, data, None, GRIDS)[1], settings)[0]
+    return model.fitted_.fit.form, rows.observed
 
 
 def lowest(model, data):
