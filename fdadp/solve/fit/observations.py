@@ -117,10 +117,8 @@ class Observations:
 
     def summary(self, t: FloatArray | None) -> TrainingSummary:
         """What one pass over the records sees, of responses on the grid t or at points of their own."""
-        return TrainingSummary.of(self._blocks_of_records, self.made(t), self.of_records)
-
-    def _blocks_of_records(self) -> Iterator[Records]:
-        return (self.records[rows] for rows in self.records.blocks())
+        records = self.records
+        return TrainingSummary.of(lambda: (records[rows] for rows in records.blocks()), self.made(t), self.of_records)
 
     def added(self) -> FloatArray:
         """Offsets, in the shape of the response."""
