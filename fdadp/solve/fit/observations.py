@@ -117,8 +117,8 @@ class Observations:
 
     def summary(self, t: FloatArray | None) -> TrainingSummary:
         """What one pass over the records sees, of responses on the grid t or at points of their own."""
-        own = self.records
-        return TrainingSummary.of(lambda: (own[rows] for rows in own.blocks()), self.made(t), self.of_records)
+        records = self.records
+        return TrainingSummary.of(lambda: (records[rows] for rows in records.blocks()), self.made(t), self.of_records)
 
     def added(self) -> FloatArray:
         """Offsets, in the shape of the response."""
