@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from fdadp.privacy.account.accounting import epsilon_from, rho_from
     from fdadp.privacy.account.budget import Budget
     from fdadp.privacy.account.gaussian_dp import delta_from_mu, epsilon_from_mu, mu_from
-    from fdadp.privacy.cohort import Cohort
-    from fdadp.privacy.kernel._kernel import Noisy
+    from fdadp.privacy.cohort import Cohort, Noisy
     from fdadp.privacy.noise.sources import OpenDPNoise, SeededNoise
     from fdadp.privacy.replay import TapeNoise
     from fdadp.privacy.rows._rowwise import rowwise_exp, rowwise_matmul, rowwise_norm
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "Budget": "account.budget",
     "Cohort": "cohort",
-    "Noisy": "kernel._kernel",
+    "Noisy": "cohort",
     "OpenDPNoise": "noise.sources",
     "SeededNoise": "noise.sources",
     "TapeNoise": "replay",

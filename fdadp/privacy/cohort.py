@@ -36,6 +36,7 @@ from fdadp.privacy.account.releases import Release
 from fdadp.privacy.boundary import FAILED
 from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
 from fdadp.privacy.kernel._kernel import Kernel, is_secure
+from fdadp.privacy.kernel._kernel import Noisy as Noisy
 from fdadp.privacy.kernel._minimum_releases import MinimumReleases
 from fdadp.privacy.kernel._moment_releases import MomentReleases
 from fdadp.privacy.kernel._selections import Selections

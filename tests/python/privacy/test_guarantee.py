@@ -172,5 +172,5 @@ def test_a_private_fit_requires_both_and_an_ordinary_one_none(bounds):
     ):
         AdditiveFunctionOnFunction(privacy=Privacy(4.0, n=120), bounds=bounds).fit(None, None)
     AdditiveFunctionOnFunction(bounds=bounds, mechanism="moments", progress=False).fit(*curves())
-    with pytest.raises(PrivacyError, match="mechanism must be one of dp-aff, moments, output, or an object"):
+    with pytest.raises(PrivacyError, match="mechanism must be one of dp-aff, moments, or an object"):
         AdditiveFunctionOnFunction(mechanism="published").fit(*curves())

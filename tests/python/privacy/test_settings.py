@@ -117,7 +117,7 @@ CASES = [
     *arguments(
         lambda **k: PrivateFPCA(**k).fit(Y), "PrivateFPCA", n_components=2, privacy=Privacy(**PRIVATE), bounds=(-8, 8)
     ),
-    *arguments(lambda Y, t: COMPONENTS.transform(Y, t), "transform", Y=Y, t=GRID),
+    *arguments(lambda Y, t: COMPONENTS.transform(Y, t=t), "transform", Y=Y, t=GRID),
     *arguments(COMPONENTS.inverse_transform, "inverse_transform", scores=np.zeros((1, 2))),
     *arguments(smooth_curves, "smooth_curves", values=Y, grid=None, new_grid=None, n_basis=None, criterion="reml"),
     *arguments(impute_fpca, "impute_fpca", values=Y, grid=None, n_components=2, n_basis=10, keep_observed=True),

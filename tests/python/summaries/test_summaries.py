@@ -274,9 +274,9 @@ def test_a_few_fits_cost_at_most_their_budget(estimator):
 
 
 def _doubled_reach(monkeypatch):
-    right = release.Rows.within_reach
+    right = release.CurveRowFunctions.within_reach
     kernel = Kernel.sensitivity
-    monkeypatch.setattr(release.Rows, "within_reach", lambda self, block: np.sqrt(2) * right(self, block))
+    monkeypatch.setattr(release.CurveRowFunctions, "within_reach", lambda self, block: np.sqrt(2) * right(self, block))
     monkeypatch.setattr(Kernel, "sensitivity", lambda self, *a: kernel(self, *a) / 2)
 
 

@@ -58,7 +58,7 @@ def test_fits_predicts_and_saves(tmp_path, monkeypatch, settings, least, by_hand
     private = "privacy" in settings
     assert (model.ledger_ is not None and model.ledger_.private) == private == (loaded.privacy_ is not None)
     if private:
-        assert isinstance(model._fit.form.designs[-1].term, DerivedTerm) != by_hand
+        assert isinstance(model.fitted_.fit.form.designs[-1].term, DerivedTerm) != by_hand
 
 
 def test_the_derived_version_is_as_accurate_as_the_one_by_hand(monkeypatch):
@@ -126,7 +126,9 @@ def test_neighbouring_data_cost_at_most_the_budget(delta):
 
     def run(data, noise):
         fitted = FunctionalRegression([parts_of.PartsOf("X")], **PRIVACY | {"privacy": Privacy(8.0, delta, n=n)})
-        fitted._fit_private(data, None, GRIDS, None, curves=True, noise=noise)
+        fitted._noise = noise
+        fitted.fit(data, grids=GRIDS)
+        del fitted._noise
         return {"attributes": vars(fitted), "predictions": fitted.predict_interval({"X": np.ones((2, GRID.size))})}
 
     both = {"X": x, "Y": y}, {"X": x[keep], "Y": y[keep]}
