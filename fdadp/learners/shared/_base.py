@@ -180,6 +180,10 @@ class PrivateLearner(PrivateEstimator):
         Rows are (X,) or (X, y), y as codes of `classes` where they are given; all float64, what is no number NaN. With
         `columns` these take the place of X: its labels as codes. `settings`: a guarantee that implies the estimator's.
         """
+        if classes is None and isinstance(self, PrivateClassifier):
+            raise InputError(
+                f"classes must be given where {type(self).__name__} opens its rows, as class_labels() of y"
+            )
         settings = settings or self._settings()
         self._check_saveable()
         if settings.labels == "public":

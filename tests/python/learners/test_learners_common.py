@@ -20,7 +20,7 @@ from fdadp.audit import Neighbours, replay_audit
 from fdadp.audit.canaries import HANDED, handed
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPGaussianNB
-from fdadp.learners.shared._base import PrivateLearner
+from fdadp.learners.shared._base import PrivateClassifier, PrivateLearner
 from fdadp.privacy import Budget, SeededNoise, TapeNoise
 
 every = pytest.mark.parametrize("learner", LEARNERS, ids=str)
@@ -381,3 +381,16 @@ def test_predictions_are_those_of_the_fit_whatever_parameters_are_set_since(lear
         setattr(model, name, object())
     for name, value in predictions(model, X[:9].clip(-1, 1)).items():
         np.testing.assert_array_equal(value, before[name])
+
+
+def test_a_classifier_of_ones_own_must_hand_over_its_classes():
+    """Without them text labels would be missing entries, and the budget spent on nothing."""
+
+    class Silent(PrivateClassifier):
+        def fit(self, X, y):
+            self._open(X, y)
+
+    budget = Budget(1.0)
+    with pytest.raises(InputError, match="classes must be given where Silent opens its rows"):
+        Silent(classes=["a", "b"], epsilon=1.0, budget=budget).fit(np.zeros((4, 2)), ["a", "b", "a", "b"])
+    assert budget.spent == 0
