@@ -91,22 +91,38 @@ def test_a_lost_worker_changes_nothing(cluster, tmp_path, phase):
     assert (budget.spent, budget.cost) == (one.spent, one.cost)
 
 
-def test_a_source_that_gives_other_rows_when_it_is_read_again_has_failed(cluster, tmp_path):
+def second_release(folder):
+    """What a second release ends with, and its ledger, where a worker ends in it and chunks change when read again."""
+
     def moody(k):
         rows, _ = people()
-        (tmp_path / f"read {k} {os.getpid()} {len(list(tmp_path.glob(f'read {k} *')))}").touch()
-        return (rows[k::5] + len(list(tmp_path.glob(f"read {k} *"))),)
-
-    budget = Budget(1.0, 1e-6)
-    chunks = [dask.delayed(moody, pure=False)(k) for k in range(5)]
-    cohort = Cohort(chunks, budget=budget, n=N, noise=SeededNoise(1))
-    cohort.sum(lambda r: r[0], clip=1.0, share=0.3, name="first")
+        (folder / f"read {k} {os.getpid()} {len(list(folder.glob(f'read {k} *')))}").touch()
+        return (rows[k::5] + len(list(folder.glob(f"read {k} *"))),)
 
     def killing(rows):
-        once(tmp_path / "killed")
+        once(folder / "killed")
         return rows[0]
 
-    with pytest.raises(PrivacyError, match="the source of chunks failed") as caught:
+    chunks = [dask.delayed(moody, pure=False)(k) for k in range(5)]
+    cohort = Cohort(chunks, budget=Budget(1.0, 1e-6), n=N, noise=SeededNoise(1))
+    cohort.sum(lambda r: r[0], clip=1.0, share=0.3, name="first")
+    try:
         cohort.sum(killing, clip=1.0, share=0.3, name="second")
-    assert caught.value.__cause__ is None and caught.value.__context__ is None
-    assert [r.name for r in cohort.ledger.releases] == ["first", "second"]
+    except PrivacyError as error:
+        return error, cohort.ledger
+    return None, cohort.ledger
+
+
+def test_a_source_that_gives_other_rows_when_it_is_read_again_has_failed(cluster, tmp_path):
+    for attempt in range(5):  # on a busy machine the other worker may hold copies, and nothing is read again
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        error, ledger = second_release(folder)
+        if len(list(folder.glob("read *"))) > 5:
+            break
+        assert error is None
+    else:
+        pytest.fail("no chunk was read again in five attempts")
+    assert error is not None and "the source of chunks failed" in str(error)
+    assert error.__cause__ is None and error.__context__ is None
+    assert [r.name for r in ledger.releases] == ["first", "second"]
