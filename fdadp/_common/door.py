@@ -1,7 +1,12 @@
-"""Where a text is read: in Python, in R or in a shell. Advice names arguments as they are written there."""
+"""Where a text is read: in Python, in R or in a shell. Advice names arguments as they are written there.
+
+A warning names the line of the user's own code.
+"""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -61,3 +66,11 @@ def bounds_of(*names: str, levels: tuple[Any, ...] = ()) -> str:
 
 def _r_name(name: str) -> str:
     return name if name.replace(".", "_").isidentifier() else f"`{name}`"
+
+
+def warn(text: str, kind: type[Warning]) -> None:
+    """Warn at the line that called the package, however deep inside the package the warning arises."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "fdadp":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, kind, stacklevel=level)

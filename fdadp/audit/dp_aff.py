@@ -24,7 +24,7 @@ from fdadp.audit.canaries import (
     named,
     simulated,
 )
-from fdadp.audit.replay import Neighbours
+from fdadp.audit.replay import Neighbours, drawing_from
 from fdadp.errors import ExtrapolationWarning, PublicInputWarning
 from fdadp.privacy import Budget, Privacy, SeededNoise, TapeNoise
 from fdadp.privacy.noise.sources import Noise
@@ -46,9 +46,10 @@ BOUNDS = ((1.0, 1.0), (2.0, 1.0), (0.5, 0.6))
 
 def fit_with(data: Data, model: AdditiveFunctionOnFunction, noise: Noise | None) -> AdditiveFunctionOnFunction:
     """Fit a clone of an estimator, with a source of noise of our own."""
+    x, y, groups = data
     model = clone(model)
-    model._check_settings()
-    return model._fit_private(*data[:2], groups=data[2], noise=noise)
+    with drawing_from(model, noise):
+        return model.fit(x, y, groups=groups)
 
 
 def _useless(privacy: Privacy) -> AdditiveFunctionOnFunction:

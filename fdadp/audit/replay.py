@@ -26,6 +26,16 @@ from fdadp.privacy.noise.sources import MATRICES, Noise, OpenDPNoise, SeededNois
 from fdadp.privacy.replay import Loss, TapeEntry, TapeNoise, losses, wishart_delta
 
 
+@contextlib.contextmanager
+def drawing_from(model: Any, noise: Noise | None) -> Iterator[None]:
+    """Let fits of a regression draw from `noise`; all else is as people call it, and nothing of it stays."""
+    model._noise = noise
+    try:
+        yield
+    finally:
+        del model._noise
+
+
 @dataclass(frozen=True)
 class Neighbours:
     """A procedure, two neighbouring data sets, and what the procedure may spend.

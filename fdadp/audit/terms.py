@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from fdadp.audit.canaries import CANARIES, named
 from fdadp.audit.dp_aff import MODES, SIZES
-from fdadp.audit.replay import Neighbours
+from fdadp.audit.replay import Neighbours, drawing_from
 from fdadp.audit.term_tables import FORMS, GRID, PUBLIC, handed_table, neighbours_of, people, put
 from fdadp.privacy import Privacy
 from fdadp.privacy.noise.sources import Noise
@@ -104,11 +104,8 @@ def observe_terms(data: Data, model: Model, noise: Noise) -> dict[str, Any]:
     along = _along(str(model.formula))
     own = isinstance(table, dict)
     grids = {name: GRID for name in ("X", "V", "Y") if name in table} if own else None
-    fitted._noise = noise  # all else as people call it
-    try:
+    with drawing_from(fitted, noise):
         fitted.fit(table, grids=grids, groups=groups)
-    finally:
-        del fitted._noise
     with tempfile.TemporaryDirectory() as folder:
         saved = fitted.save(Path(folder) / "model").read_bytes()
     new = people(4, np.random.default_rng(0))

@@ -151,8 +151,7 @@ def with_intervals_of(
     blind = copy.copy(draw)
     own, before = draw.fitted_.surface, model.fitted_.surface.fit
     fit = replace(own.fit, spread=before.spread, sigma2=before.sigma2)
-    blind._adopt(replace(own, fit=fit))
-    return blind
+    return blind._keep(replace(draw.fitted_, surface=replace(own, fit=fit)))
 
 
 def _with_noise(found: SurfaceFit, sensitivities: Sensitivities, privacy: Privacy, sensitivity: str) -> SurfaceFit:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from fdadp._common.door import warn
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import IdentificationWarning, InputError
@@ -120,9 +120,8 @@ def warn_of_unidentified(fit: AdditiveFit) -> None:
     """
     lost = fit.unidentified()
     if lost:
-        warnings.warn(
+        warn(
             f"the data do not identify all of {', '.join(lost)}: what is not identified was set to 0. "
             + "; ".join(f"{name} {why}" for name, why in lost.items()),
             IdentificationWarning,
-            stacklevel=4,
         )

@@ -6,7 +6,6 @@ with and without privacy.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fdadp._common.door import warn
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import ExtrapolationWarning
 from fdadp.functional.quadrature import quadrature_weights
@@ -207,11 +207,10 @@ class Surface(TermDesign):
             outside, where = self.transform.count_outside(x), "the training range at their s"
         if outside:
             linear = self.transform is None and self.continuation == "linear"
-            warnings.warn(
+            warn(
                 f"{outside} of {x.values.size} points of {self.columns[0]} lie outside {where}; the surface of "
                 f"{self.name} is continued {'linearly' if linear else 'as a constant'} there",
                 ExtrapolationWarning,
-                stacklevel=7,
             )
 
     # --- F ---

@@ -17,8 +17,6 @@ Measurement = tuple[FloatArray, FloatArray, FloatArray]
 """A gradient g (D, K) measured at Θ (D, K) with noise variances (D, K)."""
 
 
-MEAN_PRODUCT = 0.64
-"""Mean of |f r| for independent standard Gaussians, 2/π."""
 MOMENT_VARIANCE, LEAST_EIGENVALUE = 0.03, 0.1
 """Prior variance of an entry of the features' second moment about the identity, and its least eigenvalue."""
 SIZE_STEPS = np.linspace(-3, 3, 31)

@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.checks import flag, fraction, is_number, is_one_of, numbers, one_of, whole
+from fdadp._common.door import warn
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.tasks import is_dask
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
     from fdadp.functional.fpca import Eigenbasis
-    from fdadp.privacy import Ledger
     from fdadp.privacy.noise.sources import Noise
     from fdadp.private.plan.plan import Plan
     from fdadp.regression.additive.check import BasisCheck
@@ -213,11 +213,10 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
     period_s: float | None = None
     progress: bool | str = "auto"
 
-    fitted_: ClassVar[FittedSurface]
-    ledger_: ClassVar[Ledger | None] = None
-    joined_: ClassVar[str | None] = None
     _n_unpenalized: ClassVar[int | None] = None
     """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
+    _noise: ClassVar[Noise | None] = None
+    """Source of the noise of private fits, for audits."""
 
     # --- fitting ---
 
@@ -263,7 +262,9 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
         """
         self._check_settings()
         if self._is_private:
-            return self._fit_private(X, Y, s, t, groups, by=by)
+            from fdadp.regression.additive.private import fit_private
+
+            return self._keep(fit_private(self, X, Y, s, t, groups, by=by, noise=self._noise))
         if self.privacy is not None:
             self.privacy.check_unit(groups)
         inputs, joined = aligned(by, {"X": X, "Y": Y} | ({} if groups is None else {"groups": groups}), "Y")
@@ -341,39 +342,16 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
             raise InputError("x_transform must be None when fitting from chunks: quantiles need all curves at once")
         return self._keep(fit_pairs(self, CurvePairs(chunks, s, t, self.progress), x_range, kind))
 
-    def _fit_private(
-        self: Model,
-        X: CurveData,
-        Y: CurveData,
-        s: ArrayLike | None = None,
-        t: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        *,
-        by: str | None = None,
-        noise: Noise | None = None,
-    ) -> Model:
-        """Fit from noisy releases; `noise` is for audits."""
-        from fdadp.regression.additive.private import fit_private
-
-        return self._keep(fit_private(self, X, Y, s, t, groups, by=by, noise=noise))
-
     @classmethod
     def made_of(cls: type[Model], found: SurfaceFit, x: Curves, y: Curves) -> Model:
         """A model with default settings of a fit that was made elsewhere, and what its curves were like."""
         return cls()._keep(FittedSurface.of(found, MissingValues("raise"), x, y, fitted_with={"privacy": None}))
 
     def _keep(self: Model, fitted: FittedSurface) -> Model:
-        """Publish a fitted model as attributes."""
-        self.fitted_ = fitted  # type: ignore[misc]
-        self._adopt(fitted.surface)
-        self.joined_, self.moments_ = fitted.joined, fitted.moments  # type: ignore[misc]
-        for text in fitted.warned:  # at the end: where warnings are errors the ledger is there
-            warnings.warn(text, PublicInputWarning, stacklevel=4)
-        return self
-
-    def _adopt(self, found: SurfaceFit) -> None:
-        """Publish a surface as attributes, in place of the one that was fitted."""
-        self.fitted_ = replace(self.fitted_, surface=found)  # type: ignore[misc]
+        """Publish a fitted model as attributes, in place of an earlier one."""
+        found = fitted.surface
+        term = found.term
+        self.fitted_: FittedSurface = fitted
         self.smoothing_parameters_, self.edf_ = found.smoothing_parameters, found.edf
         self.criterion_, self.eigenbasis_ = found.criterion, found.basis
         self.eigenfunctions_, self.eigenvalues_ = found.basis.functions, found.basis.values
@@ -381,9 +359,12 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
         self.mean_, self.t_ = found.basis.mean, found.basis.grid
         self.residual_variance_, self.noise_variance_ = found.law.values, found.noise_variance
         self.r2_, self.n_curves_, self.notes_ = found.r2, found.fit.n, found.notes
-        self.plan_, self.ledger_, self.privacy_ = found.plan, found.ledger, found.privacy  # type: ignore[misc]
-        term = found.term
+        self.plan_, self.ledger_, self.privacy_ = found.plan, found.ledger, found.privacy
+        self.joined_, self.moments_ = fitted.joined, fitted.moments
         self.coef_, self.x_range_, self.s_, self.n_features_in_ = found.values, term.x_range, term.grid, term.grid.size
+        for text in fitted.warned:  # at the end: where warnings are errors the ledger is there
+            warn(text, PublicInputWarning)
+        return self
 
     # --- settings ---
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fdadp._common.door import warn
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, BoolArray, CurveData, FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
@@ -208,12 +208,11 @@ def _say_what_is_not_identified(term: TermDesign, identified: BoolArray) -> None
         return
     assert isinstance(term, Surface)
     names = ", ".join(term.directions(np.flatnonzero(~identified).tolist()))
-    warnings.warn(
+    warn(
         f"the curves X do not identify {names}: among the training curves they are functions of the other integrals of "
         "this kind, or do not vary (as for one shape times a number). They are left out; the fit is not affected, "
         "predictions for curves of another shape rest on this choice",
         IdentificationWarning,
-        stacklevel=6,
     )
 
 

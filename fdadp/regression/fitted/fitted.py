@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fdadp._common.door import warn
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import CompletedCurvesWarning, InputError
 from fdadp.functional.tables.records import Records
@@ -274,12 +274,11 @@ class Fitted:
         if not sparse:
             return se
         if self.again is None:
-            warnings.warn(
+            warn(
                 f"standard errors take {', '.join(sparse)} as known, which missing='pace' completed: in simulations "
                 "nominal 95 % held the mean given what was seen of a curve in 57 to 64 % "
                 "(docs/decisions/0028-incomplete-covariates.md)",
                 CompletedCurvesWarning,
-                stacklevel=3,
             )
             return se
         assert isinstance(self.covariates, Covariates)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fdadp._common.door import warn
 from fdadp._common.threads import one_blas_thread
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.containers.open import opened_table
@@ -188,4 +188,4 @@ def say_of_public_inputs(warned: tuple[str, ...]) -> None:
     PublicInputWarning
     """
     for text in warned:
-        warnings.warn(text, PublicInputWarning, stacklevel=3)
+        warn(text, PublicInputWarning)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.checks import whole
+from fdadp._common.door import warn
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError, PersonRowsWarning
 from fdadp.privacy.rows._laws import LAWS, Law, law_of
@@ -104,13 +104,12 @@ def warn_of_rows(person_rows: str | None, family: str) -> None:
     """
     if person_rows is not None or family not in ("binomial", "poisson"):
         return
-    warnings.warn(
+    warn(
         "groups are given and person_rows is not: each person counts once, by the mean of its rows. "
         "person_rows='mean' asks about a typical row of each person; person_rows='sum' asks about all rows, as "
         "hazards of rows until an event and rates of events do. They differ where the number of rows has to do with "
         "the response. Say which",
         PersonRowsWarning,
-        stacklevel=5,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.checks import numbers
+from fdadp._common.door import warn
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
@@ -86,7 +86,7 @@ def fit_family(
             problem = replace(problem, held=np.where(free, HELD * problem.information.diagonal(), 0.0))
             found = _found(problem, beta, log_sp)
         elif family.extremes and found[1].look.deviance < PERFECT:
-            warnings.warn(PERFECT_FIT, IdentificationWarning, stacklevel=4)
+            warn(PERFECT_FIT, IdentificationWarning)
         fit = _fit(form, problem, *found, n)
         return fit if log_sp is not None else replace(fit, hessian=problem.derivatives(*found)[1])
 
@@ -230,10 +230,9 @@ def _fit(form: LongForm, problem: Laplace, log_sp: FloatArray, at: Inside, n: in
 
 def _warn_separated(form: LongForm, apart: FloatArray) -> None:
     names = [d.name for d, place in zip(form.designs, form.slices, strict=True) if apart[place].max(initial=0) > 0.05]
-    warnings.warn(
+    warn(
         f"the unpenalised part of {', '.join(names)} tells responses apart without error, as a level does whose "
         "responses are all 0: there is no finite estimate of its coefficients, which are held by a millionth of the "
         "data's information. Predictions are of use, standard errors of these coefficients are not",
         IdentificationWarning,
-        stacklevel=5,
     )

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 from fdadp import Privacy, ScalarRegression
-from fdadp.audit.replay import Neighbours, replay_audit
+from fdadp.audit.replay import Neighbours, drawing_from, replay_audit
 from fdadp.privacy import Budget, rowwise_exp
 from fdadp.private.release.families import in_entries, plan_family
 from fdadp.private.release.mechanisms import DPAFF
@@ -60,9 +60,8 @@ def pair(family, epsilon, delta, adjacency, grouped, who):
         fitted = clone(model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fitted._noise = noise
-            fitted.fit(rows, grids={"X": GRID}, groups=ids)
-            del fitted._noise
+            with drawing_from(fitted, noise):
+                fitted.fit(rows, grids={"X": GRID}, groups=ids)
         new = {"X": np.outer([-1.0, 0.5, 2.0], 1 + 0 * GRID), "z": np.array([0.1, 0.5, 0.9])}
         return {"attributes": vars(fitted), "predictions": [fitted.predict(new), fitted.predict_se(new)]}
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
+from fdadp.audit.replay import drawing_from
 from fdadp.privacy import SeededNoise
 
 GRID = np.linspace(0, 1, 31)
@@ -42,7 +43,8 @@ def explained(scenario, n, seed, noise=None, **privacy):
     model = AdditiveFunctionOnFunction(
         privacy=Privacy(1.0, n=n, random_state=seed, **privacy), bounds={"X": (-4.5, 4.5), "Y": (-8, 8)}, progress=False
     )
-    model._fit_private(x[:n], y[:n], s=GRID, t=GRID, noise=noise)
+    with drawing_from(model, noise):
+        model.fit(x[:n], y[:n], s=GRID, t=GRID)
     error = ((model.predict(np.clip(x[n:], -4.4, 4.4)) - f) ** 2).sum()
     return 1 - error / ((f - f.mean(axis=0)) ** 2).sum(), [release.name for release in model.ledger_.releases]
 

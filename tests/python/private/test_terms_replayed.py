@@ -10,7 +10,7 @@ import pytest
 from fdadp import FunctionalRegression, Privacy
 from fdadp._common.typing import FloatArray
 from fdadp.audit.canaries import canary
-from fdadp.audit.replay import Neighbours, replay_audit
+from fdadp.audit.replay import Neighbours, drawing_from, replay_audit
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, rowwise_matmul
 from fdadp.private.public.columns import unit_grid
@@ -105,9 +105,8 @@ def pair(term, kind, seed, delta=1e-6):
 
     def run(data, noise):
         fitted = FunctionalRegression([term], privacy=Privacy(8.0, delta, n=n), bounds=BOUNDS)
-        fitted._noise = noise
-        fitted.fit(data, grids=GRIDS)
-        del fitted._noise
+        with drawing_from(fitted, noise):
+            fitted.fit(data, grids=GRIDS)
         new = {"X": np.outer([-1.0, 2.0], 1 + 0 * GRID)}
         return {"attributes": vars(fitted), "predictions": fitted.predict_interval(new)}
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import t as student
 
 from fdadp import DPAFF, AdditiveFunctionOnFunction, FunctionalRegression, Privacy, ScalarRegression
-from fdadp.audit.replay import Neighbours, replay_audit
+from fdadp.audit.replay import Neighbours, drawing_from, replay_audit
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, TapeNoise
 from fdadp.privacy._fingerprint import difference, fingerprint
@@ -197,9 +197,8 @@ def forecasts(seed, epsilon, delta=1e-3, anchored=False, by_record=False):
             mechanism=DPAFF(allow_useless=True, prior="persistence" if anchored else None, errors_by_record=by_record),
         )
         grids = {"X": S, "Y": S, "o": S}
-        model._noise = noise
-        model.fit(part, grids=grids, offset=None if anchored else f"o + {ANCHOR}")
-        del model._noise
+        with drawing_from(model, noise):
+            model.fit(part, grids=grids, offset=None if anchored else f"o + {ANCHOR}")
         return model
 
     return n, run

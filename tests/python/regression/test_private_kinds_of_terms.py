@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fdadp import FunctionalRegression, Privacy, ScalarRegression
-from fdadp.audit.replay import Neighbours, replay_audit
+from fdadp.audit.replay import Neighbours, drawing_from, replay_audit
 from fdadp.privacy import Budget
 
 S = np.linspace(0, 1, 21)
@@ -121,9 +121,8 @@ def pair(kind, seed, delta):
 
     def run(rows, noise):
         fitted = FunctionalRegression(model, privacy=privacy, bounds=BOUNDS | {"Y": (-6.0, 6.0)})
-        fitted._noise = noise
-        fitted.fit(rows, grids={"X": S, "Y": S})
-        del fitted._noise
+        with drawing_from(fitted, noise):
+            fitted.fit(rows, grids={"X": S, "Y": S})
         return {"attributes": vars(fitted), "predictions": fitted.predict(people(2)[0])}
 
     without = {name: np.delete(v, 7, axis=0) for name, v in data.items()}

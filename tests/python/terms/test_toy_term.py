@@ -10,7 +10,7 @@ import parts_of
 import pytest
 
 from fdadp import FunctionalRegression, Privacy, ScalarRegression, plan, terms
-from fdadp.audit.replay import Neighbours, replay_audit
+from fdadp.audit.replay import Neighbours, drawing_from, replay_audit
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy import Budget
 from fdadp.private.whitened.derived import DerivedTerm
@@ -126,9 +126,8 @@ def test_neighbouring_data_cost_at_most_the_budget(delta):
 
     def run(data, noise):
         fitted = FunctionalRegression([parts_of.PartsOf("X")], **PRIVACY | {"privacy": Privacy(8.0, delta, n=n)})
-        fitted._noise = noise
-        fitted.fit(data, grids=GRIDS)
-        del fitted._noise
+        with drawing_from(fitted, noise):
+            fitted.fit(data, grids=GRIDS)
         return {"attributes": vars(fitted), "predictions": fitted.predict_interval({"X": np.ones((2, GRID.size))})}
 
     both = {"X": x, "Y": y}, {"X": x[keep], "Y": y[keep]}
