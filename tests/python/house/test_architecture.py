@@ -30,6 +30,7 @@ FLOORS = (
     {"functional", "privacy"},
     {"terms", "responses", "datasets", "plot"},
     {"solve"},
+    {"repeated"},
     {"private"},
     {"regression", "learners", "summaries"},
     {"planner", "federated", "choice"},

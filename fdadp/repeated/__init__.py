@@ -1,0 +1,1 @@
+"""Several curves a person: sums of one pass, covariances of two levels by REML, effects of persons, components."""

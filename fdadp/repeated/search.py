@@ -1,0 +1,267 @@
+"""Covariances of persons and of rows by REML: moments as a start, L-BFGS over factors; how many functions to take."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.optimize import minimize
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import IdentificationWarning, InputError
+from fdadp.repeated.levels import deviance_and_gradient
+from fdadp.repeated.person_sums import LEAST_K, PersonSums
+
+SMOOTHED = 1e-8
+"""Directions along t that have less than this share of the largest variance within persons are not there."""
+WHITE = 1.15
+"""Of dropped functions beside what lies outside all: above it what is called white noise is not white."""
+STEP = 1.25
+"""Ratio of neighbouring numbers of functions that are tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class LevelCovariances:
+    """Covariances of persons and rows in coefficients on Φ.
+
+    Attributes
+    ----------
+    G : ndarray of shape (k, k)
+        Of persons; positive semi-definite.
+    R : ndarray of shape (k, k)
+        Of rows, the white noise among it: ``R = Φ'K_wΦ + σ² I``; positive definite.
+    noise_variance : float
+        σ², from what curves have outside Φ; 0 if nothing.
+    deviance : float
+        -2 log restricted likelihood (of the coefficients, without constants) at these.
+    restricted : bool
+    steps : int
+        Iterations of the search.
+    """
+
+    G: FloatArray
+    R: FloatArray
+    noise_variance: float
+    deviance: float
+    restricted: bool = True
+    steps: int = 0
+
+    @property
+    def smooth_rows(self) -> FloatArray:
+        """``R - σ² I``, cut at 0: covariance of the smooth part of rows."""
+        values, vectors = np.linalg.eigh(self.R - self.noise_variance * np.eye(len(self.R)))
+        return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+def check_identified(sums: PersonSums, name: str = "re(id)") -> None:
+    """Refuse rows that do not identify the covariance of rows: -2 REML has no minimum below ``N - I - rank >= k``.
+
+    Raises
+    ------
+    InputError
+        With `name`, the number of functions and how many rows they need.
+
+    Warns
+    -----
+    IdentificationWarning
+        Fewer than two contrasts a function.
+    """
+    spare, rank, k = sums.spare_rows, sums.rank_within, sums.k
+    if sums.n_rows == sums.n_persons:
+        raise InputError(
+            f"{name}: all {sums.n_persons:,} people have one row: person and row cannot be told apart; "
+            "use errors='curve'"
+        )
+    varying = f"k and the {rank} feature{'s that vary' if rank != 1 else ' that varies'} within people"
+    message = f"{name}: k={k} needs at least {k + rank} rows beyond one a person ({varying}), got {spare + rank}"
+    if spare < k:
+        raise InputError(message)
+    if spare < 2 * k:
+        warnings.warn(
+            f"{message}: below {2 * k + rank} the covariance of rows is little more than a guess; take fewer functions",
+            IdentificationWarning,
+            stacklevel=3,
+        )
+
+
+def moment_covariances(sums: PersonSums) -> tuple[FloatArray, FloatArray]:
+    """Unbiased moments G and R (k, k); negative eigenvalues of G beside R are raised to 1e-3.
+
+    They are REML where all persons have n rows, features do not vary within persons, and no eigenvalue was negative.
+
+    References
+    ----------
+    Amemiya (1985), What should be done when an estimated between-group covariance matrix is not nonnegative definite?,
+    The American Statistician 39, doi:10.1080/00031305.1985.10479409.
+    """
+    R = sums.rows_scatter / max(sums.spare_rows, 1)
+    xx, xc, cc = sums.split(sums.between.sum(axis=0))
+    # Features may have equal means for all persons, as days of the week in whole weeks have.
+    Q = cc - xc.T @ np.linalg.pinv(xx, rcond=1e-10) @ xc
+    rows, persons = sums.n_rows, sums.n_persons
+    mean_rows = (rows - float(sums.persons @ sums.sizes**2) / rows) / max(persons - 1, 1)
+    values, P = eigh((Q / max(persons - sums.p, 1) - R) / max(mean_rows, 1e-12), R)
+    back = np.linalg.inv(P)
+    return (back.T * np.maximum(values, 1e-3)) @ back, R
+
+
+def level_covariances(
+    sums: PersonSums,
+    *,
+    restricted: bool = True,
+    rank: int | None = None,
+    tolerance: float = 1e-9,
+    name: str = "re(id)",
+) -> LevelCovariances:
+    """REML of both covariances, G of any rank, by L-BFGS over their factors.
+
+    Parameters
+    ----------
+    sums : PersonSums
+    restricted : bool
+        False: maximum likelihood.
+    rank : int, optional
+        Largest rank of G, default k.
+    tolerance : float
+        Of the gradient a row.
+    name : str
+        The term's, for messages.
+
+    Raises
+    ------
+    InputError
+        Too few rows beyond one a person (:func:`check_identified`), or curves without variation within persons.
+    """
+    check_identified(sums, name)
+    k, q = sums.k, rank or sums.k
+    try:
+        start_g, start_r = moment_covariances(sums)
+        root = np.linalg.cholesky(start_r)
+        values, P = eigh(start_g, start_r)
+    except np.linalg.LinAlgError as exc:
+        raise InputError(
+            f"{name}: the curves vary within people along fewer than k={k} functions, as smoothed curves do; take "
+            "fewer, or leave k out"
+        ) from exc
+    largest = (np.linalg.inv(P).T * np.sqrt(np.maximum(values, 1e-4)))[:, ::-1][:, :q]
+    triangle = np.tril_indices(k)
+    start = np.concatenate((np.linalg.solve(root, largest).ravel(), np.eye(k)[triangle]))
+
+    def factors(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        lower = np.zeros((k, k))
+        lower[triangle] = z[q * k :]
+        return root @ z[: q * k].reshape(k, q), root @ lower
+
+    def objective(z: Any) -> Any:
+        of_g, of_r = factors(z)
+        try:
+            value, d_g, d_r = deviance_and_gradient(sums, of_g @ of_g.T, of_r @ of_r.T, restricted=restricted)
+        except np.linalg.LinAlgError:  # a step to a singular R
+            return 1e300, np.zeros_like(z)
+        gradient = np.concatenate(((2 * root.T @ d_g @ of_g).ravel(), (2 * root.T @ d_r @ of_r)[triangle]))
+        return value / sums.n_rows, gradient / sums.n_rows
+
+    options: Any = {"maxiter": 3000, "maxfun": 6000, "maxcor": 40, "ftol": 1e-15, "gtol": tolerance}
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+    of_g, of_r = factors(found.x)
+    return LevelCovariances(
+        of_g @ of_g.T, of_r @ of_r.T, sums.noise_variance(), float(found.fun) * sums.n_rows, restricted, int(found.nit)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenFunctions:
+    """How many functions were taken, and why.
+
+    Attributes
+    ----------
+    sums : PersonSums
+        On the functions that were taken.
+    bic : dict of int to float
+        Criterion of each number tried; empty for curves without noise.
+    whiteness : float or None
+        Mean variance within persons of the first four functions left out, over that outside all; 1 if that is white.
+    smoothed : bool
+        Whether curves have no noise outside the functions, so that only the directions that vary were kept.
+    """
+
+    sums: PersonSums
+    bic: dict[int, float]
+    whiteness: float | None
+    smoothed: bool
+
+
+def without_empty_directions(sums: PersonSums) -> tuple[PersonSums, bool]:
+    """Turn to the directions that vary within persons; whether that was needed (smoothed curves)."""
+    values, vectors = np.linalg.eigh(sums.rows_scatter)
+    keep = values > SMOOTHED * values[-1]
+    if keep.all() or values[-1] <= 0:
+        return sums, False
+    return sums.turned(vectors[:, keep][:, ::-1]), True
+
+
+def choose_functions(sums: PersonSums, *, name: str = "re(id)") -> ChosenFunctions:
+    """Take the number k of functions of least BIC, from sums on the first K.
+
+    ``-2 log L + log N · {k (k + 1) + k p}``, with the likelihood of all T points: outside the first k functions rows
+    are white. Numbers grow by a quarter each until three in a row do no better.
+
+    Parameters
+    ----------
+    sums : PersonSums
+        On K functions from smooth to rough.
+
+    Raises
+    ------
+    InputError
+        Too few rows for the smallest number of functions.
+
+    Warns
+    -----
+    IdentificationWarning
+        The functions left out vary more than what lies outside all: noise is not white, and takes from the rows.
+    """
+    sums, turned = without_empty_directions(sums)
+    if turned or sums.noise_variance() == 0:
+        return ChosenFunctions(sums, {}, None, True)
+    check_identified(sums.first(min(LEAST_K, sums.k)), name)
+    bic: dict[int, float] = {}
+    most = min(sums.k, sums.spare_rows)
+    tried = sorted({min(round(LEAST_K * STEP**i), most) for i in range(40)})
+    for k in tried:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IdentificationWarning)
+            bic[k] = _bic(sums.first(k), name)
+        if len(bic) > 3 and min(list(bic.values())[-3:]) > min(bic.values()):
+            break
+    best = min(bic, key=lambda k: bic[k])
+    return ChosenFunctions(sums.first(best), bic, whiteness_of(sums, best), False)
+
+
+def _bic(sums: PersonSums, name: str) -> float:
+    found = level_covariances(sums, restricted=False, tolerance=1e-6, name=name)
+    outside = sums.n_rows * (len(sums.phi) - sums.k) * (np.log(found.noise_variance) + 1)
+    return float(found.deviance + outside + np.log(sums.n_rows) * sums.k * (sums.k + 1 + sums.p))
+
+
+def whiteness_of(sums: PersonSums, k: int) -> float | None:
+    """Variance within persons of four functions after the first k, over that outside all; None if there are none."""
+    noise = sums.noise_variance()
+    if k >= sums.k or noise <= 0:
+        return None
+    left = np.diag(sums.rows_scatter) / max(sums.spare_rows, 1)
+    return float(left[k : k + 4].mean() / noise)
+
+
+def warn_of_rough_rows(whiteness: float | None, k: int) -> None:
+    """Say that what lies outside the functions is not white noise; an IdentificationWarning."""
+    if whiteness is not None and whiteness > WHITE:
+        warnings.warn(
+            f"beyond the k={k} functions curves vary {whiteness:.2f} times as much as white noise would: part of the "
+            "smooth variation of rows is called noise, and the ICC without noise is too large",
+            IdentificationWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,106 @@
+"""The same models as dense multivariate normal laws: small persons, every matrix written out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fdadp.repeated.person_sums import PersonPass, PersonSums, smooth_functions
+
+
+@dataclass
+class Dense:
+    """Rows c = B'x + b_i + e on k functions, plus white noise outside; C (N, k) unless curves Y (N, T) are given."""
+
+    X: np.ndarray
+    who: np.ndarray
+    G: np.ndarray
+    R: np.ndarray
+
+    @property
+    def V(self) -> np.ndarray:
+        same = np.equal.outer(self.who, self.who)
+        return np.kron(same, self.G) + np.kron(np.eye(len(self.who)), self.R)
+
+    @property
+    def design(self) -> np.ndarray:
+        return np.kron(self.X, np.eye(len(self.G)))
+
+    def deviance(self, C: np.ndarray, restricted: bool = True) -> float:
+        V, F, y = self.V, self.design, C.ravel()
+        gram = F.T @ np.linalg.solve(V, F)
+        beta = np.linalg.solve(gram, F.T @ np.linalg.solve(V, y))
+        r = y - F @ beta
+        value = np.linalg.slogdet(V)[1] + r @ np.linalg.solve(V, r)
+        return value + np.linalg.slogdet(gram)[1] if restricted else value
+
+    def fixed(self, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        V, F = self.V, self.design
+        cov = np.linalg.inv(F.T @ np.linalg.solve(V, F))
+        return (cov @ F.T @ np.linalg.solve(V, C.ravel())).reshape(self.X.shape[1], -1), cov
+
+    def effects(self, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """BLUPs of all persons (I, k), and the covariance of (beta_hat - beta, b_hat - b), jointly."""
+        V, F, k = self.V, self.design, len(self.G)
+        persons = np.unique(self.who)
+        Z = np.kron(np.equal.outer(self.who, persons), np.eye(k)).astype(float)
+        D = np.kron(np.eye(len(persons)), self.G)
+        _, cov = self.fixed(C)
+        to_beta = cov @ F.T @ np.linalg.inv(V)
+        to_b = D @ Z.T @ np.linalg.inv(V) @ (np.eye(len(V)) - F @ to_beta)
+        b = (to_b @ C.ravel()).reshape(len(persons), k)
+        # errors as linear maps of (b, e): y = F beta + Z b + e
+        E = np.kron(np.eye(len(self.who)), self.R)
+        both = np.vstack((to_beta, to_b))
+        on_b = both @ Z
+        on_b[len(cov) :] -= np.eye(len(D))
+        return b, on_b @ D @ on_b.T + both @ E @ both.T
+
+
+def draw(rng: np.random.Generator, p: int = 3, k: int = 3, rank: int = 3) -> tuple[Dense, np.ndarray]:
+    persons = int(rng.integers(6, 11))
+    n = np.r_[1, 4, rng.integers(1, 5, persons - 2)]
+    who = np.repeat(np.arange(persons), n)
+    X = np.column_stack((np.ones(who.size), rng.normal(size=persons)[who], rng.normal(size=(who.size, p - 2))))
+    a, c = rng.normal(size=(k, rank)), rng.normal(size=(k, k))
+    law = Dense(X, who, a @ a.T, c @ c.T + 0.3 * np.eye(k))
+    return law, rng.normal(size=(who.size, k)) + X @ rng.normal(size=(p, k))
+
+
+def sums_of(law: Dense, C: np.ndarray) -> PersonSums:
+    """Sums of coefficients themselves: curves of k points, and no function left out."""
+    return PersonPass(np.eye(C.shape[1]), law.X.shape[1], intercept=False).add(law.X, C, law.who).sums()
+
+
+@dataclass
+class Curves:
+    """Curves of persons with two smooth levels, white noise of variance .25, and what they were made of."""
+
+    X: np.ndarray
+    Y: np.ndarray
+    who: np.ndarray
+    t: np.ndarray
+    b: np.ndarray
+    beta: np.ndarray
+
+    def sums(self, k: int, **kwargs) -> PersonSums:
+        phi = smooth_functions(self.t, k)[0]
+        return PersonPass(phi, self.X.shape[1], **kwargs).add(self.X, self.Y, self.who).sums()
+
+
+def curves_of_persons(seed: int, persons: int, most: int = 6, T: int = 60, least: int = 1) -> Curves:
+    """ICC 1.75 / 3.15; features: one of the person, one of the row."""
+    rng, t = np.random.default_rng(seed), np.linspace(0, 1, T)
+    root = np.sqrt(2)
+    between = np.stack([np.ones(T), root * np.sin(2 * np.pi * t), root * np.cos(2 * np.pi * t)])
+    rows = np.stack([root * np.cos(np.pi * t), root * np.sin(2 * np.pi * t), root * np.cos(3 * np.pi * t)])
+    n = rng.integers(least, most + 1, persons)
+    who = np.repeat(np.arange(persons), n)
+    day = np.concatenate([np.arange(m) for m in n])
+    X = np.column_stack((rng.normal(size=persons)[who], (day % 7 >= 5) if most > 6 else day % 2)).astype(float)
+    beta = np.stack([np.sin(np.pi * t), 0.4 * t, 0.3 * np.cos(np.pi * t)])
+    b = (rng.normal(size=(persons, 3)) * np.sqrt([1, 0.5, 0.25])) @ between
+    u = (rng.normal(size=(who.size, 3)) * np.sqrt([0.8, 0.4, 0.2])) @ rows
+    Y = beta[0] + X @ beta[1:] + b[who] + u + 0.5 * rng.normal(size=(who.size, T))
+    return Curves(X, Y, who, t, b, beta)
