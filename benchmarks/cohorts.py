@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fdadp import simulate_affr
-from fdadp.datasets._affr import ERROR_SD
+from fdadp.datasets._simulate import SCENARIO_ERROR_SD
 from fdadp.functional.quadrature import quadrature_weights
 
 SCENARIOS = ("S1", "S2", "S3", "A", "B")
@@ -110,5 +110,5 @@ def draw_rough(scenario: str, n: int, rng: np.random.Generator, *, x_noise: bool
     f = 1 + GRID + (signal(x) - mean) / scale
     heavy = rng.standard_t(3, size=(n, 3 + POINTS)) / np.sqrt(3)
     cosines = np.stack([np.ones(POINTS), *(np.sqrt(2) * np.cos(np.pi * k * GRID) for k in (1, 2))])
-    y = f + (heavy[:, :3] * ERROR_SD) @ cosines + WHITE_NOISE * heavy[:, 3:]
+    y = f + (heavy[:, :3] * SCENARIO_ERROR_SD) @ cosines + WHITE_NOISE * heavy[:, 3:]
     return Sample(x + 0.1 * rng.normal(size=(n, POINTS)) if x_noise else x, y, f)

@@ -36,7 +36,8 @@ import numpy as np
 import pandas as pd
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, load_canadian_weather, plot, rmspe
-from fdadp.demo import experiment, experiment_plot
+from fdadp.demo import experiment
+from fdadp.demo.tables import experiment_figure
 from fdadp.errors import ExtrapolationWarning, NotPrivateWarning
 from fdadp.published import PublishedNoise
 
@@ -216,7 +217,7 @@ pd.DataFrame(
 [data], _ = experiment.load(["canadian-weather"])
 results = experiment.run(data, repeats=20, draws=5, seed=1)
 table = experiment.summarise(results)
-fig = experiment_plot.experiment(table, units={data.name: data.unit})
+fig = experiment_figure(table, units={data.name: data.unit})
 
 # %%
 table.drop(columns=["dataset", "splits", "draws"]).round(3)

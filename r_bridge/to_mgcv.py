@@ -16,15 +16,13 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.terms.along import with_refund_k
 from fdadp.terms.curves.functional_additive import AdditiveFunctional, FunctionalAdditive
 from fdadp.terms.curves.functional_concurrent import Concurrent
 from fdadp.terms.curves.functional_linear import FunctionalLinear, LinearFunctional
-from fdadp.terms.numbers.random_effect import RandomEffect
-from fdadp.terms.numbers.scalar_factor import Factor
+from fdadp.terms.numbers.labels import Factor, RandomEffect
 from fdadp.terms.numbers.scalar_linear import Linear
 from fdadp.terms.numbers.smooth import Smooth
-from fdadp.terms.spec import TermSpec
+from fdadp.terms.spec import TermSpec, with_refund_k
 
 MEAN = 's(t, bs = "ps", k = 20, m = c(2, 1))'
 

@@ -18,7 +18,6 @@ import numpy as np
 from fdadp import FunctionalRegression, load_canadian_weather, load_dti, load_dti2, load_icu, terms
 from fdadp.datasets import load_lip_emg
 from fdadp.functional.gaps import fill_linear
-from fdadp.terms.along import with_refund_sizes
 
 
 def numbers(curves: Any, every: int = 1) -> tuple[Any, Any]:
@@ -84,7 +83,7 @@ if __name__ == "__main__":
             train, test = ({k: v[rows] for k, v in data.items()} for rows in (fit, ~fit))
             off = [np.sqrt(np.mean((test["Y"] - train["Y"].mean(axis=0)) ** 2))]
             edf = []
-            for of, errors in ((list(map(with_refund_sizes, model)), "iid"), (model, "iid"), (model, "curve")):
+            for of, errors in (([term.with_refund_sizes() for term in model], "iid"), (model, "iid"), (model, "curve")):
                 fitted = FunctionalRegression(of, errors=errors).fit(train, grids=grids)
                 off.append(np.sqrt(np.mean((test["Y"] - fitted.predict(test)) ** 2)))
                 edf.append(fitted.edf_)

@@ -12,10 +12,9 @@ import typer
 from fdadp._common.terminal import Variadic
 from fdadp._version import __version__
 from fdadp.cli import predict as views
-from fdadp.cli.demo import audit, demo
+from fdadp.cli.demo import audit, demo, plan
 from fdadp.cli.federated import app as federated
 from fdadp.cli.fit import fit
-from fdadp.cli.plan import plan
 from fdadp.cli.predict import evaluate, predict
 from fdadp.cli.study import study
 from fdadp.cli.summaries import fpca, mean, table1

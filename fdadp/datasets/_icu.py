@@ -13,9 +13,8 @@ import pandas as pd
 
 from fdadp._common.typing import FloatArray
 from fdadp.datasets._container import FunctionalDataset, make_curves
-from fdadp.datasets._download import Columns, content_sha256
-from fdadp.datasets._download import download as fetch
-from fdadp.datasets._places import Place, data_dir, data_dir_label, find_data
+from fdadp.datasets._places import Columns, Place, content_sha256, data_dir, data_dir_label, find_data
+from fdadp.datasets._places import download as fetch
 from fdadp.errors import FileFormatError
 
 # Hourly tables of stays in intensive care from the records of the PhysioNet/CinC Challenge 2012.
@@ -147,7 +146,7 @@ SHA256 = {
     "pressure": "0a03eccda46db17ddd01d13d31440698e460eddefb238bd6b7a48237b4b146af",
     "stays": "db00be1effce062148470705d2c1b34454888683f8fed96050dc75798337b661",
 }
-"""Of the values of these tables (:func:`fdadp.datasets._download.content_sha256`)."""
+"""Of the values of these tables (:func:`fdadp.datasets._places.content_sha256`)."""
 
 SITE = "https://physionet.org/files/challenge-2012/1.0.0/"
 ARCHIVES = ("set-a.tar.gz", "Outcomes-a.txt", "set-b.tar.gz", "Outcomes-b.txt")

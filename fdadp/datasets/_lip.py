@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp.datasets._container import FunctionalDataset, make_curves
-from fdadp.datasets._download import Columns, download
-from fdadp.datasets._places import Place, data_dir, data_dir_label, find_data
+from fdadp.datasets._places import Columns, Place, data_dir, data_dir_label, download, find_data
 from fdadp.errors import FileFormatError, InputError
 
 RECORDS, POINTS, DURATION = 32, 501, 0.69

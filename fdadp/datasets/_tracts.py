@@ -17,8 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fdadp.datasets._container import FunctionalDataset, make_curves
-from fdadp.datasets._download import Columns, download
-from fdadp.datasets._places import Place, data_dir, data_dir_label, find_data, r_libraries
+from fdadp.datasets._places import Columns, Place, data_dir, data_dir_label, download, find_data, r_libraries
 from fdadp.errors import FileFormatError, InputError
 
 # Read data frames out of R's files: ``.rda`` (or ``.RData``), installed packages (``Rdata.rdb``) and source tarballs.

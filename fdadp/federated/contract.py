@@ -15,7 +15,7 @@ from fdadp._version import __version__
 from fdadp.errors import InputError, PrivacyError
 from fdadp.federated.paillier import PublicKey
 from fdadp.federated.signed import check_keys
-from fdadp.files.json import reading
+from fdadp.files.regular import reading
 
 KEY_BITS = (2048, 3072)
 """Sizes of the Paillier modulus: NIST's 112 and 128 bits of security (SP 800-57)."""

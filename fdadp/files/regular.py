@@ -1,12 +1,14 @@
-"""Files that may be read: regular ones. A device may have no end, a pipe can be read once."""
+"""Reading: of regular files only (a device may have no end, a pipe can be read once), and of JSON from elsewhere."""
 
 from __future__ import annotations
 
 import codecs
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from fdadp.errors import FileFormatError
+from fdadp.errors import FdadpError, FileFormatError, InputError
 
 
 def check_file(path: Path) -> None:
@@ -46,3 +48,31 @@ def text_of(path: str | os.PathLike[str]) -> str:
     except UnicodeDecodeError as exc:
         other = "UTF-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "other bytes"
         raise FileFormatError(f"{path} must be text in UTF-8, got {other}") from exc
+
+
+# Texts in JSON from elsewhere: whatever is wrong with one is an InputError that says what it should be.
+
+
+@contextmanager
+def reading(what: str, text: object) -> Iterator[None]:
+    """Turn errors of decoding `text`, and of making `what` of it, into one.
+
+    Raises
+    ------
+    InputError
+        No JSON, nested beyond what can be read, or with fields other than those of `what`.
+
+    Examples
+    --------
+    >>> import json
+    >>> with reading("a ledger", "{"):
+    ...     json.loads("{")
+    Traceback (most recent call last):
+    fdadp.errors.InputError: text must be a ledger in JSON, got '{'
+    """
+    try:
+        yield
+    except FdadpError:  # a field has a wrong value, and the text says which
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as exc:
+        raise InputError(f"text must be {what} in JSON, got {str(text)[:60]!r}") from exc

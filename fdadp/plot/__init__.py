@@ -8,8 +8,7 @@ private.
 from __future__ import annotations
 
 from fdadp.plot._canvas import PALETTE
-from fdadp.plot._curves import eigenfunctions, mean, predictions
-from fdadp.plot._residuals import residuals
+from fdadp.plot._curves import eigenfunctions, mean, predictions, residuals
 from fdadp.plot._surface import surface
 from fdadp.plot._terms import terms
 

@@ -12,7 +12,7 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
 from fdadp.plot._canvas import GREY, PALETTE, label, panels
-from fdadp.plot._seen import where_seen
+from fdadp.plot._surface import where_seen
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

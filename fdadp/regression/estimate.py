@@ -12,7 +12,7 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.regression.spec import ModelSpec
-from fdadp.responses.functional import Functional
+from fdadp.responses import Functional
 from fdadp.solve.eigen.components import fit_components
 from fdadp.solve.eigen.components_of_gaps import fit_components_of_gaps
 from fdadp.solve.errors.gls import ErrorCovariance, fit_along_curves, judging_system

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fdadp.errors import InputError
 from fdadp.solve.form.long_form import LongForm
-from fdadp.terms.numbers.random_effect import levels_of
+from fdadp.terms.numbers.labels import levels_of
 
 SQUARES = 11
 """Matrices with a row and a column for each coefficient that a fit holds at its peak."""

@@ -18,9 +18,8 @@ from fdadp.regression.reading.columns import ColumnTable, Grids, check_grids
 from fdadp.regression.reading.training import TrainingSpec, aligned_columns, is_expression, positioned
 from fdadp.regression.settings import ModelSettings
 from fdadp.solve.form.long_form import LongForm
-from fdadp.terms.along import with_refund_sizes
 from fdadp.terms.intercept import Intercept, MeanCurve
-from fdadp.terms.numbers.scalar_factor import Factor
+from fdadp.terms.numbers.labels import Factor
 from fdadp.terms.numbers.scalar_linear import Linear
 from fdadp.terms.on_functions import in_scalar_form
 from fdadp.terms.spec import TermDesign, TermSpec
@@ -90,7 +89,7 @@ def read_spec(
     table = ColumnTable(data, grids) if isinstance(settings.formula, str) else None
     parsed = read_terms(settings, lambda: {} if table is None else table.kinds())
     if settings.as_refund:
-        parsed = parsed._replace(terms=tuple(map(with_refund_sizes, parsed.terms)))
+        parsed = parsed._replace(terms=tuple(term.with_refund_sizes() for term in parsed.terms))
     if settings.response is not None and parsed.response not in (None, settings.response):
         raise InputError(f"response must be left out where a formula has one, got {settings.response!r}")
     response = parsed.response or settings.response or settings.default_response

@@ -1,6 +1,6 @@
 """Terms of functional regressions: rows of features, penalties, and what of them is identified.
 
-``terms.ff("X")`` in code is ``ff(X)`` in a formula; each kind is one class in one file.
+``terms.ff("X")`` in code is ``ff(X)`` in a formula; each kind is one class.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Any
 KINDS = {
     "af": "fdadp.terms.curves.functional_additive.AdditiveFunctional",
     "by": "fdadp.terms.times_column.By",
-    "c": "fdadp.terms.constant.constant",
+    "c": "fdadp.terms.times_column.constant",
     "concurrent": "fdadp.terms.curves.functional_concurrent.Concurrent",
-    "factor": "fdadp.terms.numbers.scalar_factor.Factor",
+    "factor": "fdadp.terms.numbers.labels.Factor",
     "ff": "fdadp.terms.curves.functional_linear.FunctionalLinear",
-    "ffpc": "fdadp.terms.curves.component_scores.ComponentScores",
+    "ffpc": "fdadp.terms.curves.components.ComponentScores",
     "fosr": "fdadp.terms.numbers.scalars_together.ScalarsTogether",
-    "fpcr": "fdadp.terms.curves.component_regression.ComponentRegression",
+    "fpcr": "fdadp.terms.curves.components.ComponentRegression",
     "lf": "fdadp.terms.curves.functional_linear.LinearFunctional",
     "linear": "fdadp.terms.numbers.scalar_linear.Linear",
-    "re": "fdadp.terms.numbers.random_effect.RandomEffect",
+    "re": "fdadp.terms.numbers.labels.RandomEffect",
     "s": "fdadp.terms.numbers.smooth.Smooth",
     "sff": "fdadp.terms.curves.functional_additive.FunctionalAdditive",
-    "te": "fdadp.terms.numbers.tensor_smooth.te",
+    "te": "fdadp.terms.numbers.smooth.te",
 }
 """Names in formulas and in code, and the class of terms (or function) that each makes; no module may have its name."""
 

@@ -13,7 +13,7 @@ from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.margins import SmoothMargin
 from fdadp.functional.tables.records import Records, TrainingSummary
-from fdadp.terms.curves.component_scores import ComponentScores
+from fdadp.terms.curves.components import ComponentScores
 from fdadp.terms.curves.functional_additive import FunctionalAdditive
 from fdadp.terms.curves.functional_concurrent import Concurrent
 from fdadp.terms.curves.functional_linear import FunctionalLinear

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -79,6 +79,17 @@ class TermSpec(ABC):
         InputError
             A column that is not there or of another kind, or bases that do not suit it.
         """
+
+    def with_refund_sizes(self) -> TermSpec:
+        """The term with refund's numbers of functions wherever it does not give its own.
+
+        Examples
+        --------
+        >>> from fdadp import terms
+        >>> terms.ff("X").with_refund_sizes().k, terms.linear("age", k=9).with_refund_sizes().k
+        ((5, 5), 9)
+        """
+        return with_refund_k(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,6 +306,14 @@ def size_along(k: Any, refund: int, t: FloatArray | None) -> Any:
 def unsized(k: Any) -> bool:
     """Whether a `k` gives no number of functions: None, or ``"refund"``."""
     return k is None or (isinstance(k, str) and k == "refund")
+
+
+def with_refund_k(term: TermSpec) -> TermSpec:
+    """The term with refund's `k`, where that is a property of its kind and the term does not give its own."""
+    own: Any = term
+    if own.refund_k is None or not unsized(own.k):
+        return term
+    return replace(own, k=own.refund_k)  # type: ignore[no-any-return]
 
 
 def along_response(

@@ -12,8 +12,8 @@ import numpy as np
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records, TrainingSummary
-from fdadp.terms.levels import Levels
-from fdadp.terms.numbers.scalar_linear import NumberDesign
+from fdadp.terms.numbers.labels import Levels, RandomEffect
+from fdadp.terms.numbers.scalar_linear import Linear, NumberDesign
 from fdadp.terms.spec import TermDesign, TermSpec
 
 CODINGS = ("numbers", "levels", "treatment")
@@ -80,6 +80,10 @@ class By(TermSpec):
         if coding == "numbers" and getattr(term, "by", self.column) is None:
             return fix(replace(term, by=self.column))  # type: ignore[type-var]
         return multiplied(fix(term), seen, self.column, name=self.name, coding=coding)
+
+    def with_refund_sizes(self) -> By:
+        """With the term of refund's sizes."""
+        return replace(self, term=self.term.with_refund_sizes())
 
 
 def is_numeric(seen: TrainingSummary, column: str) -> bool:
@@ -208,3 +212,38 @@ class _Times(TermDesign):
 @dataclass(frozen=True, kw_only=True)
 class _TimesAlong(_Times):
     separable: ClassVar[bool] = False
+
+
+# Effects that are the same at all points of the response.
+
+
+def constant(term: TermSpec | str) -> TermSpec:
+    """The same term with an effect that does not vary along the response, refund's ``c()``.
+
+    Parameters
+    ----------
+    term : TermSpec or str
+        A term, or the name of a column of numbers.
+
+    Raises
+    ------
+    InputError
+        A term whose effect is a function of t by its nature.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.c(terms.linear("age")).name
+    'c(age)'
+    """
+    if isinstance(term, str):
+        return Linear(term, constant=True)
+    if isinstance(term, RandomEffect):
+        return replace(term, k=None)
+    if isinstance(term, By):
+        return replace(term, term=constant(term.term))
+    if hasattr(term, "constant"):
+        return replace(term, constant=True)  # type: ignore[type-var]
+    raise InputError(
+        f"c() must have a term that can be the same at all t: a column, a factor, s(), te() or re(), got {term.name}"
+    )

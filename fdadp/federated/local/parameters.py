@@ -15,7 +15,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.federated.local._base import Randomizer
 from fdadp.federated.local.randomizers import randomizer
-from fdadp.files.json import reading
+from fdadp.files.regular import reading
 from fdadp.learners.shared.inputs import box, class_labels, positive
 
 

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fdadp._common.promised import promised
-from fdadp._common.rounded import rounded_up, shown_up
-from fdadp.files.json import reading
+from fdadp._common.promised import promised, rounded_up, shown_up
+from fdadp.files.regular import reading
 from fdadp.privacy.account.releases import Release
 
 if TYPE_CHECKING:

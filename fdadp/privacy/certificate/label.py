@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fdadp._common.promised import composed, promised
-from fdadp._common.rounded import shown_up
+from fdadp._common.promised import composed, promised, shown_up
 from fdadp.privacy.certificate.nist import answers
 
 if TYPE_CHECKING:

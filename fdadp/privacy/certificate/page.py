@@ -7,8 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from fdadp._common.promised import composed
-from fdadp._common.rounded import shown_up
+from fdadp._common.promised import composed, shown_up
 from fdadp.privacy.account._statement import LEFT_OUT
 from fdadp.privacy.certificate.nist import answers
 from fdadp.privacy.certificate.odds import PRIORS

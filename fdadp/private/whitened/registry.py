@@ -16,19 +16,15 @@ from fdadp.private.whitened.of_labels import WhiteLevels
 from fdadp.private.whitened.of_numbers import WhiteNumbers
 from fdadp.private.whitened.of_surfaces import WhiteSurface
 from fdadp.private.whitened.times import ByLevels, ByNumber, WhiteTimes
-from fdadp.terms.along import with_refund_k
-from fdadp.terms.curves.component_regression import ComponentRegression
-from fdadp.terms.curves.component_scores import ComponentScores
+from fdadp.terms.curves.components import ComponentRegression, ComponentScores
 from fdadp.terms.curves.functional_additive import AdditiveFunctional, FunctionalAdditive
 from fdadp.terms.curves.functional_concurrent import Concurrent
 from fdadp.terms.curves.functional_linear import FunctionalLinear, LinearFunctional
-from fdadp.terms.numbers.random_effect import RandomEffect
-from fdadp.terms.numbers.scalar_factor import Factor
+from fdadp.terms.numbers.labels import Factor, RandomEffect
 from fdadp.terms.numbers.scalar_linear import Linear
 from fdadp.terms.numbers.scalars_together import ScalarsTogether
-from fdadp.terms.numbers.smooth import Smooth
-from fdadp.terms.numbers.tensor_smooth import TensorSmooth
-from fdadp.terms.spec import TermSpec
+from fdadp.terms.numbers.smooth import Smooth, TensorSmooth
+from fdadp.terms.spec import TermSpec, with_refund_k
 from fdadp.terms.times_column import CODINGS, By
 
 if TYPE_CHECKING:

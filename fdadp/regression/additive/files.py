@@ -16,8 +16,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.files.container import Layout, complete
-from fdadp.files.labels import labels_to_json
-from fdadp.files.records import pack, unpack
+from fdadp.files.records import labels_to_json, pack, unpack
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Ledger

@@ -23,7 +23,7 @@ from fdadp.regression.additive.fitted import FittedSurface
 from fdadp.regression.reading.chunked_records import CurvePairs
 from fdadp.regression.reading.completion import MissingValues
 from fdadp.regression.reading.person_rows import check_max_rows, check_person_rows, person_weights
-from fdadp.responses.functional import Functional
+from fdadp.responses import Functional
 from fdadp.solve.eigen.surface_fit import SurfaceFit
 from fdadp.solve.eigen.surface_of_gaps import surface_of_gaps
 from fdadp.solve.fit.least_squares import ScoresFit, fit_scores, vary
@@ -31,10 +31,9 @@ from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.sums import TrainingSums, add_up
 from fdadp.solve.linear.moments import Moments
 from fdadp.terms.curves.functional_additive import surface_on
-from fdadp.terms.quantiles import QuantileTransform
 from fdadp.terms.sizes import basis_sizes
 from fdadp.terms.spec import TermDesign
-from fdadp.terms.surface import Surface
+from fdadp.terms.surface import QuantileTransform, Surface
 
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis

@@ -21,7 +21,7 @@ from fdadp.regression.reading.completion import CompletedAgain
 from fdadp.regression.reading.training import Covariates, along, beside
 from fdadp.regression.settings import ModelSettings
 from fdadp.regression.spec import columns_of
-from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.responses import PointwiseResponse
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.form.family import Family
 from fdadp.terms.on_functions import OnFunctions, by_function

@@ -12,7 +12,7 @@ from fdadp.functional.tables.records import Records
 from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.errors.term_tests import TermTest
 from fdadp.solve.errors.variance_tests import flip_test, score_test
-from fdadp.terms.numbers.random_effect import levels_of
+from fdadp.terms.numbers.labels import levels_of
 from fdadp.terms.on_functions import OnFunctions
 from fdadp.terms.spec import TermDesign
 

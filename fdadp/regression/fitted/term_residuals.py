@@ -20,7 +20,7 @@ from fdadp.regression.reading.joined_columns import aligned_rows
 from fdadp.regression.reading.records import read_response
 from fdadp.regression.reading.training import numbers_of_classes
 from fdadp.regression.spec import columns_of
-from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.responses import PointwiseResponse
 from fdadp.solve.fit.observations import Observations
 
 if TYPE_CHECKING:

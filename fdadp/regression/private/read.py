@@ -21,7 +21,7 @@ from fdadp.private.public.prior import PublicPrior
 from fdadp.regression.private.rows import Made, PreparedRows, SourceColumn
 from fdadp.regression.private.table import Entries, PrivateTable
 from fdadp.regression.reading.expressions import bounds_of, expression, row_function
-from fdadp.terms.numbers.scalar_factor import Factor
+from fdadp.terms.numbers.labels import Factor
 from fdadp.terms.numbers.scalar_linear import Linear
 from fdadp.terms.spec import TermSpec
 from fdadp.terms.times_column import By

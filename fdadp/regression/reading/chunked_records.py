@@ -28,7 +28,7 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.regression.reading.columns import Grids, read_records
 from fdadp.regression.reading.completion import Completion
 from fdadp.regression.reading.records import read_response
-from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.responses import PointwiseResponse
 from fdadp.solve.form.chunks import ChunkResult, Partitions, PassDigest, columns_in_partitions
 
 A = TypeVar("A")

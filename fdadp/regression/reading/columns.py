@@ -27,7 +27,7 @@ from fdadp.functional.tables.sample import Curves, row_labels
 from fdadp.regression.reading.completion import cure_of
 from fdadp.regression.reading.expressions import column_named, row_function
 from fdadp.regression.reading.joined import aligned, have_labels
-from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.responses import PointwiseResponse
 
 Grids = Mapping[str, ArrayLike]
 """Points of curves that are plain arrays, by column."""

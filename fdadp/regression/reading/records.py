@@ -12,7 +12,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.curves import read_column
 from fdadp.regression.reading.columns import ColumnTable, Grids, Response
-from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.responses import PointwiseResponse
 
 
 def read_response(

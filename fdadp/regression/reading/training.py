@@ -29,7 +29,7 @@ from fdadp.regression.reading.person_rows import (
 )
 from fdadp.regression.reading.records import read_long_response
 from fdadp.regression.settings import ModelSettings
-from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.responses import PointwiseResponse
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.family import Family
 

@@ -15,7 +15,7 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca import Eigenbasis
-from fdadp.responses.functional import Functional
+from fdadp.responses import Functional
 from fdadp.solve.covariance.low_rank import LowRankPrecision
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.least_squares import ScoresFit, fit_scores, vary

@@ -21,7 +21,7 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.splines.margins import SmoothMargin
-from fdadp.responses.functional import Functional
+from fdadp.responses import Functional
 from fdadp.solve.covariance.directions import Directions
 from fdadp.solve.covariance.smooth_errors import SmoothErrors, smooth_errors
 from fdadp.solve.errors.gls import ErrorCovariance, fit_along_curves

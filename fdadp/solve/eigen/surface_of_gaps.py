@@ -13,7 +13,7 @@ import numpy as np
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray
-from fdadp.responses.functional import Functional
+from fdadp.responses import Functional
 from fdadp.solve.eigen.components_of_gaps import fit_components_of_gaps
 from fdadp.solve.eigen.surface_fit import SurfaceFit
 from fdadp.solve.errors.leave_one_out import Residuals

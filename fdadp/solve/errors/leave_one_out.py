@@ -10,7 +10,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.tables.records import Records
-from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.responses import PointwiseResponse
 from fdadp.solve.covariance.loo_precision import LearnedPrecision
 from fdadp.solve.covariance.low_rank import LowRankPrecision
 from fdadp.solve.fit.observations import Observations

@@ -19,7 +19,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.splines.margins import Basis, Constant
 from fdadp.functional.tables.records import Records
-from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.responses import PointwiseResponse
 from fdadp.solve.form.long_form import LongForm, System
 from fdadp.solve.form.weighted import LongRows, Observed, weighted_system
 

@@ -15,10 +15,9 @@ from fdadp.errors import InputError
 from fdadp.functional.splines.margins import SmoothMargin
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
-from fdadp.terms.quantiles import QuantileTransform
 from fdadp.terms.sizes import AUTO, basis_sizes
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
-from fdadp.terms.surface import Surface
+from fdadp.terms.surface import QuantileTransform, Surface
 from fdadp.terms.times_column import multiplied
 
 

@@ -1,4 +1,4 @@
-"""A smooth function of a number: ``f(z, t)``, ``f(z)``."""
+"""A smooth function of one number, or of several: ``f(z, t)``, ``f(z)``, ``f(z₁, z₂, t)``."""
 
 from __future__ import annotations
 
@@ -144,3 +144,157 @@ class _SmoothDesign(TermDesign):
 
     def effect(self, *points: Any) -> FloatArray:
         return self.over_z.design(points[0])
+
+
+# A smooth function of several numbers.
+
+
+@dataclass(frozen=True)
+class TensorSmooth(TermSpec):
+    """Effect ``f(z₁, z₂, t)`` of numbers in units of their own that sums to zero over the training rows at each t.
+
+    Parameters
+    ----------
+    covariates : tuple of str
+        Columns of numbers.
+    k : int or tuple of int
+        Number of functions of each, and, where one more is given, of B-splines along the response (5).
+    bs : str or tuple of str
+        Basis in each: see :class:`fdadp.terms.numbers.smooth.Smooth`.
+    m : tuple, optional
+        Orders of each, and, where one more is given, of the response ((2, 1)).
+    by : str, optional
+        Column of numbers or of labels that multiplies the effect.
+    constant : bool
+        The same at all t, refund's ``c(te(z1, z2))``.
+
+    References
+    ----------
+    Wood (2006), Low-rank scale-invariant tensor product smooths, doi:10.1111/j.1541-0420.2006.00574.x; mgcv's ``te``,
+    for scalar responses and ``constant`` with the same numbers. refund's ``te(z1, z2)`` sums to zero over all rows and
+    t together, not at each t.
+    """
+
+    covariates: tuple[str, ...]
+    k: int | tuple[int, ...] = 5
+    bs: str | tuple[str, ...] = "cr"
+    m: tuple[Any, ...] | None = None
+    by: str | None = None
+    constant: bool = False
+
+    @property
+    def name(self) -> str:
+        """As in a formula."""
+        effect = f"te({', '.join(self.covariates)})" + (f":{self.by}" if self.by else "")
+        return f"c({effect})" if self.constant else effect
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns, and the one that multiplies."""
+        return (*self.covariates, self.by) if self.by else self.covariates
+
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
+        """Products of margins of mgcv's; they sum to zero unless a number multiplies them."""
+        if len(self.covariates) < 2 or len(set(self.covariates)) < len(self.covariates):
+            raise InputError(f"{self.name} must have two or more different columns; for one use s()")
+        ks, bases, orders = (
+            self._each(value, argument) for value, argument in ((self.k, "k"), (self.bs, "bs"), (self.m, "m"))
+        )
+        values = [seen.observed_numbers(column) for column in self.covariates]
+        count = len(values)
+        margins = tuple(
+            covariate_margin(z, k, bs, m, name=self.name, tensor=True)
+            for z, k, bs, m in zip(values, ks[:count], bases[:count], orders[:count], strict=True)
+        )
+        k_t, m_t = ks[-1] if len(ks) > count else 5, orders[-1] if len(orders) > count else (2, 1)
+        m_t = (m_t, m_t) if isinstance(m_t, int) else (2, 1) if m_t is None else m_t
+        along = along_response(t, k_t, m_t, values=True, constant=self.constant, name=f"k of {self.name}")
+        row_sums = np.prod([margin.row_sums(z) for margin, z in zip(margins, values, strict=True)], axis=0)
+        norm = own_norm(row_sums, seen, **along)
+        penalties, shift = _penalties(margins) * norm**2, None
+        if self.by is None or not is_numeric(seen, self.by):
+            penalties, shift = penalties[:, 1:], _products(margins, values)[:, 1:].mean(axis=0)
+        design = _Functions(
+            name=f"te({', '.join(self.covariates)})",
+            columns=self.covariates,
+            margins=margins,
+            shift=shift,
+            own_norm=norm,
+            own_penalties=penalties,
+            ranges=tuple((float(z.min()), float(z.max())) for z in values),
+            **along,
+        )
+        return multiplied(design, seen, self.by, name=self.name)
+
+    def _each(self, value: Any, argument: str) -> list[Any]:
+        count = len(self.covariates)
+        if not isinstance(value, (tuple, list)):
+            return [value] * count
+        if len(value) not in (count, count + 1):
+            raise InputError(
+                f"{argument} of {self.name} must have one entry for each of {', '.join(self.covariates)}, "
+                f"and may have one for t, got {value!r}"
+            )
+        return list(value)
+
+
+def te(*covariates: str, **options: Any) -> TensorSmooth:
+    """:class:`~fdadp.terms.numbers.smooth.TensorSmooth` of columns: ``te("z1", "z2", k=(5, 5))``.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.te("height", "weight").name
+    'te(height, weight)'
+    """
+    return TensorSmooth(covariates, **options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Functions(TermDesign):
+    margins: tuple[SmoothMargin, ...]
+    shift: FloatArray | None
+    ranges: tuple[tuple[float, float], ...]
+
+    def _rows(self, values: list[FloatArray]) -> FloatArray:
+        rows = _products(self.margins, values)
+        return rows if self.shift is None else rows[:, 1:] - self.shift
+
+    @property
+    def from_mgcv(self) -> FloatArray:
+        turn: FloatArray = np.eye(1)
+        for margin in self.margins:
+            turn = np.asarray(np.kron(turn, margin.from_mgcv))
+        if self.shift is not None:  # they sum to zero: mgcv reflects the means of its columns onto the first one
+            first = np.prod([m.design(np.array(r[:1]))[0, 0] for m, r in zip(self.margins, self.ranges, strict=True)])
+            means = np.r_[first, self.shift] @ turn
+            turn = (turn @ np.linalg.qr(means[:, None], mode="complete")[0][:, 1:])[1:]
+        return np.asarray(np.kron(turn, self.along.from_mgcv))
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        return self._rows([records.numbers(column) for column in self.columns])
+
+    @property
+    def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
+        return {column: np.linspace(*ends, 40) for column, ends in zip(self.columns, self.ranges, strict=True)}
+
+    def effect(self, *points: Any) -> FloatArray:
+        return self._rows([grid.ravel() for grid in np.meshgrid(*points, indexing="ij")])
+
+
+def _penalties(margins: tuple[SmoothMargin, ...]) -> FloatArray:
+    """Diagonals of the penalty of each margin in the products, shape (d, K₁ K₂ ...)."""
+    sizes = tuple(margin.size for margin in margins)
+    rows = []
+    for i, margin in enumerate(margins):
+        own = np.expand_dims(margin.eigenvalues, tuple(range(1, len(sizes) - i))) / margin.penalty_norm
+        rows.append(np.broadcast_to(own, sizes).ravel())
+    return np.array(rows)
+
+
+def _products(margins: tuple[SmoothMargin, ...], values: list[FloatArray]) -> FloatArray:
+    """Products of a function of each margin, first slowest, shape (n, K₁ K₂ ...)."""
+    rows = margin_rows(margins[0], values[0])
+    for margin, z in zip(margins[1:], values[1:], strict=True):
+        rows = (rows[:, :, None] * margin_rows(margin, z)[:, None, :]).reshape(len(rows), -1)
+    return rows

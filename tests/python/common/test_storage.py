@@ -18,7 +18,7 @@ import pytest
 from fdadp import DPAFF, AdditiveFunctionOnFunction, Privacy, PrivateFPCA, PrivateMean, simulate_affr
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.container import FILE_VERSION, Layout
-from fdadp.files.labels import labels_from_json, labels_to_json
+from fdadp.files.records import labels_from_json, labels_to_json
 from fdadp.privacy import Budget
 from fdadp.regression.additive.files import LAYOUT as REGRESSION
 from fdadp.solve.linear.moments import LAYOUT, Moments

@@ -22,10 +22,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fdadp import datasets
-from fdadp.datasets import _affr, _lip, _places, _tracts
-from fdadp.datasets import _download as _content
+from fdadp.datasets import _lip, _places, _simulate, _tracts
 from fdadp.datasets import _tracts as _rfiles
-from fdadp.datasets._download import cache_dir
+from fdadp.datasets._places import cache_dir
 from fdadp.errors import FileFormatError, InputError, MissingDataError
 from fdadp.functional.quadrature import quadrature_weights
 
@@ -386,11 +385,11 @@ def test_a_tarball_without_the_file_and_an_rda_without_the_object(tmp_path: Path
 
 def test_content_checksum_sees_values_shape_and_gaps_but_not_the_last_bit() -> None:
     base = {"x": np.array([[1.0, np.nan], [0.1, 2.0]])}
-    digest = _content.content_sha256(base)
-    assert digest == _content.content_sha256({"x": np.nextafter(base["x"], np.inf)})
+    digest = _places.content_sha256(base)
+    assert digest == _places.content_sha256({"x": np.nextafter(base["x"], np.inf)})
     for other in (base["x"] + 1e-8, base["x"].T, base["x"].reshape(1, 4), np.nan_to_num(base["x"])):
-        assert digest != _content.content_sha256({"x": other})
-    assert _content.content_sha256({"x": np.array([1, 2])}) == _content.content_sha256({"x": np.array([1.0, 2.0])})
+        assert digest != _places.content_sha256({"x": other})
+    assert _places.content_sha256({"x": np.array([1, 2])}) == _places.content_sha256({"x": np.array([1.0, 2.0])})
 
 
 # ------------------------------------------------------------------------------------------------- Lip EMG --
@@ -464,8 +463,8 @@ def test_mean_function_is_mean_plus_integral_of_the_surface(name: str, n: int, n
 def test_normalising_constants(scenario: int) -> None:
     s = np.linspace(0, 1, 51)
     weights = quadrature_weights(s)
-    truth = _affr.SCENARIOS[scenario]
-    x = _affr.draw_predictors(scenario, 20_000, s, np.random.default_rng(99))
+    truth = _simulate.SCENARIOS[scenario]
+    x = _simulate.draw_predictors(scenario, 20_000, s, np.random.default_rng(99))
     integrals = [part.predictor(x, s) @ weights for part in truth.parts]
     np.testing.assert_allclose([i.mean() for i in integrals], [p.offset for p in truth.parts], rtol=1e-10)
     signal = sum(i[:, None] * p.response(s) for i, p in zip(integrals, truth.parts, strict=True))

@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from studies import federated_pca as study
 from typer.testing import CliRunner
 
-from fdadp.datasets._components import COMPONENT_TABLES, load_component_table
+from fdadp.datasets._tables import COMPONENT_TABLES, load_component_table
 from fdadp.errors import (
     FileFormatError,
     InputError,

@@ -203,7 +203,7 @@ def is_plain_call(node: ast.AST) -> bool:
 
 
 def module_of(name: str, modules: set[str]) -> str | None:
-    """The module that an imported name is in: ``fdadp.files.json.read`` is in ``fdadp.files.json``."""
+    """The module that an imported name is in: ``fdadp.files.regular.read`` is in ``fdadp.files.regular``."""
     while name and name not in modules:
         name = name.rpartition(".")[0]
     return name or None

@@ -17,7 +17,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 from fdadp import FPCA, AdditiveFunctionOnFunction, plot, simulate_affr  # noqa: E402
-from fdadp.demo import experiment_plot  # noqa: E402
+from fdadp.demo.tables import experiment_figure  # noqa: E402
 from fdadp.errors import FdadpError, InputError  # noqa: E402
 
 K = 2
@@ -193,7 +193,7 @@ def table() -> pd.DataFrame:
 
 
 def test_experiment_has_both_base_lines_and_a_log_axis() -> None:
-    figure = experiment_plot.experiment(table(), units={"a": "mm"})
+    figure = experiment_figure(table(), units={"a": "mm"})
     panels = drawn(figure)
     assert len(panels) == 8
     names = {text.get_text() for text in figure.legends[0].get_texts()}
@@ -220,8 +220,8 @@ def test_experiment_has_both_base_lines_and_a_log_axis() -> None:
         (lambda m, X, Y: plot.predictions(m, X, curves=[40]), "rows from 0 to 39, got 40"),
         (lambda m, X, Y: plot.predictions(m, X, names=["a"]), "names must have 40 entries"),
         (lambda m, X, Y: plot.eigenfunctions(m, kind="x"), "kind must be"),
-        (lambda m, X, Y: experiment_plot.experiment(pd.DataFrame({"dataset": ["a"]})), "summarise"),
-        (lambda m, X, Y: experiment_plot.experiment(table(), axes=plt.subplots(2, 2)[1]), "axes"),
+        (lambda m, X, Y: experiment_figure(pd.DataFrame({"dataset": ["a"]})), "summarise"),
+        (lambda m, X, Y: experiment_figure(table(), axes=plt.subplots(2, 2)[1]), "axes"),
     ],
 )
 def test_what_is_refused(fitted: Any, call: Any, text: str) -> None:

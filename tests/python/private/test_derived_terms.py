@@ -19,7 +19,7 @@ from fdadp.private.plan.design import curves_column
 from fdadp.private.public.columns import LabelColumn, NumberColumn, unit_grid
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.whitened.registry import white_term
-from fdadp.terms.levels import Levels
+from fdadp.terms.numbers.labels import Levels
 from fdadp.terms.numbers.scalar_linear import Linear
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
 

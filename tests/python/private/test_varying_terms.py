@@ -23,7 +23,7 @@ from fdadp.private.rows.residual_rows import ResidualRows
 from fdadp.private.rows.rows import RowFunctions
 from fdadp.private.rows.varying import added, integrals, quadratic
 from fdadp.private.whitened.registry import white_term
-from fdadp.terms.curves._windows import windowed
+from fdadp.terms.curves.functional_linear import windowed
 
 PRIOR = PublicPrior()
 S = np.linspace(10, 12, 25)

@@ -15,7 +15,7 @@ from fdadp.functional.tables.records import TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.regression.reading.columns import ColumnTable, read_records
 from fdadp.regression.reading.records import read_long_response, read_response
-from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.responses import PointwiseResponse
 
 S = np.array([0.0, 0.2, 0.5, 1.0])
 VALUES = np.random.default_rng(0).normal(size=(5, 4))

@@ -9,7 +9,7 @@ from test_weighted import MODELS, T, form_of, records
 
 from fdadp import terms
 from fdadp.functional.tables.records import TrainingSummary
-from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.responses import PointwiseResponse
 from fdadp.solve.form import pointwise
 from fdadp.solve.form.pointwise import observed_at_points, pointwise_system
 from fdadp.solve.form.weighted import weighted_system

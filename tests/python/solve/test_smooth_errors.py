@@ -11,7 +11,7 @@ from fdadp import terms
 from fdadp.errors import InputError
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.records import Records
-from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.responses import PointwiseResponse
 from fdadp.solve.covariance.smooth_errors import SmoothErrors, smooth_errors
 from fdadp.solve.errors.gls import curves_system
 from fdadp.solve.errors.leave_one_out import Residuals

@@ -16,7 +16,7 @@ from studies import learners as experiment
 from studies.learner_tasks import Task
 from typer.testing import CliRunner
 
-from fdadp.datasets import _census, _places, load_adult, load_bank_marketing
+from fdadp.datasets import _places, _tables, load_adult, load_bank_marketing
 from fdadp.errors import FileFormatError, InputError, MissingDataError
 from fdadp.learners import Categorical, Numeric
 
@@ -191,4 +191,4 @@ def test_declared_labels_cover_the_data() -> None:
                 assert set(data.X[name]) <= set(spec.values)
             else:
                 assert spec.low <= data.X[name].min() and data.X[name].max() <= spec.high
-    assert _census.SITE.startswith("https://")
+    assert _tables.SITE.startswith("https://")

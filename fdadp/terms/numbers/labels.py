@@ -1,0 +1,321 @@
+"""Labels: their levels, a curve for each level of a factor, and random effects of groups."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.tables.records import Records, TrainingSummary
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
+
+# Labels of rows against the levels of the training rows.
+
+
+MOST_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The levels of a column of labels.
+
+    Attributes
+    ----------
+    column : str
+    levels : tuple
+        In order; whole numbers 1 and 1.0 are the same level.
+    """
+
+    column: str
+    levels: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, seen: TrainingSummary, column: str) -> Levels:
+        """The levels that the training rows have.
+
+        Raises
+        ------
+        InputError
+            No such column, one of curves, missing labels, or labels of more than one kind.
+        """
+        levels = seen.levels_of(column)
+        if any(map(_missing, levels)):
+            raise InputError(_no_label(column, _first_missing(seen, column)))
+        kinds = {_kind(level): level for level in reversed(levels)}
+        if len(kinds) > 1:
+            examples = " and ".join(f"{level!r} ({kind})" for kind, level in sorted(kinds.items()))
+            raise InputError(f"labels of {column} must be of one kind, got {examples}")
+        return cls(column, tuple(str(level) if isinstance(level, str) else level for level in levels))
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    @cached_property
+    def _codes(self) -> dict[Any, int]:
+        return {level: code for code, level in enumerate(self.levels)}
+
+    def codes(self, labels: Iterable[Any], *, unseen: bool = False) -> npt.NDArray[np.intp]:
+        """The number of the level of each label, shape (n,).
+
+        Parameters
+        ----------
+        labels : iterable
+        unseen : bool
+            Whether levels that were not seen are allowed; their number is -1.
+
+        Raises
+        ------
+        InputError
+            A missing label, or a level that was not seen: its row and the levels that there are.
+        """
+        labels = list(labels)
+        found = np.fromiter((self._codes.get(label, -1) for label in labels), dtype=np.intp, count=len(labels))
+        for row in np.flatnonzero(found < 0):
+            if _missing(labels[row]):
+                raise InputError(_no_label(self.column, int(row)))
+            if not unseen:
+                known = ", ".join(map(repr, self.levels[:MOST_SHOWN]))
+                more = f" and {len(self) - MOST_SHOWN} more" if len(self) > MOST_SHOWN else ""
+                raise InputError(
+                    f"{self.column} has level {labels[row]!r} in row {row}, unseen in training; "
+                    f"levels were {known}{more}"
+                )
+        return found
+
+    def indicators(self, records: Records, *, unseen: bool = False) -> FloatArray:
+        """One column of 0 and 1 for each level, shape (n, L); of an unseen level, where allowed, zeros."""
+        codes = self.codes(records.labels(self.column), unseen=unseen)
+        columns = np.zeros((codes.size, len(self)))
+        rows = np.flatnonzero(codes >= 0)
+        columns[rows, codes[rows]] = 1.0
+        return columns
+
+
+def _missing(label: Any) -> bool:
+    if label is None or type(label).__name__ == "NAType":
+        return True
+    return bool(label != label)  # NaN and NaT
+
+
+def _kind(label: Any) -> str:
+    if isinstance(label, str):
+        return "text"
+    if isinstance(label, (bool, np.bool_)):
+        return "yes or no"
+    if isinstance(label, (int, float, np.number)):
+        return "number"
+    return type(label).__name__
+
+
+def _first_missing(seen: TrainingSummary, column: str) -> int:
+    found: list[int] = seen.over(partial(_missing_rows, column), operator.add)
+    return found[0]
+
+
+def _missing_rows(column: str, block: Records) -> list[int]:
+    """The first in the block, if there is one."""
+    return [block.first + i for i, label in enumerate(block.labels(column)) if _missing(label)][:1]
+
+
+def _no_label(column: str, row: int) -> str:
+    return f"{column} must have a label in every row, got none in row {row}; leave such rows out or name the level"
+
+
+CODINGS = ("treatment", "full", "levels")
+
+MANY = 20
+"""Levels of a factor that may be more than half as many as rows."""
+
+
+@dataclass(frozen=True)
+class Factor(TermSpec):
+    """Effect of the level of a factor: a curve over the response for each; of a scalar response a number.
+
+    Parameters
+    ----------
+    column : str
+        Column of labels, or of whole numbers that are codes.
+    coding : {"treatment", "full", "levels"}
+        ``"treatment"``: curves of differences from the first level. ``"full"``: a curve for every level, for models
+        without an intercept. ``"levels"``: a curve for every level, each with mean zero over t, as refund's ``pffr``
+        has it: there levels cannot differ in their means over t.
+    k : int, optional
+        Number of B-splines along the response. Default: 15, or as many as the response has points; ``"refund"``: 5.
+    m : (int, int)
+        Their degree less one, and the order of the difference penalty.
+    constant : bool
+        The same at all t, refund's ``c(region)``.
+
+    References
+    ----------
+    refund's ``pffr``: ``s(t, by = region, bs = "ps", k = 5, m = c(2, 1))``; Scheipl, Staicu & Greven (2015),
+    Functional additive mixed models, doi:10.1080/10618600.2014.901914.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.factor("region").name
+    'region'
+    """
+
+    column: str
+    coding: str = "treatment"
+    k: int | Literal["refund"] | None = None
+    m: tuple[int, int] = (2, 1)
+    constant: bool = False
+
+    refund_k = 5
+
+    @property
+    def name(self) -> str:
+        """As in a formula."""
+        return f"c({self.column})" if self.constant else self.column
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
+        """A feature for each level, or for each but the first; each has its own smoothing parameter."""
+        if self.coding not in CODINGS:
+            raise InputError(f"coding of {self.name} must be 'treatment', 'full' or 'levels', got {self.coding!r}")
+        centred, every = self.coding == "levels", self.coding != "treatment"
+        if centred and (t is None or self.constant):
+            raise InputError(
+                f"coding of {self.name} must be 'treatment' where effects do not vary along the response, "
+                "or 'full', got 'levels': its curves have mean zero over t"
+            )
+        levels = Levels.of(seen, self.column)
+        if len(levels) < 2 and not every:
+            raise InputError(f"{self.column} must have at least two levels, got {levels.levels[0]!r} in all rows")
+        if len(levels) > max(MANY, seen.n / 2):
+            raise InputError(
+                f"{self.column} must have fewer levels, got {len(levels)} in {seen.n} rows, such as "
+                f"{levels.levels[0]!r}; re({self.column}) is for many levels, pandas.to_numeric makes numbers of text"
+            )
+        along = along_response(
+            t,
+            size_along(self.k, self.refund_k, t),
+            self.m,
+            constant=self.constant,
+            centred=centred,
+            name=f"k of {self.name}",
+        )
+        q = len(levels) - int(not every)
+        return _Curves(
+            name=self.name,
+            columns=self.columns,
+            levels=levels,
+            own_penalties=no_penalties(q),
+            each_its_own=True,
+            **along,
+        )
+
+
+def is_factor(design: TermDesign) -> bool:
+    """Whether a design is that of a factor."""
+    return isinstance(design, _Curves)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Curves(TermDesign):
+    levels: Levels
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        return self.levels.indicators(records)[:, len(self.levels) - self.n_features :]
+
+    @property
+    def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
+        return {self.columns[0]: self.levels.levels}
+
+    def effect(self, *points: Any) -> FloatArray:
+        return np.eye(len(self.levels))[self.levels.codes(points[0]), len(self.levels) - self.n_features :]
+
+    @property
+    def penalty_names(self) -> tuple[str, ...]:
+        if not self.along.penalised:
+            return ()
+        return tuple(f"{self.name}[{level}].t" for level in self.levels.levels[-self.n_features :])
+
+
+# Random effects of groups: a number for each group, or a curve.
+
+
+@dataclass(frozen=True)
+class RandomEffect(TermSpec):
+    """A random effect of each level of a factor; a level that was not seen in training has effect zero.
+
+    Parameters
+    ----------
+    column : str
+        Column of labels, or of whole numbers that are codes.
+    k : int, optional
+        A curve for each level, with that many B-splines along the response; default: a number, the same at all t.
+        Every level has coefficients of its own, so that time grows with the third power of their number p and memory
+        with the second: some hundreds of levels are no trouble. A fit that would take more memory than is free, some
+        90 p² bytes, is refused.
+    m : (int, int)
+        Degree less one of the B-splines, and order of the difference penalty.
+
+    References
+    ----------
+    Wood (2017), Generalized Additive Models, section 5.8, doi:10.1201/9781315370279. refund's ``pffr``:
+    ``c(s(g, bs = "re"))`` for numbers, ``s(g, bs = "re")`` for curves. Of curves mgcv deletes coordinates that the mean
+    curve has too; here all stay, because their penalties tell them apart.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.re("person").name
+    're(person)'
+    """
+
+    column: str
+    k: int | None = None
+    m: tuple[int, int] = (1, 1)
+
+    @property
+    def name(self) -> str:
+        """As in a formula."""
+        return f"re({self.column})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
+        """A feature for each level, with the identity as penalty."""
+        levels = Levels.of(seen, self.column)
+        along = along_response(t, self.k or 1, self.m, values=True, constant=self.k is None, name=f"k of {self.name}")
+        return _Groups(
+            name=self.name, columns=self.columns, levels=levels, own_penalties=np.ones((1, len(levels))), **along
+        )
+
+
+def levels_of(design: TermDesign) -> Levels | None:
+    """The levels of a random effect; None of another term."""
+    return design.levels if isinstance(design, _Groups) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Groups(TermDesign):
+    levels: Levels
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        return self.levels.indicators(records, unseen=True)
+
+    @property
+    def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
+        return {self.columns[0]: self.levels.levels}
+
+    def effect(self, *points: Any) -> FloatArray:
+        return np.eye(len(self.levels))[self.levels.codes(points[0])]
