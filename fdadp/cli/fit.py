@@ -194,7 +194,7 @@ def fit(
     By a formula the response is what stands left of ~: curves, or a column of the table. Of two files the additive
     model of the second's curves on the first's is fitted. Rows are joined by --id, in whatever order files have them;
     without it by the labels that all files have, or else they are those of the same number. Of curves, column labels
-    that are numbers, dates or times are the grid, else it is even on [0, 1].
+    that are numbers, dates or times are the grid; else, and where they are 0, 1, 2, ..., it is even on [0, 1].
 
     A private fit shows its plan before it reads a row, reads CSV files line by line, and writes its ledger beside the
     model. Without --study each run has a budget of its own: what several runs on the same people spend adds up.

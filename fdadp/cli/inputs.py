@@ -122,6 +122,7 @@ def long_columns(text: str | None) -> Any:
 def read_file(file: Path | CurvesFile, how: FileFormat, id: str | None = None) -> pd.DataFrame:
     """Read a file of curves and say on stderr how it was understood."""
     from fdadp.functional.files.curve_files import read_curves
+    from fdadp.functional.tables.axis import under_a_prefix
     from fdadp.functional.tables.curves import as_curves
 
     own = file if isinstance(file, CurvesFile) else CurvesFile.of(file)
@@ -132,8 +133,10 @@ def read_file(file: Path | CurvesFile, how: FileFormat, id: str | None = None) -
         found = _of_container(path) if how.long is None else None
         long = long_columns(how.long)
         frame = read_curves(path, header=how.header, long=long, **how.dialect) if found is None else found
+        if long is not None:  # its points are no numbers of columns
+            frame = frame.set_axis(under_a_prefix(frame.columns, long[1]), axis=1)
     read = as_curves(frame, name=str(path))
-    grid = "no grid in the file, so an even one"
+    grid = "no grid in the file, so an even one" if read.unit is None else f"an even grid on [0, 1], {read.unit}"
     if read.gridded:
         grid = f"grid {read.grid[0]:g} to {read.grid[-1]:g}{'' if read.unit is None else f' {read.unit}'}"
     labels = "" if type(frame.index).__name__ == "RangeIndex" else ", labelled"

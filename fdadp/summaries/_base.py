@@ -11,9 +11,9 @@ import pandas as pd
 
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, CurveData
-from fdadp.functional.tables.axis import axis_of, text_of_grid
+from fdadp.functional.tables.axis import ONLY_NUMBERED, axis_of, is_only_numbered, text_of_grid
 from fdadp.functional.tables.kinds import Kind, names_of
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.sample import Curves, as_grid
 from fdadp.private.public.chunks import PrivateChunks
 from fdadp.private.public.inputs import chunks_of
 from fdadp.summaries.curves.release import Declared, check, public_chunks, public_input
@@ -118,8 +118,11 @@ class PrivateSummary(NestedParameters, ABC):
 
 
 def said_of_grid(grid: Any, labels: Any) -> str:
-    """A grid, in the unit that column labels of dates or times give."""
-    axis = axis_of(labels, "Y") if isinstance(labels, pd.Index) and len(labels) == grid.size else None
+    """A grid, in the unit that column labels of dates or times give, or that columns are only numbered."""
+    known = isinstance(labels, pd.Index) and len(labels) == grid.size
+    if known and is_only_numbered(labels) and np.array_equal(grid, as_grid(None, grid.size)):
+        return text_of_grid(grid, ONLY_NUMBERED, "t")
+    axis = axis_of(labels, "Y") if known else None
     if axis is None or not np.array_equal(axis.points, grid):
         return text_of_grid(grid)
     return text_of_grid(grid, axis.unit)

@@ -11,7 +11,14 @@ import pandas as pd
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.axis import axis_of, is_identifier, is_odd_one, points_after
+from fdadp.functional.tables.axis import (
+    ONLY_NUMBERED,
+    axis_of,
+    is_identifier,
+    is_odd_one,
+    is_only_numbered,
+    points_after,
+)
 from fdadp.functional.tables.kinds import Given
 from fdadp.functional.tables.sample import as_grid
 
@@ -99,7 +106,8 @@ def curve_field(
         raise InputError(f"grid of {name} must have {size} points, as its rows have, got {grid}")
     axis = None if labels is None else axis_of(labels, name)
     if axis is None:
-        return Field(name, source, as_grid(None, size), labels, given=given)
+        unit = ONLY_NUMBERED if grid is None and labels is not None and is_only_numbered(labels) else None
+        return Field(name, source, as_grid(None, size), labels, unit, given=given)
     return Field(name, source, axis.points, labels, axis.unit, True, axis.backwards, given=given)
 
 
@@ -202,7 +210,7 @@ def _alone(
         if whole:
             raise
         return None
-    if axis is None and not whole:
+    if axis is None and not whole and not is_only_numbered(labels):
         return None
     return curve_field(ALONE, tuple(points), len(points), labels, grids.pop(ALONE, None), Given()), label
 

@@ -16,6 +16,7 @@ from fdadp.functional.containers.fields import ALONE, Field, Fields, curve_field
 from fdadp.functional.containers.source import Source
 from fdadp.functional.files.csv_tables import CsvLines
 from fdadp.functional.files.curve_files import read_curves
+from fdadp.functional.tables.axis import is_only_numbered
 from fdadp.functional.tables.kinds import Given
 
 INDEX = object()
@@ -73,7 +74,7 @@ def of_frame(frame: pd.DataFrame, called: str, *, whole: bool = False, **options
     }
     lists = {name: len(curves[name]) if name in curves else None for name in frame.columns}
     wanted: dict[str, Any] = {name: options.get(name) for name in ("curves", "grids", "rows")}
-    counted = isinstance(frame.columns, pd.RangeIndex)
+    counted = is_only_numbered(frame.columns)
     fields = fields_of(lists, stored=curves, whole=whole or counted, labels=frame.columns, **wanted)
     if fields.rows is None:
         fields = replace(fields, rows=Field("" if frame.index.name is None else str(frame.index.name), INDEX))

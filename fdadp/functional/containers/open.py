@@ -93,7 +93,8 @@ def open_curves(
     Notes
     -----
     Dates and times as coordinates, or labels of columns, become numbers in the largest of days, hours, minutes and
-    seconds of which they span two, since the first date, or since 0; numbers stay as they are.
+    seconds of which they span two, since the first date, or since 0; numbers stay as they are. Columns labelled
+    0, 1, ..., S-1 are only numbered, and their curves lie on [0, 1].
 
     In a private fit names, shapes and grids are public. Types of columns, missing entries, statistics in footers,
     categories and attributes are not, and nothing depends on them: each entry means what it means by itself

@@ -247,7 +247,7 @@ def on_grid(curves: Curves, grid: ArrayLike | None, name: str, default: FloatArr
     points = as_grid(grid, size, f"grid of {name}")
     if curves.gridded and not np.array_equal(points, curves.grid):
         raise InputError(f"grid of {name} must be left out or equal the one that it was opened with")
-    return replace(curves, grid=points, gridded=True)
+    return replace(curves, grid=points, gridded=True, unit=curves.unit if curves.gridded else None)
 
 
 def _together(parts: Sequence[Any]) -> Any:

@@ -1,10 +1,10 @@
 """Curves in files: CSV (plain or gzip), parquet and NumPy ``.npz``, one curve a row.
 
 A CSV file starts with a header row. Column labels that are numbers, dates or times are the grid, which may decrease;
-other labels mean an even grid on [0, 1]. The first column holds the curves' labels, and not values, if its own label
-is empty, is an "id", or is the only one that is no number, no date or no part of a numbered series ("t0", "t1", ...),
-or if none of its entries is a number. Empty fields and NA are missing values. Long tables, one value a row, are read by
-the names of their columns.
+other labels, and 0, 1, ..., S-1 that only number the columns, mean an even grid on [0, 1]. The first column holds the
+curves' labels, and not values, if its own label is empty, is an "id", or is the only one that is no number, no date or
+no part of a numbered series ("t0", "t1", ...), or if none of its entries is a number. Empty fields and NA are missing
+values. Long tables, one value a row, are read by the names of their columns.
 """
 
 from __future__ import annotations

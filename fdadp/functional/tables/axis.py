@@ -31,6 +31,9 @@ _IDENTIFIER = re.compile(r"(.*[ _.-])?id", re.IGNORECASE)
 _UNITS = {"days": 86_400.0, "hours": 3_600.0, "minutes": 60.0, "seconds": 1.0}
 _KINDS = {"number": "numbers", "date": "dates", "time": "times", "word": "words"}
 
+ONLY_NUMBERED = "columns are only numbered"
+"""Said, in the place of a unit, of an even grid on [0, 1] whose columns are labelled 0, 1, ..., S-1."""
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -51,13 +54,34 @@ class Axis:
     backwards: bool = False
 
 
-def text_of_grid(points: FloatArray, unit: str | None = None) -> str:
-    """How many points, from where to where, and in which unit."""
-    return f"{points.size} points on [{points[0]:.4g}, {points[-1]:.4g}]{'' if unit is None else f' {unit}'}"
+def text_of_grid(points: FloatArray, unit: str | None = None, by: str = "grids") -> str:
+    """How many points, from where to where, and in which unit; `by` names the argument that gives other points."""
+    found = f"{points.size} points on [{points[0]:.4g}, {points[-1]:.4g}]"
+    if unit == ONLY_NUMBERED:
+        cure = advice(f"{by}= gives others", r=f"{by} = gives others", shell="names such as h0, h1, ... give points")
+        return f"{found} ({unit}; {cure})"
+    return found if unit is None else f"{found} {unit}"
+
+
+def is_only_numbered(columns: pd.Index[Any]) -> bool:
+    """Whether labels are 0, 1, ..., S-1, the numbers of the columns: a count, numbers or text of numbers.
+
+    Pandas counts columns so. A file of such a table, and what reads it, cannot tell the count from numbers.
+
+    Examples
+    --------
+    >>> [is_only_numbered(pd.Index(labels)) for labels in (range(3), [0.0, 1.0, 2.0], ["0", "1", "2"], ["1", "2"])]
+    [True, True, True, False]
+    """
+    if columns.nlevels > 1:
+        return False
+    if columns.dtype.kind in "iuf":
+        return bool(np.array_equal(columns, np.arange(len(columns))))
+    return all(_kind(label) == "number" and _float(label) == j for j, label in enumerate(columns))
 
 
 def axis_of(columns: pd.Index[Any], name: str, *, numbered: bool = True) -> Axis | None:
-    """Read column labels as a grid; None where they are words, or pandas' count of the columns.
+    """Read column labels as a grid; None where they are words, or only number the columns (:func:`is_only_numbered`).
 
     Numbers may be text, as CSV readers give them. Labels that share a prefix and end in numbers are a grid, too: "h00"
     to "h23" are 0 to 23. Dates (also in ISO form) become days, hours, minutes or seconds since
@@ -77,9 +101,12 @@ def axis_of(columns: pd.Index[Any], name: str, *, numbered: bool = True) -> Axis
         Labels that are partly numbers and partly not, repeat, are not in order, or look like those of a column of
         ids among curves. The text names the label.
     """
-    if isinstance(columns, pd.RangeIndex) and columns.start == 0 and columns.step == 1:
-        return None
     columns = _one_level(columns, name)
+    return None if is_only_numbered(columns) else points_of(columns, name, numbered=numbered)
+
+
+def points_of(columns: pd.Index[Any], name: str, *, numbered: bool = True) -> Axis | None:
+    """Read labels as :func:`axis_of` does, where 0, 1, ..., S-1 are known to be points, such as those of ``--grid``."""
     if columns.dtype.kind in "iuf":
         return _axis(columns, np.asarray(columns, dtype=np.float64), None, name)
     labels = list(columns)
@@ -124,8 +151,25 @@ def points_after(names: list[str], prefix: str) -> pd.Index[Any]:
 
     So "h00" with "h" is 0, and "2024-03-01 00:00" with "2024" is the date that it is.
     """
-    whole = all(_kind(name) != "word" for name in names)
-    return pd.Index(names if whole else [name[len(prefix) :] for name in names])
+    if all(_kind(name) != "word" for name in names):
+        return pd.Index(names)
+    return under_a_prefix(pd.Index([name[len(prefix) :] for name in names]), prefix)
+
+
+def under_a_prefix(labels: pd.Index[Any], prefix: str) -> pd.Index[Any]:
+    """Labels of points; 0, 1, ..., S-1 with the letters of a prefix before them, for by themselves they are no points.
+
+    Examples
+    --------
+    >>> under_a_prefix(pd.Index(["00", "01", "02"]), "day1_h").tolist()
+    ['day_h00', 'day_h01', 'day_h02']
+    >>> under_a_prefix(pd.Index(["0", "5", "10"]), "day1_h").tolist()
+    ['0', '5', '10']
+    """
+    if not is_only_numbered(labels):
+        return labels
+    letters = re.sub(r"\d", "", prefix) or "t"
+    return pd.Index([f"{letters}{label}" for label in labels], name=labels.name)
 
 
 def is_identifier(label: Any) -> bool:

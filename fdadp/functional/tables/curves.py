@@ -24,7 +24,7 @@ from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.open import is_foreign, opened
 from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves, OpenedTable
-from fdadp.functional.tables.axis import axis_of
+from fdadp.functional.tables.axis import ONLY_NUMBERED, axis_of, is_only_numbered
 from fdadp.functional.tables.frames import axis_of_frame, frame_of_dataarray, refuse_layout, values_of
 from fdadp.functional.tables.kinds import Given, Kind
 from fdadp.functional.tables.records import Column, Labels
@@ -50,7 +50,7 @@ def as_curves(
     grid : array_like of shape (S,), optional
         Evaluation points. Default: those of the scikit-fda object; column labels of a data frame, or the coordinate
         of a DataArray, that are numbers, dates or times (:mod:`fdadp.functional.tables.axis`), turned round with the
-        values where they decrease; else an even grid on [0, 1].
+        values where they decrease; else, and where labels are 0, 1, ..., S-1, an even grid on [0, 1].
     name : str
         The argument's name in error messages.
     default : ndarray, optional
@@ -94,7 +94,9 @@ def as_curves(
                 f"{values.shape[1]} points"
             )
         points = as_grid(default, values.shape[1], f"grid of {name}")
-        return Curves(values, points, kind, index, columns, given=given)
+        counted = default is None and columns is not None and is_only_numbered(columns)
+        unit = ONLY_NUMBERED if counted else None
+        return Curves(values, points, kind, index, columns, unit=unit, given=given)
     if axis is not None and grid is None:
         values = values[:, ::-1] if axis.backwards else values
         return Curves(values, axis.points, kind, index, columns, gridded=True, unit=axis.unit, given=given)

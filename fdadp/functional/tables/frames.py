@@ -17,7 +17,7 @@ import pandas as pd
 from fdadp._common.door import advice
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.axis import Axis, axis_of
+from fdadp.functional.tables.axis import Axis, axis_of, is_only_numbered
 from fdadp.functional.tables.kinds import Given, plain_attributes
 
 
@@ -162,7 +162,7 @@ def is_transposed(values: FloatArray, index: pd.Index[Any] | None, columns: pd.I
     if index is None or columns is None or len(values) < LEAST_ROWS or values.shape[1] < 2:
         return False
     values = values[:SEEN]
-    if _is_grid(index):
+    if _is_grid(index) and not (is_only_numbered(index) and is_only_numbered(columns)):
         return roughness(values.T) < 0.25 * roughness(values)
     if isinstance(columns, pd.RangeIndex) or len(set(map(_stem, columns))) == 1:
         return False

@@ -32,7 +32,8 @@ class Curves:
     gridded : bool
         Whether the grid was given, by the object or beside it; else it is one that was assumed.
     unit : str or None
-        Of the grid, where column labels are dates or times, as ``"days since 2020-01-01"``.
+        Of the grid, where column labels are dates or times, as ``"days since 2020-01-01"``; that they are only
+        numbers of the columns, where they are.
     given : Given or None
         What else the object said of them.
     """

@@ -17,7 +17,7 @@ import pandas as pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.files.csv_tables import ROWS, CsvLines, Texts
-from fdadp.functional.tables.axis import axis_of
+from fdadp.functional.tables.axis import points_of
 from fdadp.privacy.boundary import meaning, number_of, person_of
 
 
@@ -70,7 +70,7 @@ class LongLines:
 
     def grid(self) -> tuple[FloatArray, Any]:
         """Points of curves, and the columns that hold them; raises InputError for labels that are no grid."""
-        axis = None if len(self.labels) < 2 else axis_of(pd.Index(self.labels), "--grid")
+        axis = None if len(self.labels) < 2 else points_of(pd.Index(self.labels), "--grid")
         if axis is None:
             raise InputError(f"--grid must be two points or more, got {', '.join(self.labels)!r}")
         return axis.points, slice(None, 0, -1) if axis.backwards else slice(1, None)

@@ -26,9 +26,9 @@ def summarise(model: AdditiveFunctionOnFunction) -> Summary:
         ("Curves", f"{model.n_curves_}", "Components K", f"{len(model.edf_)}"),
         (
             "Grid of X",
-            text_of_grid(model.s_, model.fitted_.x.unit),
+            text_of_grid(model.s_, model.fitted_.x.unit, "s"),
             "Grid of Y",
-            text_of_grid(model.t_, model.fitted_.y.unit),
+            text_of_grid(model.t_, model.fitted_.y.unit, "t"),
         ),
         ("Range of X", f"{low:.4g} to {high:.4g}", "Basis", f"{model.coef_.shape[1]} x {model.coef_.shape[2]}"),
         ("R-squared", f"{model.r2_:.4f}", "Noise variance", f"{model.noise_variance_:.4g}"),

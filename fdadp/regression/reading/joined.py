@@ -376,6 +376,7 @@ def aligned(
 
 def _by_position(inputs: Mapping[str, Any], primary: str) -> dict[str, Any]:
     """Inputs whose labels were not to be looked at, with those of the records."""
+    inputs = {name: data.values() if is_labelled(data) else data for name, data in inputs.items()}
     labels = {name: _labels_of(data) for name, data in inputs.items()}
     first = (
         labels[primary] if labels[primary] is not None else next((o for o in labels.values() if o is not None), None)
