@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from fdadp.privacy.cohort import Cohort, Noisy
     from fdadp.privacy.noise.sources import OpenDPNoise, SeededNoise
     from fdadp.privacy.replay import TapeNoise
-    from fdadp.privacy.rows._rowwise import rowwise_exp, rowwise_matmul, rowwise_norm
+    from fdadp.privacy.rows._laws import Exchangeable
+    from fdadp.privacy.rows._rowwise import person_moments, rowwise_exp, rowwise_matmul, rowwise_norm
 
 _LAZY = {
     "Budget": "account.budget",
     "Cohort": "cohort",
+    "Exchangeable": "rows._laws",
     "Noisy": "cohort",
     "OpenDPNoise": "noise.sources",
     "SeededNoise": "noise.sources",
@@ -29,6 +31,7 @@ _LAZY = {
     "epsilon_from": "account.accounting",
     "epsilon_from_mu": "account.gaussian_dp",
     "mu_from": "account.gaussian_dp",
+    "person_moments": "rows._rowwise",
     "rho_from": "account.accounting",
     "rowwise_exp": "rows._rowwise",
     "rowwise_matmul": "rows._rowwise",
@@ -39,6 +42,7 @@ _LAZY = {
 __all__ = [
     "Budget",
     "Cohort",
+    "Exchangeable",
     "Ledger",
     "Noisy",
     "OpenDPNoise",
@@ -50,6 +54,7 @@ __all__ = [
     "epsilon_from",
     "epsilon_from_mu",
     "mu_from",
+    "person_moments",
     "rho_from",
     "rowwise_exp",
     "rowwise_matmul",

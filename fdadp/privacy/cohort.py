@@ -43,7 +43,7 @@ from fdadp.privacy.kernel._selections import Selections
 from fdadp.privacy.kernel._sum_releases import SumReleases
 from fdadp.privacy.noise.distributed import DistributedNoise
 from fdadp.privacy.noise.sources import NOT_PROVED, Noise, OpenDPNoise
-from fdadp.privacy.rows._laws import Law, law_of
+from fdadp.privacy.rows._laws import Law, check_most, law_of
 from fdadp.privacy.rows._local import RowFunction
 from fdadp.privacy.rows._placed import vault_of
 
@@ -313,9 +313,36 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         f : callable
             Row-local; gives an array or a tuple of arrays.
         """
+        return self._with(self._kernel.derive(f, name))
+
+    def by_person(self, f: RowFunction, *, max_rows: int, name: str = "rows of persons") -> Cohort:
+        """Give a cohort of one row a person: its rows f(row) side by side, on the same account and ledger.
+
+        What is asked of it is asked of persons: a function sees arrays (m, max_rows, ...), with NaN where a person has
+        fewer rows, and :meth:`person_moment` takes moments. Of more rows those with the smallest public hash count.
+        The rows stand in an order of their own, which neither files nor chunks change. Computed now (a read), and held
+        in memory: persons × max_rows × values × 8 bytes. The reservation is spent.
+
+        Parameters
+        ----------
+        f : callable
+            Row-local; gives an array or a tuple of arrays. A row with an entry that is not finite is left out.
+        max_rows : int
+            Public.
+
+        Raises
+        ------
+        PrivacyError
+            No persons are known (no ``groups``), or max_rows is no number of rows. Nothing was read or spent.
+        """
+        if not self._kernel.vault.grouped:
+            raise PrivacyError(f"{name}: rows of persons want groups, which say whose each row is")
+        return self._with(self._kernel.by_person(f, check_most(max_rows, "for rows of persons"), name))
+
+    def _with(self, kernel: Kernel) -> Cohort:
+        """A cohort of other rows of the same persons."""
         new = Cohort.__new__(Cohort)
-        new._kernel = self._kernel.derive(f, name)
-        new.mechanism, new.public, new.others = self.mechanism, self.public, self.others
+        new._kernel, new.mechanism, new.public, new.others = kernel, self.mechanism, self.public, self.others
         return new
 
     def close(self) -> None:

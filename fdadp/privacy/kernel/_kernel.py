@@ -121,6 +121,15 @@ class Kernel:
             vault = self.vault.derive(f, shapes)
         return Kernel(vault, self.account, self.noise, self.budget, self.adjacency, self.n, self.releases, self.law)
 
+    def by_person(self, f: RowFunction, most: int, name: str) -> Kernel:
+        """Kernel of one row a person, its rows f(row) side by side, on the same account and list of releases."""
+        shapes = self.probe(f, name, None)
+        self.account.open()
+        with silence():
+            vault = self.vault.by_person(f, shapes, most)
+        law = Law("person", most)
+        return Kernel(vault, self.account, self.noise, self.budget, self.adjacency, self.n, self.releases, law)
+
     def stop(self) -> None:
         """Give back what no release has used, unless a read has failed: that may tell of a row."""
         if not self.vault.failed:

@@ -14,8 +14,10 @@ from fdadp.privacy.kernel._kernel import Kernel, Noisy, check_clip, check_name
 from fdadp.privacy.kernel._sums import Contributions, Products, exact_sum
 from fdadp.privacy.noise._bingham import order_of, triangle
 from fdadp.privacy.noise._wishart import BITS, LARGEST_ORDER, degrees, exact_moment
+from fdadp.privacy.rows._laws import Exchangeable, moment_weights
 from fdadp.privacy.rows._local import RowFunction, Rows, evaluate
 from fdadp.privacy.rows._rows import L2
+from fdadp.privacy.rows._rowwise import person_moments
 
 
 class MomentReleases:
@@ -89,7 +91,7 @@ class MomentReleases:
 
             entries, sd = self._kernel.products(factors, D, D, clip, share, name, symmetric=True)
             return Noisy(_symmetric(entries), sd)
-        W = np.triu(np.full((D, D), math.sqrt(2)), 1) + np.eye(D)
+        W = _doubled(D)
         value, sd = self._kernel.sum(
             _products(f, shape, W),
             D * (D + 1) // 2,
@@ -98,9 +100,74 @@ class MomentReleases:
             name,
             self._kernel.norm(None, name),
             bits,
-            factor=math.sqrt(2 + 4.04 * math.sqrt(D * (D + 1) / 2) * 2.0**-bits),
+            factor=_exchange(D * (D + 1) // 2, bits),
         )
         return Noisy(_symmetric(value / W[triangle(D)]), sd)
+
+    def person_moment(
+        self,
+        f: RowFunction,
+        g: RowFunction | None = None,
+        *,
+        law: str | Exchangeable,
+        clip: float,
+        share: float,
+        name: str,
+        bits: int = 24,
+    ) -> Noisy:
+        """Release Σ over persons of the clipped moment of a person's rows, centred inside the person.
+
+        Parameters
+        ----------
+        f, g : callable
+            From the rows of :meth:`Cohort.by_person` to (m, rows, D) and (m, rows, K); row-local. Without g the moment
+            is that of f with itself.
+        law : {"mean", "sum", "between", "within"} or Exchangeable
+            How rows are weighed (:func:`fdadp.privacy.person_moments`).
+        clip : float
+            Bound on the Frobenius norm of a person's moment, public or released.
+        share, name, bits
+            As in :meth:`sum`.
+
+        Returns
+        -------
+        Noisy
+            ``value`` (D, D), symmetric, and the ``sd`` of the noise on its diagonal; that of the other entries is
+            sd/√2. With g: (D, K) and the sd of each entry.
+
+        Raises
+        ------
+        PrivacyError
+            The cohort is not one of :meth:`Cohort.by_person`, or an argument is wrong. Nothing was read or spent.
+
+        Notes
+        -----
+        *Sensitivity* in the Frobenius norm: clip. Where a person is replaced 2 clip with g, and √2 clip without, as a
+        moment of f alone is positive semidefinite (``docs/theory/kernel.md#person-moments``).
+        """
+        if self._kernel.law.name != "person":
+            raise PrivacyError(f"{name}: moments of persons want their rows side by side: call by_person first")
+        if self._kernel.pure:
+            raise PrivacyError(f"{name}: moments of persons are released with Gaussian noise: the budget needs a delta")
+        shapes = [self._kernel.probe(h, name, 1)[0] for h in (f, g) if h is not None]
+        most = self._kernel.law.max_rows
+        if any(len(shape) != 2 or shape[0] != most for shape in shapes):
+            raise PrivacyError(f"{name}: f and g must give arrays (m, {most}, ...) for m persons, got shapes {shapes}")
+        assert most is not None
+        moment_weights(law, most)
+        D, K = shapes[0][1], shapes[-1][1]
+
+        def contributions(rows: Rows, m: int) -> FloatArray:
+            left = evaluate(f, rows, m, shapes[:1])[0]
+            return person_moments(left, law, None if g is None else evaluate(g, rows, m, shapes[1:])[0])
+
+        how = (clip, share, name, self._kernel.norm(None, name), bits)
+        if g is not None:
+            value, sd = self._kernel.sum(contributions, D * K, *how)
+            return Noisy(value.reshape(D, K), sd)
+        size = D * (D + 1) // 2
+        value, sd = self._kernel.sum(contributions, size, *how, factor=_exchange(size, bits))
+        return Noisy(_symmetric(value / _doubled(D)[triangle(D)]), sd)
 
     def principal_directions(self, f: RowFunction, k: int, *, clip: float, share: float, name: str) -> FloatArray:
         """Release k orthonormal directions u along which Σ over persons of clip((u'f(row))²) is large.
@@ -151,7 +218,7 @@ class MomentReleases:
                 sampler, clip * 2.0**-24, share / k, f"{name}, {j + 1} of {k}", cost=cost, clip=float(clip)
             )
             samplers.append(sampler)
-        W = np.triu(np.full((D, D), math.sqrt(2)), 1) + np.eye(D)
+        W = _doubled(D)
         own: dict[str, Any] = {"contributions": _products(f, shape, W), "size": size, "clip": float(clip)}
         total = self._kernel.vault.total(partial(exact_sum, **own, bits=24, norm=L2, law=self._kernel.law))
         S = _symmetric(total / W[triangle(D)])
@@ -213,6 +280,16 @@ def _products(f: RowFunction, shape: tuple[int, ...], W: FloatArray) -> Contribu
         return Products(a, a, W, active)
 
     return contributions
+
+
+def _doubled(D: int) -> FloatArray:
+    """Weights, (D, D), with which the entries on and above a diagonal have the matrix's Frobenius norm as their own."""
+    return np.triu(np.full((D, D), math.sqrt(2)), 1) + np.eye(D)
+
+
+def _exchange(size: int, bits: int) -> float:
+    """What replacing a person costs, in clips, where contributions are positive semidefinite: a little above √2."""
+    return math.sqrt(2 + 4.04 * math.sqrt(size) * 2.0**-bits)
 
 
 def _symmetric(entries: FloatArray) -> FloatArray:

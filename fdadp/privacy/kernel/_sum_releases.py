@@ -225,7 +225,7 @@ class SumReleases:
         Where rows are added up, with any adjacency: the number of rows that count. Never below the public ``floor``.
         """
         law = self._kernel.law
-        if law.name == "mean" and self._kernel.adjacency != "add-remove":
+        if law.name != "sum" and self._kernel.adjacency != "add-remove":
             raise PrivacyError(
                 f"n is declared and public with adjacency {self._kernel.adjacency!r}: use it, nothing to release"
             )

@@ -30,8 +30,8 @@ class Law:
 
     Attributes
     ----------
-    name : {"mean", "sum"}
-        The mean of a person's usable rows, or their sum.
+    name : {"mean", "sum", "person"}
+        The mean of a person's usable rows, or their sum; or all of them side by side in one row (:func:`by_person`).
     max_rows : int or None
         Rows of a person that count at most; None: all, of a mean.
     """
@@ -51,15 +51,84 @@ class Law:
 
     def shares(self, row_counts: IntArray) -> IntArray:
         """Over how many rows the bound of a person is spread, by its number of rows."""
-        return row_counts if self.name == "mean" else np.where(row_counts > 0, self.most, 0)
+        return np.where(row_counts > 0, self.most, 0) if self.name == "sum" else row_counts
 
     def __str__(self) -> str:
         if self.name == "mean":
             return "each person counts once, by the mean of its rows"
+        if self.name == "person":
+            return f"each person counts once, by all of its rows together, at most {self.max_rows}"
         return f"each row counts once, at most {self.max_rows} rows a person"
 
 
 MEAN = Law()
+
+
+@dataclass(frozen=True)
+class Exchangeable:
+    """Working covariance of a person's rows, I + ratio 11': the variance between persons over that within them.
+
+    Parameters
+    ----------
+    ratio : float
+        At least 0, public. 0 counts each row by itself; infinity leaves only what differs within persons.
+
+    Raises
+    ------
+    PrivacyError
+        The ratio is no number, or below 0.
+    """
+
+    ratio: float = 1.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.ratio, bool) or not isinstance(self.ratio, (int, float)) or not self.ratio >= 0:
+            raise PrivacyError(f"ratio must be a number of at least 0, got {self.ratio!r}")
+
+
+MOMENT_LAWS = ("mean", "sum", "between", "within")
+
+
+def moment_weights(law: str | Exchangeable, most: int) -> tuple[FloatArray, FloatArray]:
+    """Weights α of the centred products and γ of the product of means, (most + 1,) each, by the number of rows.
+
+    With f̄ and ḡ the means of a person's n rows, its moment is α Σ (f - f̄)(g - ḡ)' + γ f̄ ḡ'
+    (``docs/theory/kernel.md#person-moments``).
+
+    Raises
+    ------
+    PrivacyError
+        The law is none of :data:`MOMENT_LAWS` and no :class:`Exchangeable`.
+    """
+    n = np.arange(most + 1, dtype=np.float64)
+    once = np.minimum(n, 1.0)
+    if isinstance(law, Exchangeable):
+        return once, n / (1 + n * law.ratio) if law.ratio < math.inf else 0 * n
+    if not isinstance(law, str) or law not in MOMENT_LAWS:
+        raise PrivacyError(f"law must be one of {', '.join(MOMENT_LAWS)}, or Exchangeable(ratio), got {law!r}")
+    return {
+        "mean": (once / np.maximum(n, 1), once),
+        "sum": (once, n),
+        "between": (0 * n, once),
+        "within": (np.where(n > 1, 1 / np.maximum(n - 1, 1), 0.0), 0 * n),
+    }[law]
+
+
+def check_most(max_rows: Any, why: str) -> int:
+    """The public number of rows of a person that count at most.
+
+    Raises
+    ------
+    PrivacyError
+        It is no whole number from 1 to :data:`MOST_ROWS`.
+    """
+    is_whole = isinstance(max_rows, (int, np.integer)) and not isinstance(max_rows, bool)
+    if not is_whole or not 1 <= max_rows <= MOST_ROWS:
+        raise PrivacyError(
+            f"max_rows must be given {why}: the public number of rows of a person that count at most, "
+            f"from 1 to {MOST_ROWS}, got {max_rows!r}"
+        )
+    return int(max_rows)
 
 
 def law_of(person_rows: Any, max_rows: Any) -> Law:
@@ -76,13 +145,7 @@ def law_of(person_rows: Any, max_rows: Any) -> Law:
         if max_rows is not None:
             raise PrivacyError(f"max_rows must be left out with person_rows='mean', got {max_rows!r}")
         return MEAN
-    whole = isinstance(max_rows, (int, np.integer)) and not isinstance(max_rows, bool)
-    if not whole or not 1 <= max_rows <= MOST_ROWS:
-        raise PrivacyError(
-            f"max_rows must be given with person_rows='sum': the public number of rows of a person that count at most, "
-            f"from 1 to {MOST_ROWS}, got {max_rows!r}"
-        )
-    return Law("sum", int(max_rows))
+    return Law("sum", check_most(max_rows, "with person_rows='sum'"))
 
 
 @njit(cache=True, nogil=True)
@@ -129,3 +192,23 @@ def last_keys(codes: IntArray, keys: Keys, persons: int, most: int) -> tuple[Key
     kept = kept[np.lexsort((keys[kept], codes[kept]))]  # of each person the last one written is the largest
     last[codes[kept]] = keys[kept]
     return last, np.bincount(codes[kept][keys[kept] == last[codes[kept]]], minlength=persons).astype(np.int64)
+
+
+def by_person(arrays: tuple[FloatArray, ...], codes: IntArray, persons: int, most: int) -> tuple[FloatArray, ...]:
+    """Rows of each person side by side, (persons, most, ...) of each array; NaN where a person has fewer.
+
+    They stand in the order of their public hashes and entries, so that what is made of them is a function of the
+    multiset of a person's rows. A row with an entry that is not finite is left out of all arrays.
+    """
+    flat = np.hstack([a.reshape(len(a), math.prod(a.shape[1:])) for a in arrays]) + 0.0
+    keys = row_keys(arrays)
+    order = np.lexsort((*flat.T, keys, codes))
+    order = order[(codes[order] != NOBODY) & np.isfinite(flat[order]).all(axis=1)]
+    own = codes[order]
+    starts = np.flatnonzero(np.r_[True, own[1:] != own[:-1]]) if len(own) else np.zeros(0, dtype=np.int64)
+    rank = np.arange(len(own)) - np.repeat(starts, np.diff(np.r_[starts, len(own)]))
+    kept = rank < most
+    out = tuple(np.full((persons, most, *a.shape[1:]), np.nan) for a in arrays)
+    for rows, a in zip(out, arrays, strict=True):
+        rows[own[kept], rank[kept]] = a[order[kept]] + 0.0
+    return out

@@ -137,11 +137,21 @@ class PartitionedVault:
     @sealed
     def derive(self, f: RowFunction, shapes: list[tuple[int, ...]]) -> PartitionedVault:
         """Make a vault with rows f(row) of the same persons, which the workers compute and hold."""
+        return self._successor(tuple(shapes), _on_workers(_derived, self._load(), Sent(f), shapes, None))
+
+    @sealed
+    def by_person(self, f: RowFunction, shapes: list[tuple[int, ...]], most: int) -> PartitionedVault:
+        """Make a vault of one row a person, as :meth:`Vault.by_person`: each worker has all rows of its persons."""
+        spec = tuple((most, *shape) for shape in shapes)
+        return self._successor(spec, _on_workers(_derived, self._load(), Sent(f), shapes, most))
+
+    def _successor(self, spec: Spec, parts: list[Any]) -> PartitionedVault:
+        """A vault of the same persons and reads, whose rows the workers hold."""
         new = PartitionedVault.__new__(PartitionedVault)
         new._data, new._family, new.grouped, new.in_one_place = self._data, self._family, self.grouped, False
-        new.spec = tuple(shapes)
+        new._max_rows, new.spec = self._max_rows, spec
         self._family.passes += 1
-        new._parts = self._hold(_on_workers(_derived, self._load(), Sent(f), shapes))
+        new._parts = self._hold(parts)
         return new
 
     def _load(self) -> Sequence[Any]:
@@ -222,8 +232,9 @@ def _gathered(pieces: Sequence[Any], max_rows: int | None) -> Any:
 
 
 @_guarded
-def _derived(part: VaultPart, f: Sent, shapes: list[tuple[int, ...]]) -> Any:
-    return VaultPart(*part.vault.derive(f(), shapes).held(), part.digest)
+def _derived(part: VaultPart, f: Sent, shapes: list[tuple[int, ...]], most: int | None) -> Any:
+    vault = part.vault.derive(f(), shapes) if most is None else part.vault.by_person(f(), shapes, most)
+    return VaultPart(*vault.held(), part.digest)
 
 
 @_guarded

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from fdadp._common.typing import FloatArray
+from fdadp.privacy.rows._laws import Exchangeable, moment_weights
 
 NARROW = 12
 """Columns up to which a product is faster with its sums in registers; public, so of no matter for a row's bits."""
@@ -131,6 +132,93 @@ def _norms(a, weights, p, out):  # type: ignore[no-untyped-def]
         for j in range(a.shape[1]):
             total += weights[j] * (a[i, j] * a[i, j] if p == 2 else abs(a[i, j]))
         out[i] = math.sqrt(total) if p == 2 else total
+
+
+@njit(cache=True, nogil=True)
+def _person_moments(f, g, alpha, gamma, symmetric, out):  # type: ignore[no-untyped-def]
+    """Write each person's moment: of one matrix the triangle, √2 times that off the diagonal; of two all products.
+
+    Rows are centred before they are multiplied: so the result is positive semidefinite but for rounding relative to
+    its own size, however far from 0 the rows lie.
+    """
+    D, K = f.shape[2], g.shape[2]
+    left, right, usable = np.empty(D), np.empty(K), np.empty(f.shape[1], dtype=np.bool_)
+    for i in range(f.shape[0]):
+        left[:] = 0.0
+        right[:] = 0.0
+        n = 0
+        for j in range(f.shape[1]):
+            usable[j] = True
+            for k in range(D):
+                usable[j] &= math.isfinite(f[i, j, k])
+            for k in range(K):
+                usable[j] &= math.isfinite(g[i, j, k])
+            if usable[j]:
+                n += 1
+                left += f[i, j]
+                right += g[i, j]
+        out[i] = 0.0
+        if n == 0:
+            continue
+        left /= n
+        right /= n
+        for j in range(f.shape[1] + 1):  # the last one is the product of the means
+            last = j == f.shape[1]
+            weight = gamma[n] if last else alpha[n] if usable[j] else 0.0
+            if weight == 0:
+                continue
+            at = 0
+            for a in range(D):
+                own = left[a] if last else f[i, j, a] - left[a]
+                for b in range(a if symmetric else 0, K):
+                    other = right[b] if last else g[i, j, b] - right[b]
+                    product = weight * own * other
+                    out[i, at] += product if not symmetric or a == b else 1.4142135623730951 * product
+                    at += 1
+
+
+def person_moments(f: FloatArray, law: str | Exchangeable, g: FloatArray | None = None) -> FloatArray:
+    """Moments of persons from their rows side by side, each person by itself: for functions handed to a Cohort.
+
+    With f̄ and ḡ the means of a person's n rows the moment is α Σ (f - f̄)(g - ḡ)' + γ f̄ ḡ', α and γ by the law:
+    "mean" 1/n and 1, "sum" 1 and n, "between" 0 and 1, "within" 1/(n - 1) and 0, ``Exchangeable(λ)`` 1 and
+    n/(1 + nλ).
+
+    Parameters
+    ----------
+    f : ndarray of shape (m, rows, D)
+        As :meth:`Cohort.by_person` gives them, or what is computed from that. A row with an entry that is not finite
+        is left out.
+    law : {"mean", "sum", "between", "within"} or Exchangeable
+    g : ndarray of shape (m, rows, K), optional
+        Default: f.
+
+    Returns
+    -------
+    ndarray of shape (m, D (D + 1) / 2) or, with g, (m, D K)
+        Without g the entries on and above the diagonal, row by row, those above it times √2: the Euclidean norm of a
+        person is the Frobenius norm of its moment.
+
+    Raises
+    ------
+    PrivacyError
+        The law is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp.privacy import person_moments
+    >>> rows = np.array([[[1.0], [3.0], [np.nan]]])
+    >>> person_moments(rows, "between").tolist(), person_moments(rows, "within").tolist()
+    ([[4.0]], [[2.0]])
+    """
+    f = np.ascontiguousarray(f, dtype=np.float64)
+    other = f if g is None else np.ascontiguousarray(g, dtype=np.float64)
+    alpha, gamma = moment_weights(law, f.shape[1])
+    D, K = f.shape[2], other.shape[2]
+    out = np.empty((len(f), D * (D + 1) // 2 if g is None else D * K))
+    _person_moments(f, other, alpha, gamma, g is None, out)
+    return out
 
 
 def rowwise_matmul(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -20,7 +20,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy.boundary import NOBODY, Persons, Table, check_ids, sealed, table
 from fdadp.privacy.joined import Joined
-from fdadp.privacy.rows._laws import Keys, last_keys, row_keys, surplus
+from fdadp.privacy.rows._laws import Keys, by_person, last_keys, row_keys, surplus
 from fdadp.privacy.rows._local import BLOCK, RowFunction, Rows, Spec, evaluate
 from fdadp.privacy.rows._rows import leave_out_surplus
 from fdadp.privacy.rows._sources import Block, Kept, as_tables, first_spec, loaded, padded, parts_of, spec_of
@@ -323,30 +323,18 @@ class Vault:
         So memory stays bounded.
         """
         self.__load()
-        new = Vault.__new__(Vault)
-        new.__kept = None
-        new.__tables, new.__chunks, new.__function, new.__order = None, None, None, None
-        new.__joined, new.__max_rows, new.__last_keys = None, None, None
-        new.__reads, new.__codes, new.__row_counts = self.__reads, self.__codes, self.__row_counts
-        new.__grouped, new.__persons_in_chunks, new.__ids, new.__persons = self.__grouped, False, None, None
-        new.__spec = tuple(shapes)
-
-        def computed(block: Block) -> Block:
-            rows, m, codes = block
-            with np.errstate(all="ignore"):  # which a thread does not inherit
-                return evaluate(f, self.view(rows, m), m, shapes), m, codes
-
+        new = self.__successor(tuple(shapes))
         if self.__tables is None or not all(t.in_memory for t in self.__tables):
             new.__function = (self, f, shapes)
             kept = Kept(KEPT)
-            for block in map_stream(computed, self.source_blocks()):
+            for block in self.__evaluated(f, shapes):
                 if not kept.add(block):
                     break
             new.__kept = kept.blocks
             return new
         arrays = tuple(np.empty((len(self.__tables[0]), *shape)) for shape in shapes)
         at = 0
-        for rows, m, _ in map_stream(computed, self.source_blocks()):
+        for rows, m, _ in self.__evaluated(f, shapes):
             for out, values in zip(arrays, rows, strict=True):
                 out[at : at + m] = values[:m]
             at += m
@@ -355,6 +343,42 @@ class Vault:
             new.__codes = self.__codes[self.__order]
             new.__order = np.arange(at)
         return new
+
+    @sealed
+    def by_person(self, f: RowFunction, shapes: list[tuple[int, ...]], most: int) -> Vault:
+        """Make a vault of one row a person: all of its rows f(row) side by side, at most `most` of them, in memory."""
+        self.__load()
+        parts = [(tuple(a[:m] for a in rows), codes[:m]) for rows, m, codes in self.__evaluated(f, shapes)]
+        empty = tuple(np.zeros((0, *shape)) for shape in shapes)
+        arrays = tuple(np.concatenate(own) for own in zip(empty, *(rows for rows, _ in parts), strict=True))
+        persons = len(self.row_counts)
+        rows = by_person(arrays, np.concatenate([_NO_CODES, *(codes for _, codes in parts)]), persons, most)
+        new = self.__successor(tuple((most, *shape) for shape in shapes))
+        new.__tables = tuple(map(table, rows))
+        new.__codes = new.__order = np.arange(persons)
+        new.__row_counts = np.ones(persons, dtype=np.int64)
+        return new
+
+    def __successor(self, spec: Spec) -> Vault:
+        """A vault of the same persons and reads, still without rows."""
+        new = Vault.__new__(Vault)
+        new.__kept = None
+        new.__tables, new.__chunks, new.__function, new.__order = None, None, None, None
+        new.__joined, new.__max_rows, new.__last_keys = None, None, None
+        new.__reads, new.__codes, new.__row_counts = self.__reads, self.__codes, self.__row_counts
+        new.__grouped, new.__persons_in_chunks, new.__ids, new.__persons = self.__grouped, False, None, None
+        new.__spec = spec
+        return new
+
+    def __evaluated(self, f: RowFunction, shapes: list[tuple[int, ...]]) -> Iterator[Block]:
+        """One pass over the rows f(row)."""
+
+        def computed(block: Block) -> Block:
+            rows, m, codes = block
+            with np.errstate(all="ignore"):  # which a thread does not inherit
+                return evaluate(f, self.view(rows, m), m, shapes), m, codes
+
+        return map_stream(computed, self.source_blocks())
 
     def __repr__(self) -> str:
         return "<private rows>"

@@ -59,6 +59,8 @@ class Case:
     how_many: int = 3
     modes: tuple = ("pure", "gdp", "zcdp")
     grouped: bool = True
+    alone: bool = True
+    """Whether each row may be a person."""
     adjacencies: tuple = ("zero-out", "add-remove", "replace")
 
 
@@ -92,6 +94,16 @@ CASES = {
     "geometric mean": Case(of("geometric_mean", 0.1, 10.0, n=4.0), (np.array(10.0),), (np.array(0.1),)),
     "count": Case(lambda c: c.count(share=1.0).value, *SIDES, adjacencies=("add-remove",)),
     "second moment": Case(of("second_moment", clip=1.0), *AXES),
+    "person moment": Case(
+        lambda c: (
+            c.by_person(lambda r: r[0], max_rows=ROWS_OF_ONE)
+            .person_moment(lambda r: r[0], law="mean", clip=1.0, share=1.0, name="it")
+            .value
+        ),
+        *AXES,
+        modes=("gdp",),
+        alone=False,
+    ),
     "matrix Laplace, symmetric": Case(of("second_moment", clip=1.0, norm="nuclear"), *AXES, modes=("pure", "gdp")),
     "matrix Laplace, product": Case(
         outer(norm="nuclear"), SIDES[0] + AXES[0], SIDES[1] + AXES[0], modes=("pure", "gdp")
@@ -202,7 +214,7 @@ def check(name, mode, adjacency, grouped, source=None):
         return check_objective(np.asarray(value), data, calls, mode, adjacency)
     (sampler, exact, released), (again, moved, _) = calls[0], others[0]
     assert len(calls) == 1 and (sampler.kind, sampler.scale) == (again.kind, again.scale)
-    if sampler.kind in ("gaussian", "laplace", "product") and name != "second moment":  # what went out has this noise
+    if sampler.kind in ("gaussian", "laplace", "product") and "moment" not in name:  # what went out has this noise
         out, integers = np.atleast_1d(value).ravel(), released.astype(float)
         if name not in ("count", "geometric mean"):
             np.testing.assert_allclose(out * integers[0], integers * out[0], rtol=1e-9)
@@ -246,7 +258,7 @@ ALL = [
     for name, case in CASES.items()
     for mode in case.modes
     for adjacency in case.adjacencies
-    for grouped in ((False, True) if case.grouped and mode != "zcdp" else (False,))
+    for grouped in ((False, True) if case.grouped and case.alone and mode != "zcdp" else (not case.alone,))
 ]
 
 
@@ -259,7 +271,7 @@ def test_the_scale_that_was_drawn_hides_the_largest_move(name, mode, adjacency, 
 def test_so_does_the_noise_for_releases(name):
     case = CASES[name]
     for mode in case.modes[:2]:
-        check(name, mode, case.adjacencies[-1], False, OpenDPNoise())
+        check(name, mode, case.adjacencies[-1], not case.alone, OpenDPNoise())
 
 
 @pytest.mark.parametrize("mutant", SCALE_MUTANTS)
