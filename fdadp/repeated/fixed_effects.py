@@ -1,0 +1,338 @@
+"""Mean curves of repeated curves: terms with bases of their own along t, smoothed, with errors that know of persons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import f as f_law
+
+from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from fdadp.errors import InputError
+from fdadp.repeated.levels import Rotation, rotate
+from fdadp.repeated.person_sums import PersonSums
+from fdadp.repeated.search import LevelCovariances
+from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
+
+
+@dataclass(frozen=True, eq=False)
+class MeanTerm:
+    """Features with one basis along t: ``Σ_a x_a along(t)'β_a``.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (m,)
+        Which features, counted from 0; the constant is the first where there is one.
+    along : ndarray of shape (T, r)
+    penalties : ndarray of shape (M, m r)
+        Non-negative diagonals, coefficients of one feature after those of another; M may be 0.
+    """
+
+    columns: IntArray
+    along: FloatArray
+    penalties: FloatArray
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients."""
+        return int(self.columns.size * self.along.shape[1])
+
+
+def terms_on(sums: PersonSums, roughness: FloatArray | None = None) -> list[MeanTerm]:
+    """One term for each feature on Φ itself; penalised by `roughness` (k,) of its columns if that is given."""
+    none = np.zeros((0, sums.k)) if roughness is None else roughness[None, : sums.k]
+    return [MeanTerm(np.array([a]), sums.phi, none) for a in range(sums.p)]
+
+
+@dataclass(frozen=True, eq=False)
+class NormalOfTerms:
+    """Normal equations of all terms, errors weighed by their covariance: q coefficients.
+
+    Attributes
+    ----------
+    gram : ndarray of shape (q, q)
+    right : ndarray of shape (q,)
+    total : float
+        ``y'V⁻¹y``.
+    inside : tuple of ndarray of shape (k, r_m)
+        ``Φ'along`` of each term.
+    """
+
+    gram: FloatArray
+    right: FloatArray
+    total: float
+    inside: tuple[FloatArray, ...]
+
+
+def normal_of_terms(sums: PersonSums, levels: LevelCovariances, terms: Sequence[MeanTerm]) -> NormalOfTerms:
+    """Normal equations from sums: outside Φ errors are white, inside they are independent after the rotation.
+
+    Blocks are ``F'F ⊗ along'(I - ΦΦ')along / σ² + Σ_l A_l ⊗ (along'ΦP_l)(along'ΦP_l)'``. They are those of the curves
+    themselves, whatever was subtracted from these in the pass.
+
+    Raises
+    ------
+    InputError
+        A basis that is not within Φ, where there is no noise outside (σ² = 0).
+    """
+    at, xx = rotate(sums, levels.G, levels.R), sums.split(sums.total)[0]
+    precision = 1 / levels.noise_variance if levels.noise_variance > 0 else 0.0
+    inside = tuple(sums.phi.T @ term.along for term in terms)
+    outside = [term.along - sums.phi @ part for term, part in zip(terms, inside, strict=True)]
+    beyond = max(np.abs(o).max() / np.abs(term.along).max() for o, term in zip(outside, terms, strict=True))
+    if precision == 0 and beyond > 1e-8:
+        raise InputError("terms must lie within the k functions where curves have no noise outside these")
+    turned = [at.turn.T @ part for part in inside]
+    products, right_l, total = _about_zero(sums, at, xx, precision)
+    rows = []
+    for a, u, o in zip(terms, turned, outside, strict=True):
+        row = []
+        for b, v, w in zip(terms, turned, outside, strict=True):
+            pair = np.ix_(a.columns, b.columns)
+            block = np.einsum("lab,li,lj->aibj", at.normal[:, a.columns][:, :, b.columns], u, v, optimize=True)
+            row.append(block.reshape(a.size, b.size) + np.kron(xx[pair], precision * (o.T @ w)))
+        rows.append(row)
+    right = [
+        (precision * (products[a.columns] @ o) + right_l[:, a.columns].T @ u).ravel()
+        for a, u, o in zip(terms, turned, outside, strict=True)
+    ]
+    return NormalOfTerms(np.block(rows), np.concatenate(right), total, inside)
+
+
+def _about_zero(
+    sums: PersonSums, at: Rotation, xx: FloatArray, precision: float
+) -> tuple[FloatArray, FloatArray, float]:
+    """``F'Y``, the right sides (k, p) and ``y'V⁻¹y`` of the curves themselves."""
+    products, right = sums.products, at.right
+    total = float(at.quadratic.sum()) + precision * sums.energy
+    if sums.intercept:
+        inner = at.turn.T @ (sums.phi.T @ sums.shift_y)
+        beyond = sums.shift_y - sums.phi @ (sums.phi.T @ sums.shift_y)
+        total += float(2 * inner @ right[:, 0] + inner**2 @ at.normal[:, 0, 0])
+        total += precision * float(2 * beyond @ products[0] + xx[0, 0] * beyond @ beyond)
+        products = products + np.outer(xx[:, 0], sums.shift_y)
+        right = right + at.normal[:, :, 0] * inner[:, None]
+    return products, right, total
+
+
+@dataclass(frozen=True, eq=False)
+class FixedEffects:
+    """Mean curves ``β_a(t)`` of the p features.
+
+    Attributes
+    ----------
+    terms : tuple of MeanTerm
+    coefficients : ndarray of shape (q,)
+    covariance : ndarray of shape (q, q)
+        Bayesian where terms are penalised; or the sandwich by person.
+    smoothing_parameters : ndarray of shape (M,)
+    edf : float
+    dof : ndarray of shape (p,)
+        Student's degrees of freedom of each feature (:func:`degrees_of_freedom`).
+    inside : tuple of ndarray of shape (k, r_m)
+    """
+
+    terms: tuple[MeanTerm, ...]
+    coefficients: FloatArray
+    covariance: FloatArray
+    smoothing_parameters: FloatArray
+    edf: float
+    dof: FloatArray
+    inside: tuple[FloatArray, ...]
+
+    def design(self, features: FloatArray, *, on_phi: bool = False) -> FloatArray:
+        """Rows that make curves of coefficients: (n, T, q) of features (n, p), or (n, k, q) in coordinates on Φ."""
+        bases = self.inside if on_phi else tuple(term.along for term in self.terms)
+        parts = [
+            np.einsum("na,ti->ntai", features[:, term.columns], basis).reshape(len(features), len(basis), -1)
+            for term, basis in zip(self.terms, bases, strict=True)
+        ]
+        return np.concatenate(parts, axis=2)
+
+    def curves(self) -> FloatArray:
+        """β_a(t), shape (p, T)."""
+        return np.asarray(self.design(np.eye(self.dof.size)) @ self.coefficients)
+
+    def on_phi(self) -> FloatArray:
+        """Coefficients of mean curves on Φ, shape (p, k)."""
+        return np.asarray(self.design(np.eye(self.dof.size), on_phi=True) @ self.coefficients)
+
+    def standard_errors(self) -> FloatArray:
+        """Of β_a(t), shape (p, T)."""
+        rows = self.design(np.eye(self.dof.size))
+        return np.asarray(np.sqrt(np.einsum("ati,ij,atj->at", rows, self.covariance, rows, optimize=True)))
+
+    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Pointwise limits of β_a(t) by Student's law, two of shape (p, T)."""
+        from scipy.stats import t as student
+
+        half = np.asarray(student.ppf((1 + level) / 2, self.dof))[:, None] * self.standard_errors()
+        return self.curves() - half, self.curves() + half
+
+
+def fixed_effects(
+    sums: PersonSums,
+    levels: LevelCovariances,
+    terms: Sequence[MeanTerm] | None = None,
+    *,
+    smoothing_parameters: ArrayLike | None = None,
+    se: str = "model",
+) -> FixedEffects:
+    """Mean curves by generalised least squares, penalties by REML with the errors' covariance known.
+
+    Parameters
+    ----------
+    sums : PersonSums
+    levels : LevelCovariances
+    terms : sequence of MeanTerm, optional
+        Default: each feature on Φ, without a penalty.
+    smoothing_parameters : array_like of shape (M,), optional
+    se : {"model", "person"}
+        ``"person"``: sandwich of each person's score, times ``I / (I - p_b)`` with p_b features that are constant
+        within persons. It needs sums with ``cross=True`` where features vary within persons.
+
+    Raises
+    ------
+    InputError
+        Terms that do not fit, or a sandwich that the sums do not hold.
+
+    Notes
+    -----
+    Outside Φ the rows of a person count as independent and white: let Φ hold the bases of the terms.
+    """
+    terms = tuple(terms_on(sums) if terms is None else terms)
+    normal = normal_of_terms(sums, levels, terms)
+    penalised = PenalizedLeastSquares(
+        normal.gram,
+        normal.right,
+        normal.total,
+        sums.n_rows * max(len(sums.phi), 2),
+        [term.penalties for term in terms],
+        intercept=False,
+        scale=1.0,
+    )
+    found = penalised.optimize()[0] if smoothing_parameters is None else penalised.solve(smoothing_parameters)
+    out = FixedEffects(
+        terms,
+        found.coefficients,
+        found.inverse,
+        found.smoothing_parameters,
+        found.edf_total,
+        degrees_of_freedom(sums),
+        normal.inside,
+    )
+    if se == "model":
+        return out
+    covariance = out.covariance @ _scatter_of_scores(sums, levels, out) @ out.covariance
+    constant = int((~varying(sums)[0]).sum())
+    factor = sums.n_persons / max(sums.n_persons - constant, 1)
+    return FixedEffects(
+        terms, out.coefficients, factor * covariance, out.smoothing_parameters, out.edf, out.dof, out.inside
+    )
+
+
+def varying(sums: PersonSums) -> tuple[BoolArray, BoolArray]:
+    """Which features vary within persons, and which have other means for other persons; two of shape (p,)."""
+    scale = np.diag(sums.total)[: sums.p]
+    means = sums.means[:, : sums.p]
+    own = np.sqrt(scale / sums.n_rows)
+    return np.diag(sums.within)[: sums.p] > 1e-10 * scale, np.asarray(np.ptp(means, axis=0) > 1e-8 * own)
+
+
+def degrees_of_freedom(sums: PersonSums) -> FloatArray:
+    """Student's degrees of freedom of each feature, shape (p,).
+
+    ``N - I - rank`` for features whose means are equal for all persons; else ``I - p_b``, with p_b features that are
+    constant within persons: weights between rows and persons are estimated from as many persons.
+    """
+    within, between = varying(sums)
+    persons = max(sums.n_persons - int((~within).sum()), 1)
+    return np.where(within & ~between, float(max(sums.spare_rows, 1)), float(persons))
+
+
+def _scatter_of_scores(sums: PersonSums, levels: LevelCovariances, effects: FixedEffects) -> FloatArray:
+    """``Σ_i s_i s_i'`` of persons' scores, shape (q, q)."""
+    for term, inside in zip(effects.terms, effects.inside, strict=True):
+        if np.abs(term.along - sums.phi @ inside).max() > 1e-6 * np.abs(term.along).max():
+            raise InputError("se='person' needs terms whose bases lie within the k functions, got one that does not")
+    p, n, mean = sums.p, sums.counts, sums.means
+    B = centred_on_phi(sums, effects)
+    left = mean[:, p:] - mean[:, :p] @ B
+    score = np.empty((sums.n_persons, p, sums.k))
+    for size in sums.sizes:
+        own = n == size
+        weighed = np.linalg.solve(levels.R + size * levels.G, left[own].T).T
+        score[own] = size * mean[own, :p, None] * weighed[:, None, :]
+    if varying(sums)[0].any():
+        if sums.cross is None:
+            raise InputError("se='person' needs sums with cross=True: features vary within persons")
+        inner = sums.cross - n[:, None, None] * mean[:, :p, None] * mean[:, None, :]
+        score += (inner[:, :, p:] - inner[:, :, :p] @ B) @ np.linalg.inv(levels.R)
+    both = zip(effects.terms, effects.inside, strict=True)
+    own_scores = np.hstack([(score[:, term.columns] @ inside).reshape(len(score), -1) for term, inside in both])
+    return np.asarray(own_scores.T @ own_scores)
+
+
+def centred_on_phi(sums: PersonSums, effects: FixedEffects) -> FloatArray:
+    """Coefficients (p, k) on Φ for curves about the shift of the sums."""
+    B = effects.on_phi().copy()
+    if sums.intercept:
+        B[0] -= sums.shift_y @ sums.phi
+    return B
+
+
+@dataclass(frozen=True, eq=False)
+class SlopesOfPersons:
+    """Slope of one feature within persons less that between persons (Hausman; Mundlak).
+
+    Attributes
+    ----------
+    column : int
+    within, between : ndarray of shape (T,)
+        The two slopes along t; mixed-model estimates are a weighted mean of both.
+    statistic, p_value : float
+        Wald statistic of their difference on the k functions, and its p value by Hotelling's law; NaN with too few
+        persons.
+    """
+
+    column: int
+    within: FloatArray
+    between: FloatArray
+    statistic: float
+    p_value: float
+
+
+def slopes_within_and_between(sums: PersonSums, levels: LevelCovariances) -> list[SlopesOfPersons]:
+    """Compare both slopes of each feature that varies within and between persons: they differ under confounding.
+
+    References
+    ----------
+    Hausman (1978), doi:10.2307/1913827; Mundlak (1978), doi:10.2307/1913646.
+    """
+    inner, outer = varying(sums)
+    both = np.flatnonzero(inner & outer)
+    if not both.size:
+        return []
+    at = rotate(sums, levels.G, levels.R)
+    back = np.linalg.inv(at.turn)
+    w_xx, w_xc, _ = sums.split(sums.within)
+    within_inverse = np.linalg.pinv(w_xx, rcond=1e-10)
+    inside = within_inverse @ w_xc
+    keep = np.flatnonzero(outer | ~inner)  # columns that the means of persons identify
+    normal = at.normal[:, keep[:, None], keep] - w_xx[np.ix_(keep, keep)]
+    right = at.right[:, keep] - at.within[1][keep].T
+    inverse = np.linalg.inv(normal)
+    outside = np.einsum("lab,lb->la", inverse, right).T @ back
+    free = sums.n_persons - keep.size - sums.k + 1
+    found = []
+    for column in both:
+        place = int(np.searchsorted(keep, column))
+        difference = inside[column] - outside[place]
+        spread = within_inverse[column, column] * levels.R + (back.T * inverse[:, place, place]) @ back
+        wald = float(difference @ np.linalg.solve(spread, difference))
+        p_value = float("nan")
+        if free > 0:
+            p_value = float(f_law.sf(wald * free / (sums.k * (free + sums.k - 1)), sums.k, free))
+        found.append(SlopesOfPersons(int(column), sums.phi @ inside[column], sums.phi @ outside[place], wald, p_value))
+    return found
