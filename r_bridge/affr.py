@@ -35,8 +35,9 @@ from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.sample import Curves
 from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
-from fdadp.regression.additive.fitting import basis_of, sums_of
-from fdadp.regression.reading.chunked_records import CurvePairs
+from fdadp.regression.additive.fitting import settings_of
+from fdadp.regression.whole import estimate_whole
+from fdadp.solve.eigen.components import ComponentsFit
 from fdadp.solve.fit.least_squares import problem_of
 from fdadp.terms.surface import Surface
 from r_bridge.report import Difference, absolute, of_range, relative
@@ -126,12 +127,15 @@ class AffrFits:
         self.model = (AdditiveFunctionOnFunction if self.full_rank else _CountsAsMgcv)(
             n_basis_x=self.k[0], n_basis_s=self.k[1], n_components=basis, quadrature=quadrature, progress=False
         )
-        sums = sums_of(self.model, CurvePairs.of(Curves(self.x, self.s), Curves(self.y, basis.grid), progress=False))
+        observed = {"X": Curves(self.x, self.s)}, Curves(self.y, basis.grid)
+        found = estimate_whole(settings_of(self.model), *observed, None)[-1].components
+        assert isinstance(found, ComponentsFit)
+        sums = found.scores.sums
         (term,) = sums.designs
         assert isinstance(term, Surface)
         self.term = term
         self.smooth = TensorProduct(term.over_x, term.over_s, term.own_norm)
-        self.problem = problem_of(sums, basis_of(self.model, sums), self.model._n_unpenalized)
+        self.problem = problem_of(sums, found.basis, self.model._n_unpenalized)
         pairs = unique if self.packed else pairs
         self.constraint = self.smooth.design(pairs[:, 0], pairs[:, 1]).sum(axis=0)
         self.coordinates = self.smooth.mgcv_coordinates(self.constraint, dropped=self.dropped)

@@ -31,7 +31,7 @@ from fdadp.privacy.noise.sources import Noise
 from fdadp.privacy.replay import losses
 from fdadp.private.release.mechanisms import DPAFF, SHORT
 from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
-from fdadp.regression.additive.files import LAYOUT
+from fdadp.regression.additive.fitted import LAYOUT
 
 Data = tuple[Any, Any, Any]
 """X, Y and the person of each row, or None."""

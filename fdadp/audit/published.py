@@ -13,7 +13,6 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.audit.canaries import X_BOUNDS, simulated
-from fdadp.functional.tables.curves import as_curves
 from fdadp.privacy import Privacy
 from fdadp.published.regression import leave_one_out
 from fdadp.published.scheme import perturb_coefficients
@@ -52,7 +51,7 @@ def published_laws(n: int, *, epsilon: float, sensitivity: str = "local", seed: 
         model = AdditiveFunctionOnFunction(**given)
         chunks = [(x[:size], y[:size])]
         model.fit_chunks(chunks, x_range=X_BOUNDS)
-        held = CurvePairs.of(as_curves(x[:size]), as_curves(y[:size]), progress=False)
+        held = CurvePairs(chunks, progress=False)
         changes = leave_one_out(model.fitted_.surface, held.read)
         flat = model.coef_.reshape(COMPONENTS, -1)
         _, scales, _ = perturb_coefficients(flat, changes.l1, changes.largest, changes.n, Privacy(epsilon), sensitivity)

@@ -132,7 +132,7 @@ def published_draws(
     x, y = as_curves(X, name="X", default=model.s_), as_curves(Y, name="Y", default=model.t_)
     same_rows(X=x, Y=y)
     found = model.fitted_.surface
-    sensitivities = leave_one_out(found, CurvePairs.of(x, y, progress=False).read)
+    sensitivities = leave_one_out(found, CurvePairs([(x, y)], progress=False).read)
     warnings.warn(WARNING, NotPrivateWarning, stacklevel=2)
     for privacy, mechanism in settings:
         if not isinstance(mechanism, PublishedNoise):

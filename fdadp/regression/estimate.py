@@ -13,8 +13,8 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.regression.spec import ModelSpec
 from fdadp.responses import Functional
-from fdadp.solve.eigen.components import fit_components
-from fdadp.solve.eigen.components_of_gaps import fit_components_of_gaps
+from fdadp.solve.eigen.components import ComponentsFit, fit_components
+from fdadp.solve.eigen.components_of_gaps import ComponentsOfGaps, fit_components_of_gaps
 from fdadp.solve.errors.gls import ErrorCovariance, fit_along_curves, judging_system
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.chunked_observations import ChunkedObservations
@@ -43,6 +43,8 @@ class Estimate:
         Mean and eigenfunctions of the responses.
     weighted : bool
         Whether observations had weights in the fit.
+    components : ComponentsFit, ComponentsOfGaps or None
+        The fits to the scores, on eigenfunctions.
     """
 
     fit: AdditiveFit
@@ -51,6 +53,7 @@ class Estimate:
     beyond: Mapping[str, FloatArray] | None = None
     basis: Eigenbasis | None = None
     weighted: bool = True
+    components: ComponentsFit | ComponentsOfGaps | None = None
 
 
 def estimated(spec: ModelSpec, form: LongForm, observed: Observations | ChunkedObservations) -> Estimate:
@@ -76,12 +79,14 @@ def estimated(spec: ModelSpec, form: LongForm, observed: Observations | ChunkedO
 def _on_eigenfunctions(spec: ModelSpec, form: LongForm, observed: Observations | ChunkedObservations) -> Estimate:
     """Each score of the response is a regression of numbers; curves with gaps are fitted by their observed points."""
     settings = spec.settings
-    own = Functional(settings.n_components)
+    own = Functional(settings.n_components, settings.fpca)
     if isinstance(observed, Observations) and not (observed.whole or observed.weighted):
         t = form.t if observed.points is None else observed.points.grid()
         gaps = fit_components_of_gaps(form.designs, observed, t, own, settings.smoothing, settings.n_unpenalized)
         beyond = dict.fromkeys(("iid", "curve"), gaps.beyond)
-        return Estimate(fit=gaps.fit, working=gaps.working, beyond=beyond, basis=gaps.basis, weighted=False)
+        return Estimate(
+            fit=gaps.fit, working=gaps.working, beyond=beyond, basis=gaps.basis, weighted=False, components=gaps
+        )
     if observed.weighted:
         raise InputError("weights must be None with response_basis='eigen'")
     if not observed.whole:
@@ -99,7 +104,7 @@ def _on_eigenfunctions(spec: ModelSpec, form: LongForm, observed: Observations |
             settings.n_unpenalized,
             spec.response,
         )
-    return Estimate(fit=found.fit, precision=found.precision, beyond=found.beyond, basis=found.basis)
+    return Estimate(fit=found.fit, precision=found.precision, beyond=found.beyond, basis=found.basis, components=found)
 
 
 def _over_rows(observed: Observations | ChunkedObservations, function: Callable[..., Any], merge: Any) -> Any:

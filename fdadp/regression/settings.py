@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fdadp._common.checks import flag, one_of
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
-from fdadp.solve.form.family import Family, family_of
+from fdadp.solve.form.family import FAMILIES, Family, family_of
 from fdadp.terms.spec import TermSpec
 
 if TYPE_CHECKING:
@@ -28,28 +28,31 @@ class ModelSettings:
         Name of the response where neither the formula nor `response` gives one.
     se, variance : str or None
         None if the response is a number.
+    fpca : {"face", "dense"}
+        Eigenfunctions of the response with or without smoothing of the covariance.
     n_unpenalized : int or None
         Dimension of the unpenalised space in REML, to repeat programs that count otherwise.
     private : bool
         Whether a guarantee of privacy was asked for.
     """
 
-    of_curves: bool
-    default_response: str
-    formula: str | Sequence[TermSpec]
-    response: str | None
-    smoothing: str | ArrayLike
-    family: Family
-    intercept: bool
-    missing: str | Mapping[str, str]
-    progress: bool | str
-    person_rows: str | None
-    max_rows: int | None
+    of_curves: bool = True
+    default_response: str = "Y"
+    formula: str | Sequence[TermSpec] = ()
+    response: str | None = None
+    smoothing: str | ArrayLike = "reml"
+    family: Family = FAMILIES["gaussian"]
+    intercept: bool = True
+    missing: str | Mapping[str, str] = "auto"
+    progress: bool | str = "auto"
+    person_rows: str | None = None
+    max_rows: int | None = None
     errors: str = "iid"
     se: str | None = None
     variance: str | None = None
     response_basis: str = "splines"
     n_components: float | Eigenbasis = 0.99
+    fpca: str = "face"
     k: str = "auto"
     n_unpenalized: int | None = None
     private: bool = False

@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import replace
 from typing import Any
 
-from fdadp._common.typing import FloatArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records
 from fdadp.regression.estimate import Estimate, estimated, warn_of_unidentified
@@ -32,14 +32,8 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
     data, y, grids, **beside
         As :meth:`fdadp.FunctionalRegression.fit` takes them. `long` is a response as a long table.
     """
-    spec, asked = read_spec(settings, data, y, grids, **beside)
-    training, persons = read_rows(asked, settings)
+    spec, training, persons, estimate = estimate_whole(settings, data, y, grids, **beside)
     observed = training.observed
-    terms = (*spec.parsed.terms, *map(Linear, training.covariates.completion.indicators.values()))
-    form = designs(spec, terms, observed.summary(training.points), training.points)
-    if training.curves is not None:
-        check_axes(form, observed.records, training.curves.unit, spec.response)
-    estimate = estimated(spec, form, observed)
     errors = CoefficientErrors.learned(settings, estimate, observed, persons)
     again = None if training.loose is None else _completed_again(spec, training, training.loose, estimate.fit)
     if training.grid is not None:  # where responses have points of their own, predictions are made on another grid
@@ -63,6 +57,29 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
         basis=estimate.basis,
         rows=rows,
     )
+
+
+def estimate_whole(
+    settings: ModelSettings, data: Any, y: Any, grids: Grids | None, **beside: Any
+) -> tuple[ModelSpec, Training, IntArray | None, Estimate]:
+    """Read a table once and fit the terms to it; arguments as of :func:`fit_whole`.
+
+    Returns
+    -------
+    spec : ModelSpec
+    training : Training
+    persons : ndarray of shape (n,) or None
+        Number of the group of each row.
+    estimate : Estimate
+    """
+    spec, asked = read_spec(settings, data, y, grids, **beside)
+    training, persons = read_rows(asked, settings)
+    observed = training.observed
+    terms = (*spec.parsed.terms, *map(Linear, training.covariates.completion.indicators.values()))
+    form = designs(spec, terms, observed.summary(training.points), training.points)
+    if training.curves is not None:
+        check_axes(form, observed.records, training.curves.unit, spec.response)
+    return spec, training, persons, estimated(spec, form, observed)
 
 
 def _completed_again(spec: ModelSpec, training: Training, loose: Records, fit: AdditiveFit) -> CompletedAgain | None:

@@ -24,16 +24,17 @@ from fdadp.functional.quadrature import RULES
 from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.kinds import Kind
+from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import Kin, score_is_not_private
 from fdadp.private.public.columns import Range, public_ranges
 from fdadp.private.release.mechanisms import EndToEnd, Mechanism, mechanism_of
 from fdadp.private.whitened.published import WhiteDesign
-from fdadp.regression.additive.fitted import FittedSurface
+from fdadp.regression.additive.fitted import FittedSurface, load, save, summarise
 from fdadp.regression.additive.fitting import fit_curves, fit_pairs
 from fdadp.regression.reading.chunked_records import CurvePairs, pairs_of
-from fdadp.regression.reading.completion import MISSING_CURVES, MissingValues
+from fdadp.regression.reading.completion import MISSING_CURVES, Completion, completed_response
 from fdadp.regression.reading.joined import aligned
 from fdadp.regression.reading.person_rows import private_law
 from fdadp.solve.eigen.surface_fit import SurfaceFit
@@ -345,7 +346,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
     @classmethod
     def made_of(cls: type[Model], found: SurfaceFit, x: Curves, y: Curves) -> Model:
         """A model with default settings of a fit that was made elsewhere, and what its curves were like."""
-        return cls()._keep(FittedSurface.of(found, MissingValues("raise"), x, y, fitted_with={"privacy": None}))
+        return cls()._keep(FittedSurface.of(found, Completion.none(), x, y, fitted_with={"privacy": None}))
 
     def _keep(self: Model, fitted: FittedSurface) -> Model:
         """Publish a fitted model as attributes, in place of an earlier one."""
@@ -653,8 +654,6 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
 
     def summary(self) -> Summary:
         """Tables of the fit, as text (``print``) and HTML (in a notebook)."""
-        from fdadp.regression.additive.summary import summarise
-
         self._asked()
         return summarise(self)
 
@@ -693,9 +692,11 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
         self._asked()
         if self.privacy is not None:
             raise InputError("privacy must be None to check sizes: the check reads the curves without privacy")
-        treat = MissingValues(self.missing)
         x, y = as_curves(X, s, name="X", default=self.s_), as_curves(Y, t, name="Y", default=self.t_)
-        return check_sizes(self, treat.fit_x(x), treat.complete_y(y))
+        if self._gaps != "raise":
+            rows = Records(len(x), {"X": x})
+            x = Completion.learned(rows, {"X": self._gaps})(rows).curves("X")
+        return check_sizes(self, x, completed_response(y, self._gaps))
 
     def _repr_html_(self) -> str:
         if hasattr(self, "coef_"):
@@ -720,10 +721,8 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to a pickle-free file; return its path.
 
-        The layout is that of :mod:`fdadp.files.container`, documented in :mod:`fdadp.regression.additive.files`.
+        The layout is that of :mod:`fdadp.files.container`, documented in :mod:`fdadp.regression.additive.fitted`.
         """
-        from fdadp.regression.additive.files import save
-
         self._asked()
         return save(self, path)
 
@@ -736,6 +735,4 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
         FileFormatError
             Not such a file, or one of another version.
         """
-        from fdadp.regression.additive.files import load
-
         return load(path, cls)

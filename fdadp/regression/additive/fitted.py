@@ -1,46 +1,48 @@
-"""A fitted additive model: its surface, how curves came, and what is known of the errors."""
+"""A fitted additive model: its surface, how curves came, what is known of the errors, its tables and its files.
+
+A saved model is a file of :mod:`fdadp.files.container` of kind ``"additive-function-on-function"``. Its ``numbers`` are
+those of the fit of the long form, the surface and the eigenbasis of Y, the treatment of gaps, and the grids, whose tree
+(:mod:`fdadp.files.records`) is in the header. There are also the constructor's arguments, with the privacy that was
+spent (:mod:`fdadp.private.release.mechanisms`), and the ledger. No training curve is in the file.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pandas as pd
 
+from fdadp._common.promised import promised
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
+from fdadp.files.container import Layout, complete
+from fdadp.files.records import labels_to_json, pack, unpack
+from fdadp.functional.gaps import GAPS
 from fdadp.functional.tables.alignment import same_order
+from fdadp.functional.tables.axis import text_of_grid
 from fdadp.functional.tables.curves import as_curves, check_finite, refuse_other_domain
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
+from fdadp.privacy import Ledger
+from fdadp.privacy.study.models import record_model
+from fdadp.private.release.mechanisms import params_from_json, params_to_json
 from fdadp.regression.fitted.errors import CoefficientErrors
 from fdadp.regression.fitted.fitted import FittedResponse
+from fdadp.regression.fitted.term_files import may_be_made
 from fdadp.regression.private.near_the_mean import near_the_mean
-from fdadp.regression.reading.completion import MissingValues
+from fdadp.regression.reading.completion import Completion, cure_of
 from fdadp.regression.settings import ModelSettings
 from fdadp.solve.eigen.surface_fit import SurfaceFit
-from fdadp.solve.form.chunks import without_curves
-from fdadp.solve.form.family import family_of
 
 if TYPE_CHECKING:
-    from fdadp.private.release.moments import NoisyMoments
+    from statsmodels.iolib.summary import Summary
 
-SETTINGS = ModelSettings(
-    of_curves=True,
-    default_response="Y",
-    formula=(),
-    response=None,
-    smoothing="reml",
-    family=family_of("gaussian"),
-    intercept=True,
-    missing="auto",
-    progress=False,
-    person_rows=None,
-    max_rows=None,
-    variance="constant",
-    response_basis="eigen",
-)
-"""What the errors of one surface on eigenfunctions follow."""
+    from fdadp.private.release.moments import NoisyMoments
+    from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +52,7 @@ class FittedSurface:
     Attributes
     ----------
     surface : SurfaceFit
-    missing : MissingValues
+    completion : Completion
         How gaps of new curves are filled.
     x, y : Curves
         How X and Y came, without any curve.
@@ -65,7 +67,7 @@ class FittedSurface:
     """
 
     surface: SurfaceFit
-    missing: MissingValues
+    completion: Completion
     x: Curves
     y: Curves
     fitted_with: Mapping[str, Any]
@@ -77,7 +79,7 @@ class FittedSurface:
     def of(
         cls,
         surface: SurfaceFit,
-        missing: MissingValues,
+        completion: Completion,
         x: Curves,
         y: Curves,
         *,
@@ -86,15 +88,17 @@ class FittedSurface:
     ) -> FittedSurface:
         """That of curves as they came; nothing of their values is kept."""
         names = None if x.gridded or x.columns is None else pd.Index([str(name) for name in x.columns])
-        own = replace(without_curves(x), columns=names)
-        return cls(surface=surface, missing=missing, x=own, y=without_curves(y), fitted_with=fitted_with, **more)
+        own, of_y = replace(x.without_rows(), columns=names), y.without_rows()
+        return cls(surface=surface, completion=completion, x=own, y=of_y, fitted_with=fitted_with, **more)
 
     @property
     def errors(self) -> CoefficientErrors:
         """Errors of the coefficients, and the law of new responses."""
         found = self.surface
         law = {"released" if found.limited else "pointwise": found.law}
-        return CoefficientErrors(settings=SETTINGS, fit=found.fit, beyond=found.beyond, variances=dict(law))
+        return CoefficientErrors(
+            settings=ModelSettings(response_basis="eigen"), fit=found.fit, beyond=found.beyond, variances=dict(law)
+        )
 
     @property
     def response(self) -> FittedResponse:
@@ -108,7 +112,9 @@ class FittedSurface:
         refuse_other_domain(x, own.grid, "X")
         if own.columns is not None and not x.gridded and x.columns is not None:
             same_order(list(own.columns), list(x.columns), "X", "the training curves")
-        x = self.missing.complete_x(x)
+        if not self.completion.how:
+            check_finite(x, "X", cure=cure_of(("X",)))
+        x = self.completion(Records(len(x), {"X": x})).curves("X")
         check_finite(x, "X")
         if self.surface.limited:  # features of private fits say nothing of it
             self.surface.term.warn_outside(x)
@@ -126,3 +132,132 @@ class FittedSurface:
     def shown(self, values: FloatArray, points: FloatArray, x: Records) -> Any:
         """Curves at points as Y came, with the labels of X."""
         return self.y.wrap(values, points, rows=x.curves("X"))
+
+
+# Summary tables of a fit, as statsmodels' ``Summary`` (text, HTML, LaTeX).
+
+
+def summarise(model: AdditiveFunctionOnFunction) -> Summary:
+    """Build the tables: the fit as a whole, its components, and the ledger's first line where there is one."""
+    from statsmodels.iolib.summary import Summary
+    from statsmodels.iolib.table import SimpleTable
+
+    private = model.privacy_ is not None
+    criterion = model.smoothing.upper() if isinstance(model.smoothing, str) else "fixed smoothing"
+    if private:
+        criterion = "empirical Bayes"
+    low, high = model.x_range_
+    facts = [
+        ("Curves", f"{model.n_curves_}", "Components K", f"{len(model.edf_)}"),
+        (
+            "Grid of X",
+            text_of_grid(model.s_, model.fitted_.x.unit, "s"),
+            "Grid of Y",
+            text_of_grid(model.t_, model.fitted_.y.unit, "t"),
+        ),
+        ("Range of X", f"{low:.4g} to {high:.4g}", "Basis", f"{model.coef_.shape[1]} x {model.coef_.shape[2]}"),
+        ("R-squared", f"{model.r2_:.4f}", "Noise variance", f"{model.noise_variance_:.4g}"),
+        ("Smoothing", criterion, "Total edf", f"{model.edf_.sum():.2f}"),
+    ]
+    rows = [
+        (f"{k + 1}", f"{100 * share:.1f} %", f"{edf:.2f}", f"{sp[0]:.4g}", f"{sp[1]:.4g}", f"{score:.6g}")
+        for k, (share, edf, sp, score) in enumerate(
+            zip(
+                model.explained_variance_ratio_,
+                model.edf_,
+                model.smoothing_parameters_,
+                model.criterion_,
+                strict=True,
+            )
+        )
+    ]
+    headers = ["component", "variance of Y", "edf", "lambda x", "lambda s"]
+    if private:  # no smoothing parameters: the prior and its released scale take their place
+        headers = headers[:3]
+    else:
+        headers.append("GCV" if criterion == "GCV" else "-REML")
+    result = Summary()
+    result.tables.append(SimpleTable(facts, title="Additive function-on-function regression"))
+    result.tables.append(SimpleTable([row[: len(headers)] for row in rows], headers=headers))
+    lines = []
+    if model.ledger_ is None:
+        lines.append("Fitted without privacy: do not release.")
+    else:
+        lines.append(model.ledger_.headline)
+        if model.privacy_ is not None:
+            budget = model.privacy_
+            known = promised(budget.epsilon, budget.delta)
+            lines.append(f"{known}, adjacency {budget.stated_adjacency}; details: ledger_")
+        if private:
+            lines.append(f"Gaps of X {GAPS[model._gaps]}, within each row; of Y a row counts where it was observed.")
+    if model.joined_ is not None:
+        lines.append(f"Rows: {model.joined_}.")
+    result.add_extra_txt([*lines, *(f"Note: {note}." for note in model.notes_)])
+    return result
+
+
+# Saved models: a file of :mod:`fdadp.files.container` of kind ``"additive-function-on-function"``.
+
+
+Model = TypeVar("Model", bound="AdditiveFunctionOnFunction")
+
+LAYOUT = Layout("additive-function-on-function", {"numbers": "v"})
+
+
+def check_saveable(model: AdditiveFunctionOnFunction, columns: pd.Index[Any] | None) -> None:
+    """Refuse before a private fit what a file of it could not hold.
+
+    Parameters
+    ----------
+    model : AdditiveFunctionOnFunction
+        Not fitted; its settings are looked at.
+    columns : pandas.Index or None
+        Labels of Y.
+
+    Raises
+    ------
+    InputError
+    """
+    params_to_json(model)
+    labels_to_json(columns, "Y")
+
+
+def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Path:
+    """Write a fitted model."""
+    ledger, fitted = model.ledger_, model.fitted_
+    found = replace(fitted.surface, ledger=None, privacy=None, plan=None)
+    tree, numbers = pack((found, fitted.completion, fitted.x, fitted.y), "model")
+    content = {
+        "params": params_to_json(model, dict(fitted.fitted_with)),
+        "tree": tree,
+        "notes": found.notes,
+        "r2": found.r2,
+        "ledger": None if ledger is None else ledger.to_json(),
+    }
+    released = ledger is not None and ledger.private and ledger.for_release
+    written = LAYOUT.write(path, content, {"numbers": numbers}, released=released)
+    record_model(written, ledger, model.privacy_)
+    return written
+
+
+def load(path: str | os.PathLike[str], kind: type[Model]) -> Model:
+    """Read a fitted model of a class."""
+    content, arrays = LAYOUT.read(path)
+    with complete(path, "model"):
+        return _build(kind, content, arrays)
+
+
+def _build(kind: type[Model], content: dict[str, Any], arrays: dict[str, FloatArray]) -> Model:
+    model = kind(**params_from_json(content["params"]))
+    found, completion, x, y = unpack(content["tree"], arrays["numbers"], may_be_made)
+    ledger = None if content["ledger"] is None else Ledger.from_json(content["ledger"])
+    private = ledger is not None and ledger.private and model.privacy is not None
+    guarantee = replace(model.privacy) if private and model.privacy else None
+    surface = replace(found, ledger=ledger, privacy=guarantee)
+    own = {name: getattr(model, name) for name in ("privacy", "bounds", "mechanism")}
+    fitted = FittedSurface(surface=surface, completion=completion, x=x, y=y, fitted_with=own)
+    model._keep(fitted)
+    middle = np.full((1, model.s_.size), sum(model.x_range_) / 2)
+    fitted.errors.of_predictor(Records(1, {"X": Curves(middle, model.s_)}), None, model.t_)  # bases and arrays suit
+    model.surface(middle[0, 0], model.s_[0], model.t_[0])
+    return model

@@ -20,9 +20,8 @@ from fdadp.private.public.chunks import PrivateChunks
 from fdadp.private.public.inputs import check_groups, chunks_of, private_curves
 from fdadp.private.release.fit import describe_grid, spend
 from fdadp.private.release.mechanisms import EndToEnd, mechanism_of
-from fdadp.regression.additive.files import check_saveable
-from fdadp.regression.additive.fitted import FittedSurface
-from fdadp.regression.reading.completion import MissingValues
+from fdadp.regression.additive.fitted import FittedSurface, check_saveable
+from fdadp.regression.reading.completion import Completion
 from fdadp.regression.reading.joined import joined_labels, opened_columns, private_rows
 from fdadp.regression.reading.joined_chunks import JoinedTables
 from fdadp.regression.reading.person_rows import private_law
@@ -135,7 +134,7 @@ def _spent(
     guarantee = replace(model.privacy) if ledger.private else None
     return FittedSurface.of(
         replace(found, notes=warned + notes, ledger=ledger, privacy=guarantee),
-        MissingValues(model._gaps, within_rows=True),  # of new curves, as of the training curves
+        Completion({"X": model._gaps}, {}, {}, {}, within_rows=True),  # of new curves, as of the training curves
         x,
         y,
         fitted_with={"privacy": guarantee, "bounds": bounds, "mechanism": model.mechanism},

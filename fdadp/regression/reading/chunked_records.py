@@ -318,10 +318,6 @@ def _numbers(column: Any) -> FloatArray:
 # Pairs (X, Y) of curves, as tables of two columns: all that a fit of one surface without privacy sees.
 
 
-AT_A_TIME = 8192
-"""Curves in memory that are gone through together."""
-
-
 class CurvePairs(ChunkedRecords):
     """Pairs of curves that can be gone through more than once.
 
@@ -365,17 +361,6 @@ class CurvePairs(ChunkedRecords):
 
         super().__init__(source, ("X",), "Y", progress=progress, convert=partial(_table, s, t))
 
-    @classmethod
-    def of(cls, x: Curves, y: Curves, progress: bool | str = "auto") -> CurvePairs:
-        """Pairs of curves held in memory."""
-
-        def pieces() -> Iterator[tuple[Curves, Curves]]:
-            for start in range(0, len(y), AT_A_TIME):
-                rows = slice(start, start + AT_A_TIME)
-                yield Curves(x.values[rows], x.grid), Curves(y.values[rows], y.grid)
-
-        return cls(pieces, progress=progress)
-
     def read(self, what: str = "sums") -> Iterator[tuple[Records, Curves]]:
         """X as records, and Y, under a progress bar labelled `what`."""
         for records, y in super().read(what):
@@ -383,16 +368,8 @@ class CurvePairs(ChunkedRecords):
             yield records, y
 
     def range(self) -> tuple[float, float]:
-        """Smallest and largest value of X.
-
-        Raises
-        ------
-        InputError
-            X is constant.
-        """
+        """Smallest and largest value of X."""
         low, high = self.over(_ends, _further, "range of X")
-        if not low < high:
-            raise InputError(f"X must vary, got the constant {low:g} everywhere")
         return low, high
 
 

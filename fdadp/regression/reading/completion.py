@@ -6,7 +6,7 @@ Curves with gaps, sparse or noisy ones; and numbers that are missing, beside whi
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from fdadp._common.door import argument
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.fpca import FPCA, Eigenbasis, sc_eigenbasis
+from fdadp.functional.fpca import Eigenbasis, sc_eigenbasis
 from fdadp.functional.gaps import fill_linear, fill_smooth
 from fdadp.functional.smoothing import MIN_POINTS, smooth_curves
 from fdadp.functional.tables.curves import check_finite
@@ -25,89 +25,38 @@ from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form import LongForm
 
-# Missing values and irregular curves: fill the gaps of each curve, leave what was observed as it is.
-
-
 MISSING_CURVES = ("auto", "raise", "linear", "smooth", "fpca")
 """What the estimators take; \"auto\" is theirs to resolve."""
 
 
-@dataclass(eq=False, repr=False)
-class MissingValues:
-    """The treatment of missing values that a model was fitted with.
+def completed_response(y: Curves, how: str, about: FloatArray | None = None) -> Curves:
+    """Training responses without gaps, of a fit that takes what is filled in for observed.
 
     Parameters
     ----------
-    how : {"raise", "linear", "smooth", "fpca"}
-        ``"linear"``: straight lines within a curve. ``"smooth"``: penalised B-splines, curve by curve. ``"fpca"``:
-        conditional expectation under an FPCA for sparse curves (Yao, Müller & Wang 2005,
-        doi:10.1198/016214504000001745), for X that of the training curves.
-    x_basis : Eigenbasis, optional
-        Of X, where it was fitted.
-    within_rows : bool
-        ``"smooth"`` is the smoother with public settings (:func:`fdadp.functional.gaps.fill_smooth`), as in a private
-        fit.
+    y : Curves
+    how : {"raise", "linear", "smooth", "fpca", "gaps"}
+        The last leaves gaps.
+    about : ndarray of shape (n, T), optional
+        Predictions about which an FPCA fills gaps: with what a curve's residuals let expect of its others.
+
+    Raises
+    ------
+    InputError
+        Gaps, or values that are infinite; a part of the grid on which no curve was observed, by name.
     """
-
-    how: str
-    x_basis: Eigenbasis | None = None
-    within_rows: bool = field(default=False, kw_only=True)
-
-    def fit_x(self, x: Curves) -> Curves:
-        """Return the training predictors without gaps; remember what new curves will need.
-
-        Raises
-        ------
-        InputError
-            A part of the grid on which no curve was observed, by name; also from :meth:`complete_y`.
-        """
-        self.refuse_unobserved(x, "X")
-        if self.how == "fpca" and np.isnan(x.values).any():
-            self.x_basis = _sparse_basis(x)
-        return self.complete_x(x)
-
-    def complete_x(self, x: Curves) -> Curves:
-        """Return predictor curves without gaps."""
-        return self._complete(x, self.x_basis, "X")
-
-    def complete_y(self, y: Curves, about: FloatArray | None = None) -> Curves:
-        """Return the training responses without gaps.
-
-        Parameters
-        ----------
-        y : Curves
-        about : ndarray of shape (n, T), optional
-            Predictions about which an FPCA fills gaps: with what a curve's residuals let expect of its others.
-        """
-        self.refuse_unobserved(y, "Y")
-        if self.how != "fpca" or not np.isnan(y.values).any():
-            return self._complete(y, None, "Y")
-        offset = np.zeros_like(y.values) if about is None else about
-        residuals = replace(y, values=y.values - offset)
-        complete = self._complete(residuals, _sparse_basis(residuals), "Y")
-        return replace(y, values=complete.values + offset)
-
-    def refuse_unobserved(self, curves: Curves, name: str) -> None:
-        """Nothing is known of curves where nobody was observed; a smoother would go on in a straight line."""
-        if self.how == "raise":
-            return
-        dark = np.isnan(curves.values).all(axis=0)
-        if dark.any():
-            edges = np.flatnonzero(np.diff(np.concatenate(([False], dark, [False]))))
-            parts = ", ".join(_interval(curves.grid[a], curves.grid[b - 1]) for a, b in edges.reshape(-1, 2))
-            raise InputError(
-                f"{name} must be observed by at least one curve at each grid point with missing={self.how!r}, got none "
-                f"at {parts} ({int(dark.sum())} of {dark.size} points): leave these columns out"
-            )
-
-    def _complete(self, curves: Curves, basis: Eigenbasis | None, name: str) -> Curves:
-        if self.how == "raise":
-            check_finite(curves, name, cure=cure_of(curves=(name,)))
-            return curves
-        own = basis if basis is None or np.array_equal(basis.grid, curves.grid) else basis.on_grid(curves.grid)
-        complete = filled(curves, self.how, own, within_rows=self.within_rows)
-        check_finite(complete, name)
-        return complete
+    if how == "raise":
+        check_finite(y, "Y", cure=cure_of(curves=("Y",)))
+        return y
+    _refuse_unobserved(y, "Y", "fpca" if how == "gaps" else how)
+    if how == "gaps":
+        return y
+    offset = np.zeros_like(y.values) if about is None else about
+    left = replace(y, values=y.values - offset)
+    basis = _components(left, SHARES["fpca"]) if how == "fpca" and np.isnan(y.values).any() else None
+    complete = filled(left, how, basis, name="Y")
+    check_finite(complete, "Y")
+    return replace(y, values=complete.values + offset)
 
 
 def cure_of(curves: Sequence[str], numbers: Sequence[str] = (), *, others: Collection[str] = ()) -> str:
@@ -136,10 +85,14 @@ def filled(
     ----------
     curves : Curves
     how : str
-        As of :class:`MissingValues`.
+        ``"linear"``: straight lines within a curve. ``"smooth"``: penalised B-splines, curve by curve. ``"fpca"``:
+        conditional expectation under an FPCA for sparse curves (Yao, Müller & Wang 2005,
+        doi:10.1198/016214504000001745).
     basis : Eigenbasis, optional
         On the grid of the curves, for conditional expectations.
     within_rows : bool
+        ``"smooth"`` is the smoother with public settings (:func:`fdadp.functional.gaps.fill_smooth`), as in a private
+        fit.
     name : str
         For messages.
     """
@@ -163,11 +116,6 @@ def filled(
 
 def _interval(low: float, high: float) -> str:
     return f"{low:g}" if low == high else f"[{low:g}, {high:g}]"
-
-
-def _sparse_basis(curves: Curves) -> Eigenbasis:
-    basis: Eigenbasis = FPCA(n_components=0.99, method="sc").fit(curves.values, t=curves.grid).basis_
-    return basis
 
 
 CURVES = ("linear", "smooth", "fpca", "pace")
@@ -223,12 +171,15 @@ class Completion:
         Of the training numbers that are there.
     indicators : mapping of str to str
         By column of numbers, of which training rows lack some, the column that says which: 1, or else 0.
+    within_rows : bool
+        As of :func:`filled`.
     """
 
     how: Mapping[str, str]
     bases: Mapping[str, Eigenbasis]
     means: Mapping[str, float]
     indicators: Mapping[str, str]
+    within_rows: bool = False
 
     @classmethod
     def none(cls) -> Completion:
@@ -297,12 +248,13 @@ class Completion:
         count = (~np.isnan(curves.values)).sum(axis=1)
         if count.min(initial=curves.grid.size) == curves.grid.size:
             return curves
-        if how == "smooth" and count.min() < MIN_POINTS:
+        if how == "smooth" and not self.within_rows and count.min() < MIN_POINTS:
             raise InputError(
                 f"{name} must be observed at {MIN_POINTS} points in every row with missing='smooth', "
                 f"got {count.min()} in row {first + int(count.argmin())}"
             )
-        return filled(curves, how, None if basis is None else _on(basis, curves.grid, name), name=name)
+        own = None if basis is None else _on(basis, curves.grid, name)
+        return filled(curves, how, own, within_rows=self.within_rows, name=name)
 
 
 def _on(basis: Eigenbasis, grid: FloatArray, name: str) -> Eigenbasis:
@@ -352,10 +304,11 @@ def _refuse_unobserved(curves: Curves, name: str, how: str) -> None:
     """Nothing is known of points where nobody was observed."""
     dark = np.isnan(curves.values).all(axis=0)
     if dark.any():
-        at = ", ".join(f"{point:g}" for point in curves.grid[dark][:5])
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], dark, [False]))))
+        parts = ", ".join(_interval(curves.grid[a], curves.grid[b - 1]) for a, b in edges.reshape(-1, 2))
         raise InputError(
-            f"{name} must be observed by some curve at each grid point with missing={how!r}, got none at {at}"
-            f"{', ...' if dark.sum() > 5 else ''} ({int(dark.sum())} of {dark.size} points): leave these columns out"
+            f"{name} must be observed by at least one curve at each grid point with missing={how!r}, got none at "
+            f"{parts} ({int(dark.sum())} of {dark.size} points): leave these columns out"
         )
 
 

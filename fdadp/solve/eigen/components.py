@@ -44,12 +44,15 @@ class ComponentsFit:
     beyond : mapping of str to ndarray of shape (T,)
         Variance of mean curves that no coefficient knows of, by what is believed of errors: what the features explain
         outside the eigenfunctions, and of the mean curve what lies there.
+    scores : ScoresFit
+        The regressions of all scores.
     """
 
     fit: AdditiveFit
     basis: Eigenbasis
     precision: LowRankPrecision
     beyond: Mapping[str, FloatArray]
+    scores: ScoresFit
 
     @classmethod
     def of(cls, scores: ScoresFit) -> ComponentsFit:
@@ -94,7 +97,7 @@ class ComponentsFit:
         within = of.inner.T @ left.covariance @ of.inner
         known = {"iid": of.values**2 @ variances, "curve": ((of.values @ within) * of.values).sum(axis=1)}
         beyond = {kind: (left.variance - seen) / n + left.omitted for kind, seen in known.items()}
-        return cls(fit, basis, LowRankPrecision(of.inner * np.sqrt(weights)), beyond)
+        return cls(fit, basis, LowRankPrecision(of.inner * np.sqrt(weights)), beyond, scores)
 
 
 def fit_components(

@@ -101,6 +101,7 @@ def fit_components_of_gaps(
     eigenfunctions that are taken as known cost.
     """
     with one_blas_thread():
+        designs = [design.learned(design.trained(observed.records)[1], observed.n) for design in designs]
         means, errors = _roughly(designs, observed, t)
         smooth = errors.splines.design(t) @ errors.loadings
         left = (smooth * errors.sizes) @ smooth.T

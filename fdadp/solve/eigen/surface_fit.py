@@ -16,7 +16,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.solve.eigen.components import ComponentsFit
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.fit.least_squares import ScoresFit
 from fdadp.solve.fit.residuals import PointwiseVariance, r2_of, white_part
 from fdadp.solve.linear.block_diagonal import ByFunction
 from fdadp.terms.surface import Surface
@@ -84,9 +83,10 @@ class SurfaceFit:
     plan: object = None
 
     @classmethod
-    def of(cls, scores: ScoresFit) -> SurfaceFit:
+    def of(cls, found: ComponentsFit) -> SurfaceFit:
         """That of one term fitted to scores."""
-        sums, left, found = scores.sums, scores.left, ComponentsFit.of(scores)
+        scores = found.scores
+        sums, left = scores.sums, scores.left
         (term,) = sums.designs
         assert isinstance(term, Surface)
         slopes = np.zeros((term.kept.size, len(scores.solutions)))

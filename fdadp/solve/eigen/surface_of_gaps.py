@@ -12,9 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from fdadp._common.threads import one_blas_thread
-from fdadp._common.typing import ArrayLike, FloatArray
-from fdadp.responses import Functional
-from fdadp.solve.eigen.components_of_gaps import fit_components_of_gaps
+from fdadp._common.typing import FloatArray
+from fdadp.solve.eigen.components_of_gaps import ComponentsOfGaps
 from fdadp.solve.eigen.surface_fit import SurfaceFit
 from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.errors.residual_variance import residual_variance
@@ -29,41 +28,21 @@ from fdadp.terms.on_functions import OnFunctions, by_function
 from fdadp.terms.surface import Surface
 
 
-def surface_of_gaps(
-    term: Surface,
-    features: Moments,
-    observed: Observations,
-    t: FloatArray,
-    response: Functional,
-    smoothing: str | ArrayLike,
-    n_unpenalized: int | None = None,
-) -> SurfaceFit:
-    """Fit a surface to the observed points of curves.
+def surface_of_gaps(found: ComponentsOfGaps, observed: Observations) -> SurfaceFit:
+    """Make the surface of a fit of one term to the observed points of curves.
 
     Parameters
     ----------
-    term : Surface
-        With what it learned from the training curves.
-    features : Moments
-        Of its features that have coefficients.
+    found : ComponentsOfGaps
     observed : Observations
-        The responses, NaN where they were not observed.
-    t : ndarray of shape (T,)
-    response : Functional
-        Which eigenfunctions.
-    smoothing, n_unpenalized
-        As of :func:`fdadp.solve.eigen.components_of_gaps.fit_components_of_gaps`.
-
-    Raises
-    ------
-    InputError
-        Smoothing parameters of another shape, too few curves or points.
+        The responses on a grid, NaN where they were not observed.
     """
-    found = fit_components_of_gaps((term,), observed, t, response, smoothing, n_unpenalized)
+    fit, basis, of, k = found.fit, found.basis, OnBasis.of(found.basis), found.basis.n_components
+    terms = [design for design in fit.form.designs if isinstance(design, OnFunctions)]
+    term, weights, c, t = terms[-1].of, terms[-1].weights, len(of.back), basis.grid
+    assert isinstance(term, Surface)
     with one_blas_thread():
-        fit, basis, of, k = found.fit, found.basis, OnBasis.of(found.basis), found.basis.n_components
-        terms = [design for design in fit.form.designs if isinstance(design, OnFunctions)]
-        weights, c = terms[-1].weights, len(of.back)
+        features = Moments.of(terms[-1].features(observed.records))
         eta = observed.predictor(fit.form, fit.coefficients)
         working = found.working
         residuals = Residuals.of(observed, eta, family_of("gaussian"), working.precision, working.learned)

@@ -14,7 +14,6 @@ from scipy.linalg.blas import dasum
 from fdadp._common.tasks import computed, is_dask, mapped, merged
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FdadpError, InputError
-from fdadp.functional.tables.sample import Curves
 
 
 class PassDigest:
@@ -182,11 +181,6 @@ def _merged(merge: Callable[[Any, Any], Any], one: ChunkResult, other: ChunkResu
 
 def _finished(finish: Callable[[Any], Any], part: ChunkResult) -> ChunkResult:
     return part if part.value is None else replace(part, value=finish(part.value))
-
-
-def without_curves(curves: Curves) -> Curves:
-    """Their grid and what they came as."""
-    return curves.without_rows()
 
 
 def pairs_in_partitions(x: Any, y: Any) -> Partitions:

@@ -20,7 +20,7 @@ from fdadp.errors import FileFormatError, InputError
 from fdadp.files.container import FILE_VERSION, Layout
 from fdadp.files.records import labels_from_json, labels_to_json
 from fdadp.privacy import Budget
-from fdadp.regression.additive.files import LAYOUT as REGRESSION
+from fdadp.regression.additive.fitted import LAYOUT as REGRESSION
 from fdadp.solve.linear.moments import LAYOUT, Moments
 
 GAP = np.s_[3, 2:5]

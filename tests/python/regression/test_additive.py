@@ -24,7 +24,7 @@ from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
 from fdadp.published import PublishedNoise
 from fdadp.published.regression import leave_one_out
-from fdadp.regression.additive import fitting
+from fdadp.solve.eigen import components
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 
 
@@ -378,7 +378,7 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
     x, y = sim.X.data_matrix[..., 0], sim.Y.data_matrix[..., 0]
     persons = np.arange(24) // 2 if grouped else None
     caught = {}
-    original_sums = fitting.add_up
+    original_sums = components.add_up
 
     class Spy(PublishedNoise):
         def perturb(self, found, chunks, privacy, persons=None):
@@ -389,13 +389,13 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
         caught.update(sums=original_sums(*arguments))
         return caught["sums"]
 
-    fitting.add_up = spy_sums
+    components.add_up = spy_sums
     try:
         model = AdditiveFunctionOnFunction(
             n_components=2, smoothing=(0.1, 0.2), privacy=Privacy(epsilon=1.0), mechanism=Spy()
         ).fit(x, y, groups=persons)
     finally:
-        fitting.add_up = original_sums
+        components.add_up = original_sums
     l1, largest = caught["changes"].l1, caught["changes"].largest
     assert caught["changes"].n == (12 if grouped else 24)
     (term,) = caught["sums"].designs
@@ -499,12 +499,16 @@ def spoil(a, value):
             r"X must be finite, got nan in curve 11 at position 4 \(grid point 0.08\)",
         ),
         ({}, lambda x, y: (x, spoil(y, np.inf)), "Y must be finite, got inf in curve 11 at position 4"),
-        ({"missing": "smooth"}, lambda x, y: (spoil(x, np.inf), y), "X must be finite, got inf in curve 11"),
+        (
+            {"missing": "smooth"},
+            lambda x, y: (spoil(x, np.inf), y),
+            "X must be finite where it was observed, got an infinite value in row 11",
+        ),
         ({}, lambda x, y: (x[:1], y[:1]), "at least 5 curves, got 1"),
         ({}, lambda x, y: (x[0], y[0]), r"two-dimensional \(curves, points\), got shape \(51,\)"),
         ({}, lambda x, y: (x[:0], y[:0]), "must not be empty"),
         ({}, lambda x, y: (np.full_like(x, 3.0), y), "X must vary, got the constant 3 everywhere"),
-        ({}, lambda x, y: (x, np.tile(y[0], (200, 1))), "Y must vary between curves"),
+        ({}, lambda x, y: (x, np.tile(y[0], (200, 1))), "Y must vary between rows"),
         ({"n_components": 60}, lambda x, y: (x, y), "n_components must be at most"),
         ({"n_components": 7}, lambda x, y: (x[:6], y[:6]), "n_components must be at most 5 for 6 curves, got 7"),
         ({"n_components": 0}, lambda x, y: (x, y), "n_components"),

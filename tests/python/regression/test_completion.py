@@ -137,7 +137,9 @@ def test_what_cannot_be_completed():
     with pytest.raises(InputError, match=r"X must be observed at 4 points in every row .* got 3 in row 3"):
         completed(Records(20, {"X": Curves(values, S)}), "smooth")
     values[3], values[:, 40] = 1.0, NAN
-    with pytest.raises(InputError, match=r"observed by some curve at each grid point .* got none at 1 .1 of 41 points"):
+    with pytest.raises(
+        InputError, match=r"observed by at least one curve at each grid point .* got none at 1 .1 of 41 points"
+    ):
         completed(Records(20, {"X": Curves(values, S)}), "pace")
     learned = Completion.learned(records, {"X": "pace"})
     with pytest.raises(InputError, match=r"X must lie within the training domain \[0, 1\], got \[0, 2\]"):

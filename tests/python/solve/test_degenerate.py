@@ -90,7 +90,7 @@ def test_the_same_curve_every_time_is_refused(smoothing):
     _, y = curves("level", 0)
     x = np.sin(np.linspace(0, 6, 31))
     for same in (np.tile(x, (60, 1)), np.tile(x * 1e-9, (60, 1)), np.tile(1e6 + x, (60, 1))):
-        with pytest.raises(InputError, match="X must vary between curves, got the same curve every time"):
+        with pytest.raises(InputError, match="X must vary between rows, got the same in all"):
             AdditiveFunctionOnFunction(smoothing=smoothing).fit(same, y)
 
 
