@@ -17,9 +17,9 @@ from fdadp.privacy import Privacy
 from fdadp.privacy.account.accounting import noise_multiplier
 from fdadp.privacy.account.budget import Budget
 from fdadp.privacy.declared import ADJACENCIES, said_delta
-from fdadp.private.plan.counting import expected_left, least_n_epsilon
-from fdadp.private.preview import preview
+from fdadp.private.plan.sharing import expected_left, least_n_epsilon
 from fdadp.private.public.prior import PublicPrior
+from fdadp.private.release.fit import preview
 from fdadp.private.release.mechanisms import DPAFF
 
 if TYPE_CHECKING:

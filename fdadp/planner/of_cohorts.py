@@ -18,7 +18,7 @@ from fdadp.privacy import Cohort, SeededNoise
 from fdadp.privacy.rows._laws import MEAN, Law
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import Plan
-from fdadp.private.private_fitted import as_terms, importances, released_variance
+from fdadp.private.private_fitted import as_terms, draw_column, importances, released_variance
 from fdadp.private.public.columns import Column, CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.public.prior import CurvePrior
 from fdadp.private.release.dp_aff import fit_dp_aff
@@ -26,9 +26,8 @@ from fdadp.private.release.families import ATTENUATION, DPAFFOfFamily
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.rows.bounded_rows import BoundedResponse
 from fdadp.private.rows.forecasts import SIGNAL
+from fdadp.private.rows.pairs import added
 from fdadp.private.rows.rows import RowFunctions
-from fdadp.private.rows.varying import added
-from fdadp.private.synthetic import draw_column
 
 EXPLAINABLE, WHITE = 0.6, 0.1
 """Share of the variance of responses that the terms explain, unless told; of the rest, what is white."""

@@ -25,8 +25,8 @@ from fdadp.planner.shown import Shown
 from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.account.accounting import noise_multiplier
 from fdadp.privacy.rows._laws import MEAN, Law
-from fdadp.private.plan.counting import expected_left
 from fdadp.private.plan.design import PrivateDesign, curves_column
+from fdadp.private.plan.sharing import expected_left
 from fdadp.private.public.columns import Column, CurvesColumn, LabelColumn, NumberColumn, public_range
 from fdadp.private.public.prior import PublicPrior
 from fdadp.private.release.mechanisms import DPAFF

@@ -4,31 +4,183 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from scipy.linalg import block_diag
 
-from fdadp._common.typing import FloatArray, IntArray
+from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.margins import SmoothMargin, margin_of
+from fdadp.functional.tables.curves import refuse_other_domain
 from fdadp.functional.tables.records import Records, TrainingSummary
+from fdadp.functional.tables.sample import Curves
+from fdadp.privacy.boundary import codes_of, index_of
 from fdadp.private.denoise.bayes import MOMENT_VARIANCE
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import Plan
-from fdadp.private.public.columns import UNIFORM_VARIANCE, Column, CurvesColumn, NumberColumn
+from fdadp.private.public.columns import UNIFORM_VARIANCE, Column, CurvesColumn, LabelColumn, NumberColumn, unit_grid
+from fdadp.private.public.prior import CurvePrior
 from fdadp.private.release.intervals import PrivateFit, Regression
 from fdadp.private.rows.errors_by_record import Probe, factors, looks_of
-from fdadp.private.synthetic import ResidualLaw
-from fdadp.private.whitened.published import VaryingDesign, WhiteDesign
+from fdadp.private.whitened.base import WhiteTerm
 from fdadp.solve.eigen.surface_fit import SurfaceFit
 from fdadp.solve.fit.additive_fit import AdditiveFit
+from fdadp.solve.fit.residuals import PointwiseVariance
 from fdadp.solve.form.long_form import LongForm
 from fdadp.solve.linear.block_diagonal import ByFunction
 from fdadp.terms.intercept import Intercept
 from fdadp.terms.spec import TermDesign, no_penalties
+
+# Cohorts drawn from what a private fit released: no person's data, and no further cost.
+#
+# Columns are drawn independently: curves from the public prior at their released location and scale, numbers from a
+# normal law of released mean and spread within their public bounds, labels evenly from their public levels. Of how
+# columns hang together, and of the shapes of curves, the fit released nothing. Responses have the fitted means and
+# errors of the released covariance, profile and tails.
+
+
+TINY, SEEDS = 1e-300, 2**31
+"""Keeps 0/0 from arising; number of seeds."""
+PER_LENGTH = 10
+"""Curves of each correlation length."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualLaw(PointwiseVariance):
+    """Law of responses about their means.
+
+    Attributes
+    ----------
+    functions : ndarray of shape (T, K)
+        Response functions.
+    covariance : ndarray of shape (K, K)
+        Of the coefficients of errors on them.
+    """
+
+    functions: FloatArray
+    covariance: FloatArray
+
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Errors of n responses, shape (n, T): smooth and white parts, with the released variance at each point."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        smooth = self.functions @ root
+        within = np.einsum("tk,tk->t", smooth, smooth)
+        share = np.minimum(1.0, self.values / np.maximum(within, TINY))
+        errors = rng.normal(size=(n, root.shape[1])) @ smooth.T * np.sqrt(share)
+        white = np.sqrt(np.maximum(self.values - within * share, 0.0))
+        errors = errors + rng.normal(size=errors.shape) * white
+        if self.inverse_dof > 0:  # one factor a curve: its values at all points are extreme together
+            dof = 1 / self.inverse_dof
+            errors = errors / np.sqrt(rng.chisquare(dof, (n, 1)) / dof)
+        return np.asarray(errors * self.scale)
+
+
+def draw_column(column: Column, prior: CurvePrior, n: int, rng: np.random.Generator) -> Any:
+    """Entries of one column: Curves, numbers (n,), or labels (n,)."""
+    if isinstance(column, CurvesColumn):
+        # Lengths are drawn anew for each batch of curves: as many laws as in the prior.
+        own = replace(prior, seed=int(rng.integers(SEEDS)))
+        lengths = max(math.ceil(n / PER_LENGTH), 1)
+        drawn = own.curves(unit_grid(column.grid), PER_LENGTH, lengths)
+        chosen = rng.permutation(len(drawn))[:n] if len(drawn) >= n else rng.integers(len(drawn), size=n)
+        return Curves(column.location + column.scale * drawn[chosen], column.grid, gridded=True)
+    if isinstance(column, NumberColumn):
+        mid, half = sum(column.bounds) / 2, (column.bounds[1] - column.bounds[0]) / 2
+        unit = rng.normal(column.location, column.scale, n)
+        return mid + half * np.clip(unit, -1.0, 1.0)
+    assert isinstance(column, LabelColumn)
+    return np.array(column.levels, dtype=object)[rng.integers(len(column.levels), size=n)]
+
+
+# Terms of a private fit as those of any other: features of records in the units of their columns.
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhiteDesign(TermDesign):
+    """The first white features of a term, for the records of any table.
+
+    Attributes
+    ----------
+    term : WhiteTerm
+    located : tuple of Column
+        Its columns with released locations and scales.
+    count : int
+        Number of features that the plan afforded.
+    unmeasured : ndarray of shape (d, m), or None
+        Prior variance of the coefficients of all features on all response functions that no gradient measured.
+    everywhere : SmoothMargin, or None
+        All response functions.
+    """
+
+    term: WhiteTerm
+    located: tuple[Column, ...]
+    count: int
+    unmeasured: FloatArray | None = None
+    everywhere: SmoothMargin | None = None
+
+    @property
+    def _columns(self) -> Mapping[str, Column]:
+        return {column.name: column for column in self.located}
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        """White features (n, count); NaN of a row whose curve has no observation."""
+        return self._features(records, self.term)
+
+    def _features(self, records: Records, term: WhiteTerm) -> FloatArray:
+        seen: dict[str, Any] = {}
+        lost = np.zeros(records.n, dtype=bool)
+        for column in self.located:
+            if isinstance(column, CurvesColumn):
+                x = records.curves(column.name)
+                refuse_other_domain(x, column.grid, column.name)
+                grid = None if np.array_equal(x.grid, column.grid) else x.grid
+                seen[column.name], never = column.seen(x.values, grid)
+                lost |= never
+            elif isinstance(column, NumberColumn):
+                seen[column.name] = column.seen(records.numbers(column.name))[0]
+            else:
+                seen[column.name] = codes_of(records.labels(column.name), index_of(column.levels))
+        out = term.features(seen, self.count)
+        out[lost] = np.nan
+        return out
+
+    @property
+    def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
+        """Axes of the coefficient function, in units of the columns."""
+        return self.term.axes(self._columns)
+
+    def effect(self, *points: Any) -> FloatArray:
+        """Features of the coefficient function."""
+        return self.term.effect(self._columns, self.count, *points)
+
+    def acts(self, axes: Mapping[str, Any]) -> BoolArray | None:
+        """Where the coefficient function is part of the model."""
+        return self.term.acts(self._columns, axes)
+
+    def unseen(self, axes: Mapping[str, Any]) -> FloatArray | None:
+        """Prior variance of the coefficient function outside of what was measured."""
+        if self.unmeasured is None or self.everywhere is None:
+            return None
+        points = [at for name, at in axes.items() if name != "t"]
+        effect = self.term.effect(self._columns, len(self.unmeasured), *points)
+        along = self.everywhere.design(axes["t"]) if "t" in axes else np.ones((1, 1))
+        return np.asarray(effect**2 @ self.unmeasured @ (along**2).T).ravel()
+
+
+@dataclass(frozen=True, kw_only=True)
+class VaryingDesign(WhiteDesign):
+    """The same of a term whose features differ between points of the response."""
+
+    separable: ClassVar[bool] = False
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        """White features at points, shape (n, T, count)."""
+        term = self.term if t is None else self.term.at(t)
+        return np.moveaxis(self._features(records, term), 1, 2)
 
 
 class ReleasedFit(Protocol):
@@ -55,8 +207,6 @@ class ReleasedFit(Protocol):
         """Variance of responses, or the scale of the family, shape (T,)."""
 
 
-TINY = 1e-300
-"""Keeps 0/0 from arising."""
 UNSEEN_POWER = 0.55
 """Power of the prior shares of features at which coefficients fall off, between those that fits decide between."""
 LEAST_PART = 0.1

@@ -671,9 +671,9 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         Notes
         -----
         Columns are drawn independently of each other, and curves have the shapes of the public prior. A private fit
-        releases nothing about shapes or about dependence between covariates (:mod:`fdadp.private.synthetic`). The same
-        model fitted to a large cohort returns this fit. Its standard errors are wrong, since they ignore the noise and
-        the number of persons of this fit. Take standard errors from this fit.
+        releases nothing about shapes or about dependence between covariates (:mod:`fdadp.private.private_fitted`).
+        The same model fitted to a large cohort returns this fit. Its standard errors are wrong, since they ignore the
+        noise and the number of persons of this fit. Take standard errors from this fit.
         """
         from fdadp.regression.private.sample import synthetic_cohort
 

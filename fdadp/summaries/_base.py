@@ -14,8 +14,7 @@ from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.functional.tables.axis import ONLY_NUMBERED, axis_of, is_only_numbered, text_of_grid
 from fdadp.functional.tables.kinds import Kind, names_of
 from fdadp.functional.tables.sample import Curves, as_grid
-from fdadp.private.public.chunks import PrivateChunks
-from fdadp.private.public.inputs import chunks_of
+from fdadp.private.public.inputs import PrivateChunks, chunks_of
 from fdadp.summaries.curves.release import Declared, check, public_chunks, public_input
 from fdadp.summaries.files import check_saveable
 

@@ -25,7 +25,7 @@ from fdadp.summaries.curves.tuning import COVARIANCE
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise.sources import Noise
-    from fdadp.private.public.chunks import PrivateChunks
+    from fdadp.private.public.inputs import PrivateChunks
 
 BASIS = ("grid", "weights", "mean", "functions", "values", "explained_ratio")
 

@@ -23,7 +23,7 @@ from fdadp.summaries.curves.tuning import MEAN
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise.sources import Noise
-    from fdadp.private.public.chunks import PrivateChunks
+    from fdadp.private.public.inputs import PrivateChunks
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -2,16 +2,169 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import product
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.special import logsumexp
+from scipy.stats import norm
+from scipy.stats import t as student
 
 from fdadp._common.typing import FloatArray, IntArray
+
+# Shrinkage by known noise: what a noisy release says once the public prior has had its say. Costs no privacy.
+
+
+TINY = 1e-300
+"""Keeps 0/0 from arising."""
+LOG_SPREADS, SHIFTS = np.linspace(-4.0, 1.5, 111), np.linspace(-3.0, 3.0, 241)
+"""Where spreads and levels are looked for, over the root mean square; the first in logarithms."""
+LEVEL_SCALE, LEVEL_DOF = 0.3, 2.0
+"""Prior of a level over the spread: Student's t."""
+
+
+def shrunk(value: Any, sd: Any, towards: Any, prior_sd: Any) -> Any:
+    """Posterior mean of a number that was measured with noise of this sd; prior: Gaussian about `towards`."""
+    return towards + (value - towards) * (prior_sd**2 / (prior_sd**2 + sd**2))
+
+
+def shrunk_shift(shift: float, sd: float, size: float, reach: float) -> float:
+    """Posterior mean of a shift with a prior of sd `size` about 0, within `reach` sizes of it."""
+    return float(np.clip(shift * size**2 / (size**2 + sd**2), -reach * size, reach * size))
+
+
+def shrunk_scale(value: float, error: float, guess: float, prior_variance: float) -> float:
+    """Posterior of a scale with a log-normal prior about a guess; `error` is the sd of the noise in its logarithm."""
+    return float(guess * (value / guess) ** (prior_variance / (prior_variance + error**2)))
+
+
+def level_and_spread(
+    rms: float, error: float, level: float, sd: float, guess: float, prior_variance: float
+) -> tuple[float, float]:
+    """Posterior mean of a level, and of the spread about it on a log scale, from releases with Laplace noise.
+
+    The root mean square is that of level and spread together, so that a level which noise put far out is seen to be
+    impossible, instead of leaving no spread at all. Sums over a grid; the prior of the spread is log-normal, that of
+    the level over the spread Student's t, for a public range is about its middle or else anywhere.
+
+    Parameters
+    ----------
+    rms, level : float
+        As released.
+    error, sd : float
+        Of the noise in the logarithm of the one, and in the other.
+    guess, prior_variance : float
+        Of the spread: where it is guessed to be, and the variance of its logarithm about that.
+    """
+    spread = rms * np.exp(LOG_SPREADS)[:, None]
+    at = rms * SHIFTS
+    log_density = -math.sqrt(2) * np.abs(np.log(np.hypot(at, spread) / rms)) / error
+    log_density = log_density - math.sqrt(2) * np.abs(at - level) / sd
+    log_density = log_density - np.log(spread / guess) ** 2 / (2 * prior_variance)
+    t = at / (LEVEL_SCALE * spread)
+    log_density = log_density - (LEVEL_DOF + 1) / 2 * np.log1p(t * t / LEVEL_DOF) - np.log(spread)
+    density = np.exp(log_density - log_density.max())
+    density /= density.sum()
+    return float((density * at).sum()), float(rms * np.exp((density * LOG_SPREADS[:, None]).sum()))
+
+
+def shrunk_coefficients(noisy: FloatArray, sd: float, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Coefficients, and their variances, whose prior variances are in proportion to public shares.
+
+    The size of the prior is what the squares of the coefficients are above their noise.
+
+    Parameters
+    ----------
+    noisy, shares : ndarray of shape (m,)
+    sd : float
+        Of the noise in each.
+    """
+    variance = sd**2
+    of_noise = gain(shares * max(float(noisy @ noisy) - noisy.size * variance, 0.0), variance)
+    return noisy * of_noise, variance * of_noise
+
+
+def gain(signal: Any, noise: float) -> Any:
+    """Factor by which a measurement counts: variance of the signal over that of signal and noise."""
+    return signal / (signal + noise + TINY)
+
+
+# The law of standardised residuals, from a noisy histogram and what is believed in public; no privacy is spent.
+
+
+CALIBRATION_EDGES = np.array([0.0, 0.8, 1.44, 1.96, 2.8])
+"""Left edges of the bins of |residual| / sd; the last bin is open."""
+
+LOG_SCALES, LOG_SCALE_SD = np.linspace(-0.9, 0.9, 73), 0.12
+"""Logarithms of the scale of standardised residuals, and their prior sd about 0."""
+INVERSE_DOFS = np.concatenate(([0.0, 0.03], np.arange(0.06, 0.46, 0.04)))
+INVERSE_DOF, INVERSE_DOF_SD = 0.1, 0.1
+"""Reciprocals of the degrees of freedom of residuals; prior mean and sd."""
+HEAVY_INVERSE_DOF, HEAVY_INVERSE_DOF_SD, LARGEST_INVERSE_DOF = 0.15, 0.07, 0.42
+"""The same of errors of forecasts; above the last, variances are not what sizes are compared by."""
+LEVELS, QUANTILES = (0.8, 0.95), np.linspace(0.2, 8.0, 400)
+"""Levels at which a mixture is taken to be one law, and where its quantiles are looked for."""
+MASS_VARIANCE = 1e-5
+"""Of the released masses, beside the noise: no law fits exactly."""
+
+
+def calibrate(masses: FloatArray, sd: float) -> tuple[float, float]:
+    """Scale s and 1/ν of a t law for |residual| / sd, from noisy bin masses.
+
+    Least squares with known noise, penalised by the public prior ``log s ~ N(0, 0.12²)``, ``1/ν ~ N(0.1, 0.1²)`` on
+    [0, 0.46): intervals do not take residuals as Gaussian, least of all where the noise hides their tails.
+    """
+    values = _misfits(masses, sd) + 0.5 * (LOG_SCALES / LOG_SCALE_SD) ** 2
+    values += 0.5 * ((INVERSE_DOFS[:, None] - INVERSE_DOF) / INVERSE_DOF_SD) ** 2
+    j, i = np.unravel_index(values.argmin(), values.shape)
+    return float(np.exp(LOG_SCALES[i])), float(INVERSE_DOFS[j])
+
+
+def predictive(masses: FloatArray, sd: float, error: float) -> tuple[float, float]:
+    """Scale and 1/ν of a t law for |residual| / sd of a new record, averaged over what the masses leave uncertain.
+
+    As :func:`calibrate`, but the prior of the scale is about that of variance 1, whatever the tails, and as wide as the
+    size of residuals is uncertain; the law is that whose 80 and 95 % quantiles are those of the mixture.
+
+    Parameters
+    ----------
+    error : float
+        Sd of the logarithm of the size that residuals were divided by.
+    """
+    middle = 0.5 * np.log(1 - 2 * np.minimum(INVERSE_DOFS, LARGEST_INVERSE_DOF))[:, None]
+    values = _misfits(masses, sd) + 0.5 * (LOG_SCALES - middle) ** 2 / (LOG_SCALE_SD**2 + error**2)
+    values += 0.5 * ((INVERSE_DOFS[:, None] - HEAVY_INVERSE_DOF) / HEAVY_INVERSE_DOF_SD) ** 2
+    weights = np.exp(values.min() - values)
+    weights /= weights.sum()
+    inside = sum(
+        w @ (2 * _cdf(QUANTILES / np.exp(LOG_SCALES)[:, None], inverse) - 1)
+        for w, inverse in zip(weights, INVERSE_DOFS, strict=True)
+    )
+    wanted = np.interp(LEVELS, inside, QUANTILES)
+    laws = np.array([_quantiles(inverse) for inverse in INVERSE_DOFS])
+    best = int(np.abs(np.log(laws[:, 1] / laws[:, 0]) - math.log(wanted[1] / wanted[0])).argmin())
+    return float(wanted[1] / laws[best, 1]), float(INVERSE_DOFS[best])
+
+
+def _misfits(masses: FloatArray, sd: float) -> FloatArray:
+    """Minus log likelihood of all laws looked at, (1/ν, scale)."""
+    edges = np.append(CALIBRATION_EDGES, np.inf) / np.exp(LOG_SCALES)[:, None]
+    shares = np.stack([2 * np.diff(_cdf(edges, inverse), axis=1) for inverse in INVERSE_DOFS])
+    return np.asarray(((masses - shares) ** 2).sum(axis=2) / (2 * (sd * sd + MASS_VARIANCE)))
+
+
+def _cdf(x: FloatArray, inverse: float) -> FloatArray:
+    return np.asarray(norm.cdf(x) if inverse == 0 else student.cdf(x, 1 / inverse))
+
+
+def _quantiles(inverse: float) -> FloatArray:
+    at = (1 + np.array(LEVELS)) / 2
+    return np.asarray(norm.ppf(at) if inverse == 0 else student.ppf(at, 1 / inverse))
+
 
 Measurement = tuple[FloatArray, FloatArray, FloatArray]
 """A gradient g (D, K) measured at Θ (D, K) with noise variances (D, K)."""
@@ -27,8 +180,6 @@ SMALLER_SIZES = np.where(SIZE_STEPS < 0, 2.4, 0.8) * SIZE_STEPS
 """The same where signals may be far smaller: of chances, which may hardly differ between persons."""
 SAMPLING = 0.6
 """Variance of residuals over that of the response, as expected, for the sampling error."""
-TINY = 1e-300
-
 PROFILE_LENGTH, LEVEL_VARIANCE = 0.2, 4.0
 """Correlation length of the logarithm of the spread of residuals in time; prior variance of its level."""
 PROFILE_SIZES = (0.0, 0.1, 0.2, 0.4, 0.8)

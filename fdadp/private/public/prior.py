@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from fdadp.errors import PrivacyError
 from fdadp.functional.tables.curves import as_curves
 from fdadp.private.plan.design import PrivateDesign, of_a_surface
 from fdadp.private.public.columns import HALF_WIDTH, CurvesColumn, Range
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 LENGTHS, PER_LENGTH = 40, 100
 """Correlation lengths of the simulated curves, and curves of each."""
@@ -31,6 +35,12 @@ LEAST = {"n_basis_x": 5, "n_basis_s": 5, "n_response": 1, "max_features": 1, "se
 FEWEST_PILOTS = 20
 REMEMBERED = 8
 """Designs kept in memory."""
+DRAWN, PANELS, PANEL_SIZE = 12, 3, (3.6, 3.0)
+"""Curves in each panel of a picture, panels, and inches of one."""
+POINTS = 101
+"""Of these curves."""
+LINES: dict[str, Any] = {"linewidth": 0.9, "alpha": 0.8}
+"""How they look."""
 
 
 @dataclass(frozen=True)
@@ -78,27 +88,6 @@ class CurvePrior:
     def standard(self, grid: FloatArray) -> FloatArray:
         """The same, within ±4 as standardised curves are; shape (m, S)."""
         return np.clip(self.curves(grid), -HALF_WIDTH, HALF_WIDTH)
-
-
-@dataclass(frozen=True)
-class FunctionPrior:
-    """What is believed of a function of one variable: a Gaussian process on its domain.
-
-    Parameters
-    ----------
-    length : float
-        Correlation length, as a share of the domain.
-    constant : float
-        Weight of constant functions.
-    """
-
-    length: float = 0.25
-    constant: float = 0.1
-
-    def covariance(self, size: int) -> FloatArray:
-        """Prior covariance of the coefficients of cubic B-splines with even knots, shape (size, size)."""
-        at = (np.arange(size) - 1) / (size - DEGREE)  # centres of the B-splines, as shares of the domain
-        return np.asarray(np.exp(-0.5 * ((at[:, None] - at) / self.length) ** 2) + self.constant)
 
 
 @dataclass(frozen=True)
@@ -280,11 +269,6 @@ class PublicPrior:
         """What is believed of the response."""
         return ResponsePrior(self.y_length, self.n_response)
 
-    @property
-    def slope(self) -> FunctionPrior:
-        """What is believed of the effect ``β(s, .)`` of a curve, as a function of s."""
-        return FunctionPrior(self.surface_s, self.main)
-
     def design(
         self,
         s: ArrayLike,
@@ -313,11 +297,46 @@ class PublicPrior:
         own = CurvesColumn.guessed(column.name, 0, s, bounds, column.geometric_scale, self.x_scale, missing=missing)
         return replace(design, columns=(own,), t=t)  # grids that fitted models hand to their users
 
-    def plot(self, **kwargs: Any) -> Any:
-        """Picture of likely curves, surfaces and responses, see :func:`fdadp.private.public.picture.picture`."""
-        from fdadp.private.public.picture import picture
+    def plot(self, ax: Any = None, n_curves: int = DRAWN) -> Figure:
+        """Picture of likely curves X, slices of surfaces F and mean responses.
 
-        return picture(self, **kwargs)
+        Parameters
+        ----------
+        ax : array_like of three Axes, optional
+        n_curves : int
+            Curves drawn in each panel.
+
+        Returns
+        -------
+        Figure
+        """
+        from fdadp.plot._canvas import PALETTE, panels
+
+        figure, axes = panels(PANELS, ax, size=PANEL_SIZE, columns=(PANELS,))
+        rng = np.random.default_rng(self.seed)
+        share, x = np.linspace(0.0, 1.0, POINTS), np.linspace(-HALF_WIDTH, HALF_WIDTH, POINTS)
+        design, curves = self.design(share, share), self.x.curves(share)
+        chosen = curves[rng.choice(len(curves), min(n_curves, len(curves)), replace=False)]
+        term = design.only.term
+        covariance = self.surface.covariance(*term.shape)
+        jitter = JITTER * np.trace(covariance) / len(covariance)
+        root = np.linalg.cholesky(covariance + jitter * np.eye(len(covariance)))
+        surfaces = (root @ rng.normal(size=(len(root), n_curves))).T.reshape(n_curves, *term.shape)
+        at_half = term.over_s.basis.design(np.array([0.5]))[0]
+        slices = np.einsum("al,klm,m->ka", term.over_x.basis.design(x), surfaces, at_half)
+        slices = slices - slices.mean(axis=1, keepdims=True)
+        scores = rng.normal(size=(n_curves, design.response_shares.size)) * np.sqrt(design.response_shares)
+        for axis, at, lines, label_x, label_y in (
+            (axes[0], share, chosen, "s, share of the domain", "X, in standard deviations"),
+            (axes[1], x, slices, "x, in standard deviations", "F(x, s = 0.5), centred"),
+            (axes[2], share, scores @ design.response.T, "t, share of the domain", "Y, relative"),
+        ):
+            axis.set_prop_cycle(color=PALETTE[:-1])
+            axis.plot(at, np.transpose(lines), **LINES)
+            axis.set_xlabel(label_x)
+            axis.set_ylabel(label_y)
+        figure.suptitle(f"Public prior: {self.describe()}", fontsize="medium")
+        return figure
 
     def describe(self) -> str:
         """One line for the ledger."""

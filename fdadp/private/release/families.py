@@ -25,8 +25,7 @@ from fdadp.private.release.intervals import Regression
 from fdadp.private.release.location import locate
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.release.releases import Releases
-from fdadp.private.rows.bounded_rows import BoundedResponse, BoundedRows
-from fdadp.private.rows.counts import Level, bins_of, level_of
+from fdadp.private.rows.bounded_rows import BoundedResponse, BoundedRows, Level, bins_of, level_of
 
 BASE_RATE, BALANCE = 0.02, 0.03
 """Shares of the budget of the first and of the last release; in pure ε, where they count linearly, twice that."""

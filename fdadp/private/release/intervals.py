@@ -14,9 +14,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy.clipped import ReleasedShares
-from fdadp.private.denoise.bayes import profile
-from fdadp.private.denoise.calibration import CALIBRATION_EDGES, calibrate, predictive
-from fdadp.private.denoise.shrinkage import gain, shrunk
+from fdadp.private.denoise.bayes import CALIBRATION_EDGES, calibrate, gain, predictive, profile, shrunk
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.sharing import SPREADS, time_blocks
 from fdadp.private.public.columns import Column
@@ -24,8 +22,7 @@ from fdadp.private.release.releases import Releases
 from fdadp.private.rows.errors_by_record import ONE_ERROR, Probe, learn_looks, place_looks
 from fdadp.private.rows.forecasts import about_anchor, growth, guarded
 from fdadp.private.rows.pairs import MeasuredPairs
-from fdadp.private.rows.residual_rows import ResidualRows
-from fdadp.private.rows.rows import RowFunctions
+from fdadp.private.rows.rows import ResidualRows, RowFunctions
 
 UNEXPLAINED = 0.7
 """Size of residuals over that of Y, as guessed before it is released."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.private.denoise.shrinkage import level_and_spread, shrunk_coefficients, shrunk_scale, shrunk_shift
+from fdadp.private.denoise.bayes import level_and_spread, shrunk_coefficients, shrunk_scale, shrunk_shift
 from fdadp.private.plan.sharing import norm_of_numbers
 from fdadp.private.public.columns import NUMBERS_HALF_WIDTH, REACH, UNIFORM_VARIANCE, CurvesColumn
 from fdadp.private.release.releases import Releases

@@ -19,10 +19,9 @@ from fdadp._common.parameters import Parameters
 from fdadp.errors import FileFormatError, InputError, PrivacyError
 from fdadp.files.container import plain
 from fdadp.privacy.settings import privacy_from_json, privacy_to_json
-from fdadp.private.plan.counting import least_n_epsilon
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import Plan
-from fdadp.private.plan.sharing import make_plan
+from fdadp.private.plan.sharing import least_n_epsilon, make_plan
 from fdadp.private.public.columns import Range
 from fdadp.private.public.prior import PublicPrior
 from fdadp.private.public.tuning import Tuning

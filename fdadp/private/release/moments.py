@@ -17,8 +17,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort, rowwise_norm
-from fdadp.private.denoise.bayes import posteriors, steady
-from fdadp.private.denoise.shrinkage import gain
+from fdadp.private.denoise.bayes import gain, posteriors, steady
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import Plan
 from fdadp.private.plan.sharing import make_plan

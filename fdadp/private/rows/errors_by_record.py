@@ -19,8 +19,7 @@ from fdadp.errors import InputError
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import rowwise_matmul
 from fdadp.privacy.rows._rowwise import log_positions
-from fdadp.private.denoise.bayes import Measurement, combine
-from fdadp.private.denoise.shrinkage import shrunk
+from fdadp.private.denoise.bayes import Measurement, combine, shrunk
 from fdadp.private.plan.plan import Plan
 from fdadp.private.public.columns import CurvesColumn, unit_grid
 from fdadp.private.public.tuning import Aux
@@ -29,7 +28,7 @@ from fdadp.private.rows.projection import observed_mean
 if TYPE_CHECKING:
     from fdadp.private.public.prior import PublicPrior
     from fdadp.private.release.releases import Releases
-    from fdadp.private.rows.residual_rows import ResidualRows
+    from fdadp.private.rows.rows import ResidualRows
 
 ROUGH, BEND = 0.17, 0.03
 """Of forecasts, prior means of what a standard deviation of log roughness, and its square less 1 over √2, add to the

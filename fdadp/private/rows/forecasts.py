@@ -22,7 +22,7 @@ from fdadp.private.rows.errors_by_record import with_looks
 if TYPE_CHECKING:
     from fdadp.private.release.intervals import PrivateFit
     from fdadp.private.release.releases import Releases
-    from fdadp.private.rows.residual_rows import ResidualRows
+    from fdadp.private.rows.rows import ResidualRows
 
 MEAN_SQUARE = 1.65
 """Mean square of errors over their squared geometric mean: 1.35 of Gaussian curves with the shares of the public prior

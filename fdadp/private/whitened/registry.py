@@ -12,10 +12,8 @@ from fdadp.errors import InputError
 from fdadp.private.public.columns import Column, CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.whitened.base import WhiteTerm
 from fdadp.private.whitened.derived import derived_term
-from fdadp.private.whitened.of_labels import WhiteLevels
-from fdadp.private.whitened.of_numbers import WhiteNumbers
+from fdadp.private.whitened.of_columns import ByLevels, ByNumber, WhiteLevels, WhiteNumbers, WhiteTimes
 from fdadp.private.whitened.of_surfaces import WhiteSurface
-from fdadp.private.whitened.times import ByLevels, ByNumber, WhiteTimes
 from fdadp.terms.curves.components import ComponentRegression, ComponentScores
 from fdadp.terms.curves.functional_additive import AdditiveFunctional, FunctionalAdditive
 from fdadp.terms.curves.functional_concurrent import Concurrent

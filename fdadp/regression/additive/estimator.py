@@ -28,9 +28,9 @@ from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import Kin, score_is_not_private
+from fdadp.private.private_fitted import WhiteDesign
 from fdadp.private.public.columns import Range, public_ranges
 from fdadp.private.release.mechanisms import EndToEnd, Mechanism, mechanism_of
-from fdadp.private.whitened.published import WhiteDesign
 from fdadp.regression.additive.fitted import FittedSurface, load, save, summarise
 from fdadp.regression.additive.fitting import fit_curves, fit_pairs
 from fdadp.regression.reading.chunked_records import CurvePairs, pairs_of
@@ -444,7 +444,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
         PrivacyError, InputError
             As :meth:`fit` would before it reads the data; or the model has no end-to-end privacy.
         """
-        from fdadp.private.preview import preview
+        from fdadp.private.release.fit import preview
 
         self._check_settings()
         if self.privacy is None or not self._is_private:

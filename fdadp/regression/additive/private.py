@@ -16,8 +16,7 @@ from fdadp.functional.tables.sample import Curves, as_grid
 from fdadp.privacy.boundary import table
 from fdadp.private.advice import advise
 from fdadp.private.private_fitted import as_surface
-from fdadp.private.public.chunks import PrivateChunks
-from fdadp.private.public.inputs import check_groups, chunks_of, private_curves
+from fdadp.private.public.inputs import PrivateChunks, check_groups, chunks_of, private_curves
 from fdadp.private.release.fit import describe_grid, spend
 from fdadp.private.release.mechanisms import EndToEnd, mechanism_of
 from fdadp.regression.additive.fitted import FittedSurface, check_saveable

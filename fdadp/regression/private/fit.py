@@ -16,9 +16,8 @@ from fdadp.functional.containers.source_table import OpenedTable
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.private.advice import advise, beyond_scale, describe_ranges
-from fdadp.private.preview import planned
 from fdadp.private.private_fitted import as_terms, importances, released_variance, unexplained_variance
-from fdadp.private.release.fit import refuse_unaffordable, spend
+from fdadp.private.release.fit import planned, refuse_unaffordable, spend
 from fdadp.regression.fitted.errors import CoefficientErrors
 from fdadp.regression.fitted.fitted import Fitted, FittedResponse, Released
 from fdadp.regression.private.chunks import DeclaredTable

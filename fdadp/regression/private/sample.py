@@ -25,7 +25,7 @@ def synthetic_cohort(fitted: Fitted, n: int, random_state: int | None) -> pd.Dat
     """
     from skfda import FDataGrid
 
-    from fdadp.private.synthetic import draw_column
+    from fdadp.private.private_fitted import draw_column
 
     released, covariates = fitted.released, fitted.covariates
     if released is None or released.ledger is None or released.ledger.epsilon is None:

@@ -11,7 +11,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.privacy.boundary import Key, table
 from fdadp.privacy.joined import Joined, JoinedChunks
-from fdadp.private.public.chunks import PrivateChunks
+from fdadp.private.public.inputs import PrivateChunks
 
 Chunks = Callable[[], Iterable[Mapping[str, Any]]]
 

@@ -10,7 +10,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
 from fdadp.privacy.account.accounting import unit_noise
 from fdadp.privacy.clipped import release_shares
-from fdadp.private.denoise.shrinkage import shrunk, shrunk_coefficients, shrunk_scale
+from fdadp.private.denoise.bayes import shrunk, shrunk_coefficients, shrunk_scale
 from fdadp.summaries.curves.rows import L1_OVER_L2, LEVELS, CurveRowFunctions
 from fdadp.summaries.curves.tails import EDGES, Tail
 from fdadp.summaries.curves.tuning import SummaryTuning

@@ -41,11 +41,10 @@ from fdadp.privacy.account.accounting import noise_multiplier, unit_noise
 from fdadp.privacy.clipped import release_shares
 from fdadp.privacy.declared import check_delta
 from fdadp.privacy.noise.sources import Noise
-from fdadp.private.denoise.shrinkage import shrunk
-from fdadp.private.plan.counting import release_n
-from fdadp.private.public.chunks import PrivateChunks
+from fdadp.private.denoise.bayes import shrunk
+from fdadp.private.plan.sharing import release_n
 from fdadp.private.public.columns import Range, public_range
-from fdadp.private.public.inputs import LEAST_POINTS, check_groups, private_curves
+from fdadp.private.public.inputs import LEAST_POINTS, PrivateChunks, check_groups, private_curves
 from fdadp.private.public.prior import PublicPrior
 from fdadp.private.release.mechanisms import check_allow_useless, check_prior
 from fdadp.summaries.curves.moments import release_covariance, release_mean

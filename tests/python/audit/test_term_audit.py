@@ -20,7 +20,7 @@ from fdadp.private.plan.sharing import norm_of_numbers
 from fdadp.private.public.columns import NumberColumn
 from fdadp.private.rows.rows import RowFunctions
 from fdadp.private.whitened.derived import DerivedTerm
-from fdadp.private.whitened.of_labels import WhiteLevels
+from fdadp.private.whitened.of_columns import WhiteLevels
 from fdadp.private.whitened.registry import MAKERS
 from fdadp.regression.formula.parse import parse
 from fdadp.regression.private import table as private_table

@@ -9,8 +9,7 @@ from scipy.stats import norm
 from fdadp import Privacy, ScalarRegression
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.private.denoise.bayes import posteriors
-from fdadp.private.release.coefficient_posterior import Clipped
-from fdadp.private.release.rounds import Rounds
+from fdadp.private.release.dp_aff import Clipped, Rounds
 
 S = np.linspace(0, 1, 40)
 

@@ -9,7 +9,7 @@ import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
 from fdadp.private.release import dp_aff
-from fdadp.private.release.rounds import Rounds, left_by_clip
+from fdadp.private.release.dp_aff import Rounds, left_by_clip
 
 
 @pytest.mark.parametrize("clip", [0.4, 1.0, 2.0])

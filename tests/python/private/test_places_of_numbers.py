@@ -35,7 +35,7 @@ from fdadp.private.rows.centering import (
     settled,
 )
 from fdadp.private.rows.rows import RowFunctions
-from fdadp.private.whitened.of_numbers import WhiteNumbers
+from fdadp.private.whitened.of_columns import WhiteNumbers
 
 N, T = 50, np.linspace(0, 1, 9)
 NAMES = ("means and variances of a, b", "counts of a, b in cells", "counts of a, b in smaller cells")

@@ -10,7 +10,7 @@ import pytest
 
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.account.accounting import noise_multiplier, unit_noise
-from fdadp.private.denoise.shrinkage import (
+from fdadp.private.denoise.bayes import (
     gain,
     level_and_spread,
     shrunk,
@@ -18,7 +18,7 @@ from fdadp.private.denoise.shrinkage import (
     shrunk_scale,
     shrunk_shift,
 )
-from fdadp.private.plan.counting import expected_left, least_n_epsilon, release_n
+from fdadp.private.plan.sharing import expected_left, least_n_epsilon, release_n
 from fdadp.private.public.tuning import GAUSSIAN, PURE, Aux
 from fdadp.summaries.curves.tuning import COVARIANCE, MEAN
 

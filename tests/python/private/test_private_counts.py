@@ -15,8 +15,7 @@ from fdadp.audit.replay import replay_audit
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.kernel._kernel import Kernel
 from fdadp.private.release import families
-from fdadp.private.rows.bounded_rows import BoundedResponse, BoundedRows
-from fdadp.private.rows.counts import bins_of
+from fdadp.private.rows.bounded_rows import BoundedResponse, BoundedRows, bins_of
 from fdadp.solve.form.family import FAMILIES
 
 POISSON = FAMILIES["poisson"]

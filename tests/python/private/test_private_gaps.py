@@ -10,8 +10,7 @@ from fdadp import AdditiveFunctionOnFunction, PublicPrior, simulate_affr
 from fdadp.errors import InputError
 from fdadp.privacy import Budget
 from fdadp.private.plan.sharing import make_plan
-from fdadp.private.rows.residual_rows import ResidualRows
-from fdadp.private.rows.rows import RowFunctions
+from fdadp.private.rows.rows import ResidualRows, RowFunctions
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 N, POINTS = 600, 24

@@ -13,7 +13,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Budget, Cohort, SeededNoise, rowwise_matmul
 from fdadp.privacy.account.accounting import noise_multiplier
-from fdadp.private.plan.groups import FeatureGroups
+from fdadp.private.plan.design import FeatureGroups
 from fdadp.private.plan.sharing import make_plan
 from fdadp.private.private_fitted import as_surface
 from fdadp.private.public.columns import unit_grid

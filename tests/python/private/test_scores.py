@@ -7,8 +7,7 @@ import pytest
 from scipy.special import expit
 
 from fdadp.private.denoise.scores import ReleasedGradients, gaussian_draws
-from fdadp.private.rows.bounded_rows import BoundedResponse
-from fdadp.private.rows.counts import bins_of, count_table, interpolated, level_of
+from fdadp.private.rows.bounded_rows import BoundedResponse, bins_of, count_table, interpolated, level_of
 from fdadp.solve.form.family import FAMILIES
 
 THETA = np.array([0.3, 1.2, -0.8, 0.5])[:, None]

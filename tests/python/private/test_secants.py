@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fdadp.private.release.rounds import Rounds, secant_update
+from fdadp.private.release.dp_aff import Rounds, secant_update
 
 D, PERSONS, CLIP = 6, 4000, 1.0
 EVERY = np.ones((D, 1), bool)

@@ -16,12 +16,10 @@ from fdadp.private.denoise.bayes import posterior_of_pairs, posteriors
 from fdadp.private.plan.design import PrivateDesign, curves_column
 from fdadp.private.plan.sharing import make_plan, water_fill
 from fdadp.private.public.columns import NumberColumn
+from fdadp.private.release.dp_aff import secant_update
 from fdadp.private.release.fit import refuse_unaffordable
-from fdadp.private.release.rounds import secant_update
-from fdadp.private.rows.pairs import MeasuredPairs
-from fdadp.private.rows.residual_rows import ResidualRows
-from fdadp.private.rows.rows import RowFunctions
-from fdadp.private.rows.varying import added, integrals, quadratic
+from fdadp.private.rows.pairs import MeasuredPairs, added, integrals, quadratic
+from fdadp.private.rows.rows import ResidualRows, RowFunctions
 from fdadp.private.whitened.registry import white_term
 from fdadp.terms.curves.functional_linear import windowed
 

@@ -15,11 +15,10 @@ from fdadp.files.records import pack, unpack
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy.rows._local import BLOCK, probe
-from fdadp.private.plan.design import curves_column
-from fdadp.private.plan.groups import FeatureGroups
+from fdadp.private.plan.design import FeatureGroups, curves_column
 from fdadp.private.public.columns import CurvesColumn, LabelColumn, NumberColumn, unit_grid
+from fdadp.private.whitened.derived import law_of_numbers
 from fdadp.private.whitened.registry import white_term
-from fdadp.private.whitened.standard_units import law_of_numbers
 from fdadp.terms.times_column import By
 
 PRIOR = PublicPrior()

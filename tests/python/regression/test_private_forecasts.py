@@ -14,11 +14,11 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, TapeNoise
 from fdadp.privacy._fingerprint import difference, fingerprint
 from fdadp.privacy.replay import losses
-from fdadp.private.denoise.calibration import CALIBRATION_EDGES, HEAVY_INVERSE_DOF, predictive
-from fdadp.private.preview import preview
+from fdadp.private.denoise.bayes import CALIBRATION_EDGES, HEAVY_INVERSE_DOF, predictive
 from fdadp.private.public.prior import PublicPrior
 from fdadp.private.public.tuning import GAUSSIAN
 from fdadp.private.release import dp_aff
+from fdadp.private.release.fit import preview
 from fdadp.private.release.intervals import _closer
 from fdadp.private.rows.errors_by_record import ONE_ERROR, SPREAD, Probe, exponentials, factors
 from fdadp.private.rows.forecasts import MEAN_SQUARE

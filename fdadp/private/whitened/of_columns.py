@@ -1,21 +1,124 @@
-"""A white term times a column, by-variables and interactions: products of features that are white if both are."""
+"""White features of labels with public levels, an effect for each: private factors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
+from fdadp.errors import InputError
+from fdadp.privacy.boundary import codes_of, index_of
 from fdadp.private.public.columns import UNIFORM_VARIANCE, Column, LabelColumn, NumberColumn
 from fdadp.private.whitened.base import OF_NUMBERS, WhiteTerm, column_of
-from fdadp.private.whitened.of_labels import contrasts, levels_of_codes, places_of_levels
 
 if TYPE_CHECKING:
     from fdadp.private.public.prior import PublicPrior
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhiteLevels(WhiteTerm):
+    """Features: contrasts between levels, white where all levels are as frequent; zero of what is no public level.
+
+    Attributes
+    ----------
+    table : ndarray of shape (L, L - 1)
+        Features of each level.
+    """
+
+    table: FloatArray
+
+    @classmethod
+    def of(cls, name: str, column: LabelColumn) -> WhiteLevels:
+        """Of equal prior shares."""
+        table = contrasts(len(column.levels))
+        q = table.shape[1]
+        return cls(name=name, columns=(column.name,), shares=np.full(q, OF_NUMBERS / q), table=table)
+
+    def features(self, seen: Mapping[str, Any], count: int) -> FloatArray:
+        """Contrasts of the levels of rows."""
+        return levels_of_codes(self.table[:, :count], seen[self.columns[0]])
+
+    def axes(self, columns: Mapping[str, Column]) -> dict[str, FloatArray | tuple[Any, ...]]:
+        """Levels."""
+        return {self.columns[0]: column_of(columns, self.columns[0], LabelColumn).levels}
+
+    def effect(self, columns: Mapping[str, Column], count: int, *points: Any) -> FloatArray:
+        """Features of levels: effects about their mean, which the mean of the response has."""
+        places = places_of_levels(column_of(columns, self.columns[0], LabelColumn), points[0])
+        return np.asarray(self.table[places, :count])
+
+
+def contrasts(count: int) -> FloatArray:
+    """Orthogonal contrasts of so many levels, of mean zero and mean square one over them; shape (count, count - 1).
+
+    Contrast j is between level j and those before it (Helmert's).
+    """
+    table = np.zeros((count, count - 1))
+    for j in range(1, count):
+        table[:j, j - 1], table[j, j - 1] = -1.0, j
+        table[:, j - 1] *= np.sqrt(count / (j * (j + 1)))
+    return table
+
+
+def levels_of_codes(table: FloatArray, codes: FloatArray) -> FloatArray:
+    """Row of a table (L, q) for each code (m,); zeros for what is none."""
+    known = (codes[:, None] == np.arange(len(table))).any(axis=1)
+    padded = np.vstack((table, np.zeros((1, table.shape[1]))))
+    return np.asarray(padded[np.where(known, codes, len(table)).astype(np.int64)])
+
+
+def places_of_levels(column: LabelColumn, labels: Iterable[Any]) -> IntArray:
+    """Number of the level of each label.
+
+    Raises
+    ------
+    InputError
+        A label that is no public level.
+    """
+    given = list(labels)
+    codes = codes_of(np.array([*given, None], dtype=object)[:-1], index_of(column.levels))
+    for label, code in zip(given, codes, strict=True):
+        if np.isnan(code):
+            raise InputError(f"{column.name} must be one of its levels {list(column.levels)!r}, got {label!r}")
+    return codes.astype(np.int64)
+
+
+# White features of numbers that act linearly, ``x β(t)``: private columns of numbers and ``fosr``.
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhiteNumbers(WhiteTerm):
+    """Features: numbers about their released locations, in released standard deviations."""
+
+    @classmethod
+    def of(cls, name: str, *columns: str) -> WhiteNumbers:
+        """Of equal prior shares; not correlated, as far as is known in public."""
+        return cls(name=name, columns=columns, shares=np.full(len(columns), OF_NUMBERS / len(columns)))
+
+    def features(self, seen: Mapping[str, Any], count: int) -> FloatArray:
+        """Standardised numbers."""
+        return np.column_stack([seen[name].standard for name in self.columns])[:, :count]
+
+    def axes(self, columns: Mapping[str, Column]) -> dict[str, FloatArray | tuple[Any, ...]]:
+        """None of one number, whose β varies with t alone; of several which one it is."""
+        return {} if len(self.columns) == 1 else {"number": self.columns}
+
+    def effect(self, columns: Mapping[str, Column], count: int, *points: Any) -> FloatArray:
+        """What stands for β: feature for a unit of the number."""
+        slopes = []
+        for name in self.columns:
+            column = column_of(columns, name, NumberColumn)
+            slopes.append(2 / (column.scale * (column.bounds[1] - column.bounds[0])))
+        wanted = points[0] if points else self.columns
+        return np.diag(slopes)[[self.columns.index(name) for name in wanted], :count]
+
+
+# A white term times a column, by-variables and interactions: products of features that are white if both are.
+
 
 IN_COMMON = 0.5
 """Share of what all levels have in common, where each level has an effect of its own."""
