@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fdadp.regression import AdditiveFunctionOnFunction as AdditiveFunctionOnFunction
     from fdadp.regression.functional import FunctionalRegression as FunctionalRegression
     from fdadp.regression.scalar import ScalarRegression as ScalarRegression
+    from fdadp.repeated.multilevel_fpca import MultilevelFPCA as MultilevelFPCA
     from fdadp.summaries import PrivateFPCA as PrivateFPCA
     from fdadp.summaries import PrivateMean as PrivateMean
     from fdadp.summaries import PrivateTable1 as PrivateTable1
@@ -56,6 +57,7 @@ _EXPORTS = {
     "PublicPrior": "fdadp.private.public.prior",
     "choose_privately": "fdadp.choice.choose",
     "FPCA": "fdadp.functional.fpca",
+    "MultilevelFPCA": "fdadp.repeated.multilevel_fpca",
     "PrivateFPCA": "fdadp.summaries",
     "private_mean": "fdadp.summaries",
     "suggest_bounds": "fdadp.summaries",

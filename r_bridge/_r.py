@@ -143,7 +143,7 @@ class _Engine:
         self._ri = ri
         self._loaded: set[str] = set()
         space = ri.baseenv["new.env"](parent=ri.globalenv)
-        for script in ("plain.R", "bridge.R", "mgcv.R", "gam.R", "refund.R"):
+        for script in ("plain.R", "bridge.R", "mgcv.R", "gam.R", "refund.R", "repeated.R"):
             ri.baseenv["sys.source"](self._to_r(str(SCRIPTS / script)), envir=space)
         self._call = space["bridge_call"]
 

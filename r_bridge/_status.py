@@ -23,7 +23,7 @@ from pathlib import Path
 
 from r_bridge.errors import RBridgeUnavailable
 
-PACKAGES = ("mgcv", "refund", "fda", "VGAM")
+PACKAGES = ("mgcv", "refund", "fda", "VGAM", "lme4", "nlme")
 """R packages that the bridge has wrappers for."""
 
 PINNED = "3.6.4"

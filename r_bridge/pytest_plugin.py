@@ -17,7 +17,7 @@ Then a test may say::
 
 Cases are looked for in ``--refund-reference DIR``, the environment variable ``FDADP_REFERENCE`` and the folders of the
 ini option ``refund_reference`` (relative to the root of the project); a test whose case is not there is skipped and
-names it. Markers: ``mgcv``, ``refund``, ``fda``, ``vgam``.
+names it. Markers: ``mgcv``, ``refund``, ``fda``, ``vgam``, ``lme4``, ``nlme``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 
 import pytest
 
-MARKERS = {"mgcv": "mgcv", "refund": "refund", "fda": "fda", "vgam": "VGAM"}
+MARKERS = {"mgcv": "mgcv", "refund": "refund", "fda": "fda", "vgam": "VGAM", "lme4": "lme4", "nlme": "nlme"}
 """Marker and R package."""
 
 

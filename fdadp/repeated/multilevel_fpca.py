@@ -1,0 +1,455 @@
+"""``MultilevelFPCA``: components of persons and of their rows as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from fdadp._common.checks import numbers, one_of, several, whole
+from fdadp._common.typing import ArrayLike, CurveData, FloatArray
+from fdadp.errors import InputError
+from fdadp.files.container import Layout, complete
+from fdadp.files.records import labels_from_json, labels_to_json, pack, unpack
+from fdadp.functional.fpca.basis import Eigenbasis, count_components, grid_weights
+from fdadp.functional.quadrature import RULES
+from fdadp.functional.tables.alignment import same_rows
+from fdadp.functional.tables.curves import as_curves, check_finite, read_column
+from fdadp.functional.tables.sample import Curves, as_grid, wrap
+from fdadp.repeated.diagnostics import SUCCESSIVE, icc, icc_curve, successive_correlation
+from fdadp.repeated.face import smooth_levels
+from fdadp.repeated.levels import gls
+from fdadp.repeated.person_sums import PersonPass, PersonSums, smooth_functions
+from fdadp.repeated.search import LevelCovariances, choose_functions, level_covariances, warn_of_rough_rows
+from fdadp.repeated.two_level_scores import TwoLevels, level_basis
+
+METHODS = ("reml", "face")
+MOST = 60
+"""Functions of the one pass from which fewer are chosen."""
+NAME = "MultilevelFPCA"
+LAYOUT = Layout("multilevel-fpca", {"numbers": "V"})
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MultilevelFPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Functional principal components of curves that come several a person: of persons, and of rows within persons.
+
+    ``Y_ij(t) = μ(t) + Σ_k ξ_ik φ_k(t) + Σ_l ζ_ijl ψ_l(t) + e_ij(t)``, with white noise e. Persons need not have equal
+    numbers of rows, and some may have one.
+
+    Parameters
+    ----------
+    n_components : int, float or pair of these
+        Of persons and of rows: a number, or in (0, 1] the share of the level's variance (the first number that exceeds
+        it).
+    method : {"reml", "face"}
+        * ``"reml"``: both covariances by restricted maximum likelihood from one pass over the rows;
+        * ``"face"``: smoothed moments, subtracted, as ``refund::mfpca.face(twoway = FALSE)`` finds them.
+    k : int, optional
+        Of ``"reml"``: smooth functions along t. Default: the number of least BIC.
+    n_knots : int, optional
+        Of ``"face"``; default ``min(35, T // 3)`` (refund: 35).
+    levels : pair of str
+        Names of the two levels, in what is handed out.
+    quadrature : {"trapezoid", "equal", "simpson", "riemann"}
+        Rule of the inner products; ``"equal"`` is refund's.
+
+    Attributes
+    ----------
+    grid_, weights_, mean_ : ndarray of shape (T,)
+        The mean curve is that at the means of covariates; ``"face"`` smooths it, as refund does.
+    coefficients_ : ndarray of shape (p, T)
+        Effects of covariates.
+    eigenfunctions_ : dict of ndarray of shape (K, T)
+        By level. Of unit L2 norm; the entry of largest absolute value is positive.
+    eigenvalues_ : dict of ndarray of shape (K,)
+        In L2 units.
+    explained_variance_ratio_ : dict of ndarray of shape (K,)
+        Of the level's own variance.
+    noise_variance_ : float
+    icc_, icc_with_noise_ : float
+        Share of the variance that is between persons, without and with the noise. The second depends less on k.
+    icc_curve_ : ndarray of shape (T,)
+        The first at each t.
+    basis_ : TwoLevels
+        All of the above but the shares.
+    k_ : int or None
+        Smooth functions that were taken.
+    bic_ : dict of int to float
+        Criterion of each number that was tried.
+    whiteness_ : float or None
+        Variance of the first functions left out beside white noise; above 1.15 a warning says so.
+    successive_correlation_ : float or None
+        Of the residuals of a person's successive rows: rows are taken as independent given the person.
+
+    Notes
+    -----
+    ``transform`` gives a person the scores that all rows handed over tell of them; rows of other persons do not matter.
+
+    References
+    ----------
+    Di, Crainiceanu, Caffo & Punjabi (2009), doi:10.1214/08-AOAS206; Cui, Li, Crainiceanu & Xiao (2023),
+    doi:10.1080/10618600.2022.2115500.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng, t = np.random.default_rng(0), np.linspace(0, 1, 50)
+    >>> ids = np.repeat(np.arange(40), 4)
+    >>> Y = rng.normal(size=(40, 1))[ids] * np.sin(np.pi * t) + rng.normal(size=(160, 1)) * np.cos(np.pi * t)
+    >>> model = MultilevelFPCA(k=8, n_components=1).fit(Y + 0.1 * rng.normal(size=Y.shape), groups=ids)
+    >>> {level: functions.shape for level, functions in model.eigenfunctions_.items()}, round(model.icc_, 1)
+    ({'person': (1, 50), 'row': (1, 50)}, 0.4)
+    >>> person, row = model.transform(Y, groups=ids)
+    >>> person.shape, row.shape
+    ((40, 1), (160, 1))
+    """
+
+    n_components: float | tuple[float, float] = 0.99
+    method: str = "reml"
+    k: int | None = None
+    n_knots: int | None = None
+    levels: tuple[str, str] = ("person", "row")
+    quadrature: str = "trapezoid"
+
+    def fit(
+        self,
+        Y: CurveData,
+        y: Any = None,
+        *,
+        groups: Any = None,
+        covariates: Any = None,
+        t: ArrayLike | None = None,
+    ) -> MultilevelFPCA:
+        """Find the components of both levels.
+
+        Parameters
+        ----------
+        Y : FDataGrid, FDataBasis, FDataIrregular, DataFrame or array_like of shape (n, T)
+            Complete curves.
+        y : ignored
+            Here for pipelines.
+        groups : array_like of shape (n,)
+            Whose each row is: numbers or labels. Rows may be in any order.
+        covariates : DataFrame or array_like of shape (n, p), optional
+            Numbers that mean curves depend on (``"reml"`` only).
+        t : array_like of shape (T,), optional
+            Grid; default: that of `Y`, else even on [0, 1].
+
+        Raises
+        ------
+        InputError
+            Bad parameters, curves or groups; or too few rows beyond one a person for k functions.
+
+        Warns
+        -----
+        IdentificationWarning
+            Fewer than two rows beyond one a person for each function, or rows too rough for the functions.
+        """
+        self._check_parameters(covariates is not None)
+        curves = as_curves(Y, t, name="Y")
+        ids, values = _ids(groups, len(curves)), _covariates(covariates, len(curves))
+        same_rows(Y=curves, groups=groups, covariates=covariates)
+        check_finite(curves, "Y")
+        if self.method == "face":
+            found = smooth_levels(
+                curves.values,
+                pd.factorize(ids)[0],
+                curves.grid,
+                grid_weights(curves.grid, self.quadrature),
+                n_components=self._wanted(),
+                n_knots=self.n_knots,
+            )
+            self._of_face(found)
+        else:
+            started = self._pass(curves.grid, values.shape[1])
+            sums = self._of_pass(started.add(values, curves.values, ids), curves.grid)
+            left = (curves.values - self.basis_.means(values)) @ sums.phi
+            self.successive_correlation_: float | None = successive_correlation(left, pd.factorize(ids)[0])
+        self._kind, self._columns = curves.kind, curves.columns
+        return self
+
+    def fit_chunks(self, chunks: Iterable[Any], *, t: ArrayLike) -> MultilevelFPCA:
+        """Find the components in one pass over chunks of rows (``method="reml"``).
+
+        Parameters
+        ----------
+        chunks : iterable of tuple
+            ``(curves, groups)`` or ``(curves, groups, covariates)``, of shapes (m, T), (m,) and (m, p). A person's rows
+            may lie in several chunks.
+        t : array_like of shape (T,)
+
+        Raises
+        ------
+        InputError
+            As :meth:`fit`; no chunk, or ``method="face"``.
+        """
+        if self.method != "reml":
+            raise InputError(f"method must be 'reml' for chunks, got {self.method!r}: it needs one pass")
+        self._check_parameters(False)
+        grid, started = as_grid(t, np.size(t), "t"), None
+        for curves, groups, *covariates in chunks:
+            values = _covariates(covariates[0] if covariates else None, len(curves))
+            started = self._pass(grid, values.shape[1]) if started is None else started
+            started.add(values, curves, groups)
+        if started is None:
+            raise InputError("chunks must hold at least one row, got none")
+        self._of_pass(started, grid)
+        self._kind, self._columns = "array", None
+        return self
+
+    def _pass(self, grid: FloatArray, p: int) -> PersonPass:
+        most = max(min(grid.size // 3, MOST), 4) if self.k is None else self.k
+        return PersonPass(smooth_functions(grid, most)[0], p)
+
+    def _of_pass(self, found: PersonPass, grid: FloatArray) -> PersonSums:
+        sums = found.sums()
+        self.bic_: dict[int, float] = {}
+        self.whiteness_: float | None = None
+        if self.k is None:
+            chosen = choose_functions(sums, name=NAME)
+            sums, self.bic_, self.whiteness_ = chosen.sums, chosen.bic, chosen.whiteness
+            warn_of_rough_rows(chosen.whiteness, sums.k)
+        levels = level_covariances(sums, name=NAME)
+        weights, curves = grid_weights(grid, self.quadrature), _mean_curves(sums, levels)
+        at = sums.total[0, : sums.p] / sums.n_rows
+        bases = [
+            level_basis(K, sums.phi, grid, weights, at @ curves, levels.noise_variance)
+            for K in (levels.G, levels.smooth_rows)
+        ]
+        kept = [
+            count_components(b.values, n) if b.n_components else 0 for b, n in zip(bases, self._wanted(), strict=True)
+        ]
+        self._set(TwoLevels(bases[0], bases[1], curves[1:], (at + sums.shift_x)[1:], (kept[0], kept[1])))
+        self.k_: int | None = sums.k
+        self.icc_, self.icc_with_noise_ = icc(sums, levels), icc(sums, levels, noise=True)
+        self.icc_curve_, self.successive_correlation_ = icc_curve(sums, levels), None
+        return sums
+
+    def _of_face(self, found: TwoLevels) -> None:
+        self._set(found)
+        person, row = ((b.functions**2).T @ b.values for b in (found.person, found.row))
+        self.icc_curve_ = person / (person + row)
+        self.icc_ = float(person.sum() / (person + row).sum())
+        self.icc_with_noise_ = float(person.sum() / (person + row + found.row.noise_variance).sum())
+        self.k_, self.bic_, self.whiteness_, self.successive_correlation_ = None, {}, None, None
+
+    def _set(self, found: TwoLevels) -> None:
+        self.basis_ = found
+        bases = (found.person.truncate(found.kept[0]), found.row.truncate(found.kept[1]))
+        self.grid_, self.weights_, self.mean_ = found.row.grid, found.row.weights, found.row.mean
+        self.coefficients_, self.noise_variance_ = found.coefficients, found.row.noise_variance
+        self._level_names = tuple(self.levels)
+        named = dict(zip(self.levels, bases, strict=True))
+        self.eigenfunctions_ = {name: basis.functions for name, basis in named.items()}
+        self.eigenvalues_ = {name: basis.values for name, basis in named.items()}
+        self.explained_variance_ratio_ = {name: basis.explained_ratio for name, basis in named.items()}
+        self.n_components_ = {name: basis.n_components for name, basis in named.items()}
+
+    def transform(
+        self, Y: CurveData, *, groups: Any = None, covariates: Any = None, t: ArrayLike | None = None
+    ) -> tuple[pd.DataFrame, FloatArray]:
+        """Scores of persons and of rows: best linear predictions given all rows of each person.
+
+        Parameters
+        ----------
+        Y, groups, covariates, t
+            As in :meth:`fit`; values that are NaN were not observed.
+
+        Returns
+        -------
+        person : DataFrame of shape (I, K)
+            One row a person, labelled by their id.
+        row : ndarray of shape (n, L)
+
+        Raises
+        ------
+        InputError
+            Curves on another grid, missing groups or covariates, a row without any value.
+        """
+        _, persons, xi, zeta, *_ = self._predicted(Y, groups, covariates, t)
+        K, L = self.basis_.kept
+        columns = [f"{self._level_names[0]}{i}" for i in range(K)]
+        return pd.DataFrame(xi[:, :K], index=persons, columns=columns), zeta[:, :L]
+
+    def complete(self, Y: CurveData, *, groups: Any = None, covariates: Any = None, t: ArrayLike | None = None) -> Any:
+        """Curves with their gaps (NaN) filled by what the row, and the other rows of the person, tell of them.
+
+        Parameters and errors are those of :meth:`transform`. Values that were observed stay; the kind is that of `Y`.
+        """
+        curves, _, xi, zeta, codes, means = self._predicted(Y, groups, covariates, t)
+        found = means + xi[codes] @ self.basis_.person.functions + zeta @ self.basis_.row.functions
+        return curves.wrap(np.where(np.isnan(curves.values), found, curves.values), curves.grid, rows=curves)
+
+    def _predicted(self, Y: CurveData, groups: Any, covariates: Any, t: ArrayLike | None) -> tuple[Any, ...]:
+        check_is_fitted(self, "basis_")
+        if t is None and hasattr(Y, "coefficients"):
+            t = self.grid_
+        curves = as_curves(Y, t, name="Y", default=self.grid_, any_layout=True)
+        if not np.array_equal(curves.grid, self.grid_):
+            raise InputError(
+                f"Y must be on the grid of the fit, {self.grid_.size} points, got {curves.grid.size} others"
+            )
+        empty = np.flatnonzero(~np.isfinite(curves.values).any(axis=1))
+        if np.isinf(curves.values).any() or empty.size:
+            row = int(empty[0]) if empty.size else int(np.argwhere(np.isinf(curves.values))[0, 0])
+            raise InputError(f"Y must have values in each row, and finite ones or NaN, got others in row {row}")
+        ids, values = _ids(groups, len(curves)), _covariates(covariates, len(curves))
+        same_rows(Y=curves, groups=groups, covariates=covariates)
+        if values.shape[1] != len(self.coefficients_):
+            raise InputError(
+                f"covariates must have {len(self.coefficients_)} columns, as in fit, got {values.shape[1]}"
+            )
+        codes, persons = pd.factorize(ids)
+        means = self.basis_.means(values)
+        xi, zeta = self.basis_.scores(curves.values - means, codes, len(persons))
+        return curves, persons, xi, zeta, codes, means
+
+    def inverse_transform(self, person: ArrayLike, row: ArrayLike | None = None) -> Any:
+        """Curves (m, T) of scores (m, K) of persons and, if given, (m, L) of rows, at the means of covariates."""
+        check_is_fitted(self, "basis_")
+        both = (self.basis_.person.truncate(self.basis_.kept[0]), self.basis_.row.truncate(self.basis_.kept[1]))
+        values = both[0].reconstruct(person)
+        if row is not None:
+            values = values + both[1].reconstruct(row) - self.mean_
+        return wrap(values, self.grid_, kind=self._kind, columns=self._columns, index=None, own_grid=self.grid_)
+
+    def summary(self) -> Any:
+        """Table of the fit, as statsmodels' ``Summary``."""
+        from statsmodels.iolib.summary import Summary
+        from statsmodels.iolib.table import SimpleTable
+
+        check_is_fitted(self, "basis_")
+        facts = [("Method", self.method, "Points", f"{self.grid_.size}")]
+        for name in self._level_names:
+            shares = ", ".join(f"{100 * share:.1f} %" for share in self.explained_variance_ratio_[name][:5])
+            facts.append((f"Components, {name}", f"{self.n_components_[name]}", "Shares", shares))
+        facts.append(("ICC", f"{self.icc_:.3f}", "ICC with noise", f"{self.icc_with_noise_:.3f}"))
+        smooth = "-" if self.k_ is None else f"{self.k_}" + (" (least BIC)" if self.bic_ else "")
+        facts.append(("Noise variance", f"{self.noise_variance_:.4g}", "Smooth functions", smooth))
+        notes = []
+        if self.whiteness_ is not None:
+            notes.append(f"Functions left out vary {self.whiteness_:.2f} times as much as white noise.")
+        if self.k_ is not None and self.noise_variance_ == 0:
+            notes.append("Curves have no noise outside the functions: they look smoothed.")
+        if self.successive_correlation_ is not None:
+            said = f"Successive rows of a person have residuals of correlation {self.successive_correlation_:.2f}"
+            far = self.successive_correlation_ > SUCCESSIVE
+            notes.append(said + ("; rows are taken as independent." if far else "."))
+        table = Summary()
+        table.tables.append(SimpleTable(facts, title="Multilevel functional principal components"))
+        table.add_extra_txt(notes)
+        return table
+
+    def plot(self, level: str | None = None, **kwargs: Any) -> Any:
+        """Picture of the components of a level, by default of persons; see :func:`fdadp.plot.eigenfunctions`."""
+        from fdadp.plot import eigenfunctions
+
+        check_is_fitted(self, "basis_")
+        name = self._level_names[0] if level is None else one_of(level, "level", self._level_names)
+        shown = SimpleNamespace(
+            grid_=self.grid_,
+            mean_=self.mean_,
+            eigenfunctions_=self.eigenfunctions_[name],
+            eigenvalues_=self.eigenvalues_[name],
+            explained_variance_ratio_=self.explained_variance_ratio_[name],
+        )
+        return eigenfunctions(shown, **kwargs)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write to a pickle-free file; return its path. It holds no person, only mean curves and components."""
+        check_is_fitted(self, "basis_")
+        facts = {name: getattr(self, name) for name in _FACTS}
+        tree, values = pack((self.basis_, self.icc_curve_), NAME)
+        content = {
+            "params": {name: list(v) if isinstance(v, tuple) else v for name, v in self.get_params().items()},
+            "fit": tree,
+            "facts": facts,
+            "bic": [[k, v] for k, v in self.bic_.items()],
+            "kind": self._kind,
+            "columns": labels_to_json(self._columns, "Y"),
+        }
+        return LAYOUT.write(path, content, {"numbers": values})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> MultilevelFPCA:
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        FileFormatError
+            Not such a file.
+        """
+        content, arrays = LAYOUT.read(path)
+        with complete(path, LAYOUT.kind):
+            params = {name: tuple(v) if isinstance(v, list) else v for name, v in content["params"].items()}
+            model = cls()
+            model.set_params(**params)
+            basis, curve = unpack(content["fit"], arrays["numbers"], lambda kind: kind in (TwoLevels, Eigenbasis))
+            model._set(basis)
+            model.icc_curve_ = curve
+            for name in _FACTS:
+                setattr(model, name, content["facts"][name])
+            model.bic_ = {int(k): float(v) for k, v in content["bic"]}
+            model._kind, model._columns = content["kind"], labels_from_json(content["columns"])
+            return model
+
+    def _wanted(self) -> tuple[float, float]:
+        given = self.n_components
+        return several(given, 2, "n_components") if isinstance(given, tuple | list) else (given, given)
+
+    def _check_parameters(self, covariates: bool) -> None:
+        one_of(self.method, "method", METHODS)
+        one_of(self.quadrature, "quadrature", (*RULES, "equal"))
+        if len(set(several(self.levels, 2, "levels"))) < 2:
+            raise InputError(f"levels must be two names, got {self.levels!r}")
+        for n in self._wanted():
+            count_components(np.ones(1), n if isinstance(n, float) else min(n, 1))
+        if self.k is not None:
+            whole(self.k, "k", least=4)
+        if covariates and self.method == "face":
+            raise InputError("covariates must be left out with method='face': refund's has none; use method='reml'")
+
+
+_FACTS = ("icc_", "icc_with_noise_", "k_", "whiteness_", "successive_correlation_")
+
+
+def _ids(groups: Any, n: int) -> Any:
+    if groups is None:
+        raise InputError("groups must say of each row whose it is, got None")
+    column = read_column(groups, "groups")
+    if column.kind == "curves" or column.n != n:
+        raise InputError(f"groups must have {n} entries, one a row of Y, got {column.n}")
+    ids = column.values
+    assert not isinstance(ids, Curves)
+    missing = int(np.asarray(pd.isna(ids)).sum())
+    if missing:
+        raise InputError(f"groups must say of each row whose it is: missing in {missing} rows")
+    return ids
+
+
+def _covariates(data: Any, n: int) -> FloatArray:
+    if data is None:
+        return np.zeros((n, 0))
+    values = numbers(data, "covariates")
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or len(values) != n or not np.isfinite(values).all():
+        raise InputError(f"covariates must be finite numbers of shape ({n}, p), got shape {values.shape}")
+    return values
+
+
+def _mean_curves(sums: PersonSums, levels: LevelCovariances) -> FloatArray:
+    """Mean curves (p, T) without a penalty: weighted by both covariances on Φ, least squares outside."""
+    B, _ = gls(sums, levels.G, levels.R)
+    outside = sums.products - sums.products @ sums.phi @ sums.phi.T
+    curves = B @ sums.phi.T + np.linalg.solve(sums.split(sums.total)[0], outside)
+    curves[0] += sums.shift_y
+    return np.asarray(curves)

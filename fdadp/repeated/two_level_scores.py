@@ -1,0 +1,105 @@
+"""Components of persons and of rows: scores of curves on both, given all rows of each person, with gaps or without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fdadp._common.typing import BoolArray, FloatArray, IntArray
+from fdadp.functional.fpca.basis import RIDGE, Eigenbasis, oriented
+
+
+def level_basis(
+    covariance: FloatArray, functions: FloatArray, grid: FloatArray, weights: FloatArray, mean: FloatArray, noise: float
+) -> Eigenbasis:
+    """All eigenfunctions of unit L2 norm of ``Φ K Φ'``.
+
+    Parameters
+    ----------
+    covariance : ndarray of shape (c, c)
+        K; what is negative is left out.
+    functions : ndarray of shape (T, c)
+        Φ.
+    grid, weights, mean : ndarray of shape (T,)
+    noise : float
+    """
+    gram, turn = np.linalg.eigh((functions * weights[:, None]).T @ functions)
+    keep = gram > 1e-12 * gram[-1]
+    half = turn[:, keep] * np.sqrt(gram[keep])
+    values, vectors = np.linalg.eigh(half.T @ covariance @ half)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    found = int((values > max(values[0], 0.0) * values.size * np.finfo(float).eps).sum())
+    back = functions @ (turn[:, keep] / np.sqrt(gram[keep])) @ vectors[:, :found]
+    share = values[:found] / values[:found].sum() if found else values[:0]
+    return Eigenbasis(grid, weights, mean, oriented(back.T), values[:found].copy(), noise, share)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoLevels:
+    """Two levels of components about mean curves: ``y_ij = μ(x_ij) + Σ ξ_i φ + Σ ζ_ij ψ + e``.
+
+    Attributes
+    ----------
+    person, row : Eigenbasis
+        All components that scores are predicted with, their mean that of the sample.
+    coefficients : ndarray of shape (p, T)
+        Effects of covariates.
+    centre : ndarray of shape (p,)
+        Covariates that the mean curve is of.
+    kept : tuple of int
+        Components of each level that are handed out.
+    """
+
+    person: Eigenbasis
+    row: Eigenbasis
+    coefficients: FloatArray
+    centre: FloatArray
+    kept: tuple[int, int]
+
+    @property
+    def noise(self) -> float:
+        """Variance of white noise; a small ridge where there is none."""
+        variance = float(self.person.values.sum() + self.row.values.sum()) / float(self.row.weights.sum())
+        return max(self.row.noise_variance, RIDGE * variance)
+
+    def means(self, covariates: FloatArray) -> FloatArray:
+        """Mean curves (n, T) at covariates (n, p)."""
+        return np.asarray(self.person.mean + (covariates - self.centre) @ self.coefficients)
+
+    def scores(self, left: FloatArray, persons: IntArray, count: int) -> tuple[FloatArray, FloatArray]:
+        """Best linear predictions ξ (count, K) and ζ (n, L) from curves less their means, NaN where not observed.
+
+        Mixed model equations: a row tells of its person what its own components do not explain.
+
+        References
+        ----------
+        Cui, Li, Crainiceanu & Xiao (2023), JCGS 32, doi:10.1080/10618600.2022.2115500, section 2.3.
+        """
+        observed = np.isfinite(left)
+        known = np.where(observed, left, 0.0)
+        phi, psi, noise = self.person.functions, self.row.functions, self.noise
+        patterns, which = np.unique(observed, axis=0, return_inverse=True)
+        which = which.reshape(-1)
+        A, C, inner = self._information(patterns)
+        on_phi, on_psi = known @ phi.T / noise, known @ psi.T / noise
+        own = np.einsum("nij,nj->ni", inner[which], on_psi)
+        right = on_phi - np.einsum("nij,nj->ni", C[which], own)
+        total, information = np.zeros((count, len(phi))), np.zeros((count, *A.shape[1:]))
+        np.add.at(total, persons, right)
+        np.add.at(information, persons, A[which])
+        prior = np.diag(1 / self.person.values)
+        xi = np.linalg.solve(information + prior, total[..., None])[..., 0]
+        back = np.einsum("nji,nj->ni", C[which], xi[persons])
+        return np.asarray(xi), np.asarray(own - np.einsum("nij,nj->ni", inner[which], back))
+
+    def _information(self, patterns: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Of a row with each pattern of points: on its person (K, K), crossed (K, L), and what its own scores leave."""
+        phi, psi, noise = self.person.functions, self.row.functions, self.noise
+        seen = patterns.astype(np.float64)
+        pp, pr, rr = (
+            (seen @ np.einsum("it,jt->tij", a, b).reshape(seen.shape[1], -1)).reshape(-1, len(a), len(b)) / noise
+            for a, b in ((phi, phi), (phi, psi), (psi, psi))
+        )
+        inner = np.linalg.inv(rr + np.diag(1 / self.row.values))
+        return pp - pr @ inner @ pr.transpose(0, 2, 1), pr, inner

@@ -1,0 +1,126 @@
+"""Repeated curves beside live R: mgcv, nlme, lme4 and refund, at fixed variances and at each side's own optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from repeated_tools import curves_of_persons
+from scipy.linalg import eigh
+
+from fdadp import load_dti
+from fdadp.repeated.face import smooth_levels
+from fdadp.repeated.fixed_effects import MeanTerm, fixed_effects
+from fdadp.repeated.levels import deviance, gls
+from fdadp.repeated.multilevel_fpca import MultilevelFPCA
+from fdadp.repeated.person_effects import RepeatedFit
+from fdadp.repeated.person_sums import PersonPass
+from fdadp.repeated.search import LevelCovariances, level_covariances
+
+
+def relative(a, b) -> float:
+    return float(np.abs(np.asarray(a) - np.asarray(b)).max() / np.abs(np.asarray(b)).max())
+
+
+def in_r(function: str, *packages: str, **arguments):
+    from r_bridge._r import call, require
+
+    require(*packages)
+    return call(function, *packages, **arguments)
+
+
+def numbers_of_persons(seed: int, persons: int, k: int):
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(persons), rng.integers(1, 5, persons))
+    x = rng.normal(size=who.size)
+    C = np.column_stack((np.ones(who.size), x)) @ rng.normal(size=(2, k))
+    mix = np.array([[1, 0.6], [0, 0.7]])[:k, :k]
+    return C + rng.normal(size=(persons, k))[who] @ mix + rng.normal(size=C.shape), x, who
+
+
+@pytest.mark.mgcv
+def test_random_functions_of_persons_are_those_of_gam_at_fixed_smoothing_parameters():
+    c = curves_of_persons(0, 10, T=31)
+    from fdadp.functional.splines.bsplines import BSplines
+
+    splines = BSplines.uniform(0, 1, 9)
+    B, S, noise = splines.design(c.t), splines.difference_penalty(2), 0.16
+    sp, sp_person = [0.3, 2.0, 7.0], [0.05, 1.5]
+    X = np.column_stack((np.ones(len(c.who)), c.X))
+    theirs = in_r(
+        "repeated_gam", "mgcv", Y=c.Y, X=X, id=c.who.astype(float), B=B, S=S, sp=sp, sp_person=sp_person, scale=noise
+    )
+    s, U = eigh(S, B.T @ B)
+    phi, back = B @ U, np.linalg.inv(U)
+    sums = PersonPass(phi, 3, intercept=False).add(X, c.Y, c.who).sums()
+    G = noise * back @ np.linalg.inv(sp_person[0] * np.eye(9) + sp_person[1] * S) @ back.T
+    levels = LevelCovariances(G, noise * np.eye(9), noise, 0.0)
+    penalty = np.where(s > 1e-9 * s.max(), s, 0.0)[None]
+    terms = [MeanTerm(np.array([a]), phi, penalty) for a in range(3)]
+    fixed = fixed_effects(sums, levels, terms, smoothing_parameters=np.array(sp) / noise)
+    model = RepeatedFit(sums, levels, fixed)
+    of_rows = sums.ids.get_indexer(c.who)
+    fitted = model.predict(X, sums.means[of_rows], sums.counts[of_rows])
+    assert relative(fixed.on_phi() @ U.T, theirs["coefficients"][:3]) < 1e-8
+    assert relative(model.effects() @ U.T, theirs["coefficients"][3:]) < 1e-8
+    assert relative(fitted, theirs["fitted"]) < 1e-8
+    turn = np.kron(np.eye(3), U)
+    assert relative(turn @ fixed.covariance @ turn.T, theirs["covariance"]) < 1e-8
+
+
+@pytest.mark.nlme
+def test_two_responses_with_free_covariances_are_those_of_lme():
+    C, x, who = numbers_of_persons(2, 60, 2)
+    theirs = in_r("repeated_lme", "nlme", C=C, x=x, id=who.astype(float))
+    X = np.column_stack((np.ones(who.size), x))
+    s = PersonPass(np.eye(2), 2, intercept=False).add(X, C, who).sums()
+    constant = (2 * s.n_rows - 4) * np.log(2 * np.pi)
+    B, V = gls(s, theirs["G"], theirs["R"])
+    assert relative(B, theirs["fixed"]) < 1e-8
+    assert relative(np.sqrt(np.diag(V)).reshape(2, 2), theirs["se"]) < 1e-8
+    at_theirs = deviance(s, theirs["G"], theirs["R"]) + constant
+    assert at_theirs == pytest.approx(float(theirs["deviance"][0]), abs=1e-6)
+    ours = level_covariances(s, tolerance=1e-12)
+    assert ours.deviance + constant <= float(theirs["deviance"][0]) + 1e-6
+    assert relative(ours.G, theirs["G"]) < 1e-3
+
+
+@pytest.mark.lme4
+def test_a_random_intercept_is_that_of_lmer():
+    C, x, who = numbers_of_persons(3, 40, 1)
+    theirs = in_r("repeated_lmer", "lme4", y=C[:, 0], x=x, id=who.astype(float), slope=False)
+    X = np.column_stack((np.ones(who.size), x))
+    s = PersonPass(np.eye(1), 2, intercept=False).add(X, C, who).sums()
+    levels = LevelCovariances(np.atleast_2d(theirs["G"]), np.atleast_2d(theirs["R"]), 0.0, 0.0)
+    fixed = fixed_effects(s, levels)
+    assert relative(fixed.coefficients, theirs["fixed"]) < 1e-8
+    assert relative(np.sqrt(np.diag(fixed.covariance)), theirs["se"]) < 1e-8
+    assert relative(RepeatedFit(s, levels, fixed).effects(), theirs["effects"]) < 1e-8
+    ours = level_covariances(s, tolerance=1e-12)
+    assert ours.deviance + (s.n_rows - 2) * np.log(2 * np.pi) <= float(theirs["deviance"][0]) + 1e-6
+
+
+@pytest.mark.refund
+def test_face_is_refunds_multilevel_face_on_dti():
+    data = load_dti(complete="cca")
+    Y, ids = np.asarray(data.X.data_matrix[..., 0]), np.asarray(data.groups)
+    theirs = in_r("repeated_mfpca", "refund", Y=Y, id=ids.astype(float), knots=30)
+    grid = np.linspace(0, 1, Y.shape[1])
+    order, codes = np.unique(ids, return_inverse=True)
+    T = grid.size
+    found = smooth_levels(
+        Y, codes, grid, np.full(T, 1 / T), n_components=(0.99, 0.99), n_knots=30, mean=np.asarray(theirs["mean"])
+    )
+    assert (found.person.n_components, found.row.n_components) == (14, 21)
+    signs = []
+    for basis, functions, values in zip((found.person, found.row), theirs["functions"], theirs["values"], strict=True):
+        assert relative(basis.values, values) < 1e-10
+        signs.append(np.sign((basis.functions @ functions).diagonal()))
+        assert relative(basis.functions.T * signs[-1], functions) < 1e-9
+    assert found.row.noise_variance == pytest.approx(float(theirs["noise"][0]), rel=1e-8)
+    xi, zeta = found.scores(Y - theirs["mean"], codes, len(order))
+    assert relative(xi * signs[0], theirs["scores"][0]) < 1e-8
+    assert relative(zeta * signs[1], theirs["scores"][1]) < 1e-8
+    # With its own mean, which mgcv smooths to the last digit of its search.
+    model = MultilevelFPCA(method="face", n_knots=30, quadrature="equal").fit(Y, groups=ids)
+    assert relative(model.mean_, theirs["mean"]) < 1e-3
+    assert relative(model.eigenvalues_["person"], theirs["values"][0]) < 1e-3
