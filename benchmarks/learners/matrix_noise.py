@@ -29,7 +29,7 @@ from sklearn.model_selection import train_test_split
 from fdadp.learners import DPPCA, DPLinearRegression, linear_regression
 from fdadp.learners.decomposition import CONST
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy.noise._matrix_laplace import MatrixLaplace
+from fdadp.privacy.noise._matrices import MatrixLaplace
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 

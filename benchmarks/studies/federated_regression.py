@@ -27,8 +27,8 @@ from fdadp.datasets import SimulatedCurves
 from fdadp.demo.tables import write_results
 from fdadp.errors import ExtrapolationWarning, InputError, PrivacyError
 from fdadp.federated.contract import Contract
-from fdadp.federated.in_memory import Federation
 from fdadp.federated.paillier import SecretKey, keys
+from fdadp.federated.parties import Federation
 from studies.commands import command, say_paths
 
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}

@@ -29,10 +29,8 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.datasets._places import load_present
 from fdadp.errors import InputError
 from fdadp.federated.local.client import LocalUsers
-from fdadp.federated.local.coins import Coins
-from fdadp.federated.local.parameters import LocalParameters
-from fdadp.federated.local.randomizers import MECHANISMS
-from fdadp.federated.local.server import LocalServer
+from fdadp.federated.local.parameters import LocalParameters, LocalServer
+from fdadp.federated.local.randomizers import MECHANISMS, Coins
 from fdadp.federated.logistic import LDPLogisticRegression, default_lr, division
 from fdadp.learners.shared.encoding import Numeric, PublicEncoder
 from studies.commands import command, run_each, say_absent, say_paths

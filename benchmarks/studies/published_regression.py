@@ -20,7 +20,7 @@ import typer
 from fdadp._common.terminal import console, no_window, plain_messages
 from fdadp.demo import experiment as study
 from fdadp.demo.tables import ABOUT_INTERVALS, NOT_PRIVATE, rich_table, write_experiment
-from fdadp.published.scheme import SENSITIVITIES
+from fdadp.published.regression import SENSITIVITIES
 from studies.commands import command, say_absent, say_paths
 
 

@@ -14,12 +14,12 @@ from fdadp._common.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from fdadp.audit.black_box import BlackBoxAudit as BlackBoxAudit
+    from fdadp.audit.black_box import OneRunAudit as OneRunAudit
     from fdadp.audit.black_box import black_box_audit as black_box_audit
+    from fdadp.audit.black_box import one_run_audit as one_run_audit
     from fdadp.audit.mechanisms import MECHANISMS as MECHANISMS
     from fdadp.audit.mechanisms import MechanismAudit as MechanismAudit
     from fdadp.audit.mechanisms import audit as audit
-    from fdadp.audit.one_run import OneRunAudit as OneRunAudit
-    from fdadp.audit.one_run import one_run_audit as one_run_audit
     from fdadp.audit.replay import Neighbours as Neighbours
     from fdadp.audit.replay import ReplayAudit as ReplayAudit
     from fdadp.audit.replay import replay_audit as replay_audit
@@ -29,11 +29,11 @@ _EXPORTS = {
     "MECHANISMS": "fdadp.audit.mechanisms",
     "MechanismAudit": "fdadp.audit.mechanisms",
     "Neighbours": "fdadp.audit.replay",
-    "OneRunAudit": "fdadp.audit.one_run",
+    "OneRunAudit": "fdadp.audit.black_box",
     "ReplayAudit": "fdadp.audit.replay",
     "audit": "fdadp.audit.mechanisms",
     "black_box_audit": "fdadp.audit.black_box",
-    "one_run_audit": "fdadp.audit.one_run",
+    "one_run_audit": "fdadp.audit.black_box",
     "replay_audit": "fdadp.audit.replay",
 }
 

@@ -1,7 +1,7 @@
 """Replay audit of models of many terms: every kind of private term, through the estimators that people use.
 
-Neighbouring tables differ in one person, who is a canary in all columns at once: curves, numbers, labels, the types of
-whole columns and, where persons have several rows, the ids.
+Neighbouring tables differ in one person, who is a canary: it stands out in all columns at once, in curves, numbers,
+labels, the types of whole columns and, where persons have several rows, the ids.
 """
 
 from __future__ import annotations
@@ -14,18 +14,105 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from tqdm import tqdm
 
-from fdadp.audit.canaries import CANARIES, named
-from fdadp.audit.dp_aff import MODES, SIZES
+from fdadp._common.typing import IntArray
+from fdadp.audit.dp_aff import CANARIES, HANDED, MODES, Mode, canary, handed, sides
 from fdadp.audit.replay import Neighbours, drawing_from
-from fdadp.audit.term_tables import FORMS, GRID, PUBLIC, handed_table, neighbours_of, people, put
 from fdadp.privacy import Privacy
 from fdadp.privacy.noise.sources import Noise
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.regression.functional import FunctionalRegression
 from fdadp.regression.scalar import ScalarRegression
+
+GRID = np.linspace(0, 1, 15)
+PUBLIC: dict[str, Any] = {
+    "X": (-4.5, 4.5),
+    "V": (0.0, 90.0),
+    "z": (0.0, 100.0),
+    "w": (-2.0, 2.0),
+    "g": ["a", "b", "c"],
+    "h": ["yes", "no"],
+    "Y": (-8.0, 8.0),
+    "y": (-8.0, 8.0),
+}
+"""Bounds and levels, given of every column."""
+FORMS = (*HANDED, "one frame")
+"""How a table comes from its owner; in one frame numbers and labels have the types that pandas gives them."""
+
+LABELS = {"outside": "elsewhere", "missing": None, "huge": 1e30, "infinite": float("inf"), "gaps": "NA", "nothing": ""}
+ENDS = {"high": 0.98, "low": -0.98, "outside": 3.0, "missing": np.nan, "huge": 1e28, "infinite": np.inf, "nothing": 0.0}
+"""Of a canary's numbers, in half-widths about the middle of the bounds; half of them for what is not listed."""
+
+
+def people(n: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Columns of n rows, in units far from each other."""
+    x, v = (rng.normal(size=(n, 1)) + rng.normal(size=(n, 1)) * np.cos(3 * GRID) for _ in range(2))
+    z, w = rng.uniform(10, 90, n), rng.normal(0, 0.6, n)
+    g, h = rng.integers(0, 3, n), rng.integers(0, 2, n)
+    signal = x.mean(axis=1) + (z - 50) / 40 + 0.5 * w + np.array([0.4, 0.0, -0.4])[g]
+    return {
+        "X": x,
+        "V": 45 + 12 * v,
+        "z": z,
+        "w": w,
+        "g": np.array(["a", "b", "c"], dtype=object)[g],
+        "h": np.array(["yes", "no"], dtype=object)[h],
+        "Y": signal[:, None] * (1 + GRID) + 0.3 * v + 0.4 * rng.normal(size=x.shape),
+        "y": signal + 0.4 * rng.normal(size=n),
+    }
+
+
+def put(table: dict[str, Any], rows: IntArray, kind: str) -> None:
+    """Make a canary of rows, in every column."""
+    x, y = canary(kind, GRID)
+    table["X"][rows], table["Y"][rows] = x, y
+    table["V"][rows] = 45 + 10 * x[::-1]
+    for name in ("z", "w", "y"):
+        low, high = PUBLIC[name]
+        table[name][rows] = (low + high) / 2 + (high - low) / 2 * ENDS.get(kind, 0.5)
+    for name in ("g", "h"):
+        table[name][rows] = LABELS.get(kind, PUBLIC[name][-1])
+
+
+def handed_table(table: dict[str, Any], rows: IntArray, form: str) -> Any:
+    """The table as its owner has it; `rows` are the canary's, whose entries may change the types of whole columns."""
+    if form == "one frame":
+        return _frame(table, rows)
+    out: dict[str, Any] = {}
+    for name, values in table.items():
+        if values.dtype != object:
+            out[name] = handed(values.reshape(len(values), -1), rows, form)
+        elif form in ("text", "long doubles"):  # as NumPy reads them from a file: None has become a text
+            out[name] = values.astype(str)
+        else:
+            out[name] = values
+    return out
+
+
+def _frame(table: dict[str, Any], rows: IntArray) -> pd.DataFrame:
+    """Curves as FDataGrids; numbers with a text among them, of a nullable type or as they are; labels categorical."""
+    from skfda import FDataGrid
+
+    index = np.arange(len(table["z"]))[::-1]
+    z, w = table["z"], pd.Series(table["w"], index=index)
+    if len(rows):
+        z = z.astype(object)
+        z[rows] = "unknown"
+    columns: dict[str, Any] = {
+        "z": pd.Series(z, index=index),
+        "w": w.astype("Float64") if len(rows) else w,
+        "g": pd.Categorical(table["g"]),
+        "h": pd.Series(table["h"], index=index),
+        "y": pd.Series(table["y"], index=index),
+    }
+    frame = pd.DataFrame(columns, index=index)
+    for name in ("X", "V", "Y"):
+        frame[name] = FDataGrid(table[name], GRID)
+    return frame
+
 
 MODELS = (
     "Y ~ ff(X)",
@@ -129,50 +216,21 @@ def term_pairs(tapes: int, *, seed: int = 0, skip: int = 0, progress: bool = Fal
     order = np.random.default_rng(seed).permutation(len(cases))
     for number in tqdm(range(skip, skip + tapes), desc="replays", disable=not progress):
         formula, kind, mode = cases[order[number % len(cases)]]
-        yield _pair(number, formula, kind, mode, np.random.default_rng([seed, 5, number]))
+        yield _term_pair(number, formula, kind, mode, np.random.default_rng([seed, 5, number]))
 
 
-def _pair(
-    number: int, formula: str, kind: str, mode: tuple[float | None, str, bool], rng: np.random.Generator
-) -> Neighbours:
-    delta, adjacency, grouped = mode
-    n, epsilon = SIZES[number % len(SIZES)]
-    counts = rng.integers(1, 4, n) if grouped else np.ones(n, dtype=int)
-    persons = np.repeat(np.arange(n), counts)
-    if grouped:
-        persons = rng.permutation(persons)
-    table = people(len(persons), rng)
-    who = int(rng.integers(n))
-    rows, nobody = np.flatnonzero(persons == who), np.empty(0, dtype=np.int64)
-    put(table, rows, kind)
-    if len(rows) > 1 and rng.random() < 0.5:  # of one person: rows of several kinds
-        put(table, rows[:1], CANARIES[int(rng.integers(len(CANARIES)))])
-    form, naming = FORMS[number % len(FORMS)], int(rng.integers(3))
-    ids: Any = named(persons, rows, naming) if grouped else None
-    first: Data = (handed_table(table, rows, form), ids)
-    if adjacency == "replace":
-        other = CANARIES[(CANARIES.index(kind) + int(rng.integers(1, len(CANARIES)))) % len(CANARIES)]
-        changed = {name: values.copy() for name, values in table.items()}
-        put(changed, rows, other)
-        second, how = (handed_table(changed, nobody, form), ids), f"replaced by {other}"
-    elif grouped and number % 2:
-        blank = ids.astype(object)
-        blank[rows] = None
-        second, how = (first[0], blank), "blanked out"
-    else:
-        keep = persons != who
-        left = named(persons[keep], nobody, naming) if grouped else None
-        second, how = (handed_table(neighbours_of(table, keep), nobody, form), left), "deleted"
-    privacy = Privacy(epsilon, delta, n=None if adjacency == "add-remove" else n, adjacency=adjacency)
-    useless = adjacency != "add-remove" or number % 3 > 0
-    model = term_model(formula, privacy, allow_useless=useless, widen=(1.0, 2.0, 0.6)[int(rng.integers(3))])
-    name = (
-        f"tape {number + 1}: {formula}, {kind} as {form} {how}, {adjacency}, delta {delta}, n {n}, epsilon {epsilon:g}"
-    )
+def _term_pair(number: int, formula: str, kind: str, mode: Mode, rng: np.random.Generator) -> Neighbours:
+    def make(persons: IntArray) -> tuple[IntArray, dict[str, Any]]:
+        persons = rng.permutation(persons) if mode[2] else persons
+        return persons, people(len(persons), rng)
+
+    found = sides(number, kind, mode, rng, make=make, put=put, hand=handed_table, forms=FORMS)
+    widen = (1.0, 2.0, 0.6)[int(rng.integers(3))]
+    model = term_model(formula, found.privacy, allow_useless=found.allow_useless, widen=widen)
     return Neighbours(
-        name + (", several rows" if grouped else ""),
+        f"tape {number + 1}: {formula}, {found.text}",
         lambda data, noise: observe_terms(data, model, noise),
-        first,
-        second,
-        promised(epsilon, delta),
+        found.first,
+        found.second,
+        promised(found.privacy.epsilon, found.privacy.delta),
     )

@@ -15,7 +15,7 @@ from fdadp.choice.plan import ROUNDING
 from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.learners.shared.encoding import Categorical
 from fdadp.privacy import Budget, Privacy
-from fdadp.privacy.kernel._rehearsal import FirstReadError, rehearsal_of
+from fdadp.privacy.account.budget import FirstReadError, rehearsal_of
 from fdadp.privacy.noise.distributed import noise_source
 from fdadp.privacy.noise.sources import SeededNoise
 from fdadp.private.release.mechanisms import NoiseAfterFit

@@ -26,8 +26,7 @@ from fdadp.choice.judges import Judges, clip_of
 from fdadp.choice.plan import ROUNDING, ChoicePlan, accounting_of, plan_choice
 from fdadp.errors import PrivacyError, PublicInputWarning
 from fdadp.privacy import Budget, Cohort, Ledger, Privacy
-from fdadp.privacy.boundary import check_ids, person_of
-from fdadp.privacy.boundary.tables import entries
+from fdadp.privacy.boundary import check_ids, entries, person_of
 from fdadp.privacy.noise.distributed import current_noise
 from fdadp.privacy.noise.sources import Noise, OpenDPNoise, SeededNoise
 

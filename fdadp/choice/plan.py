@@ -13,7 +13,7 @@ from fdadp._common.checks import is_number
 from fdadp.choice.data import described, names_labels
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, Privacy
-from fdadp.privacy.account._measures import amount_for
+from fdadp.privacy.account.accounting import amount_for
 from fdadp.privacy.declared import check_delta
 
 OF_THE_SIZE = 0.2

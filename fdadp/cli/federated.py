@@ -53,9 +53,8 @@ def key(
 ) -> None:
     """At the data user: make a new key, and the contract that names it and goes to all parties."""
     with plain_messages():
-        from fdadp.federated.contract import Contract
+        from fdadp.federated.contract import Contract, public_key_of
         from fdadp.federated.flower.store import new_key
-        from fdadp.federated.signed import public_key_of
         from fdadp.files.atomic import PUBLIC, replacing
         from fdadp.files.regular import text_of
 

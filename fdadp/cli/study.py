@@ -80,7 +80,7 @@ def verify(
     """Recompute hashes and sums, and hold models and certificates against the study; status 1 if anything is wrong."""
     with plain_messages():
         from fdadp.privacy.study import Study
-        from fdadp.privacy.study.reports import unchecked
+        from fdadp.privacy.study.verified import unchecked
 
         of = Study(file)
         wrong = False

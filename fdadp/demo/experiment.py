@@ -26,8 +26,7 @@ from fdadp.errors import ExtrapolationWarning, InputError, NotPrivateWarning
 from fdadp.functional.metrics import coverage, rmspe
 from fdadp.functional.tables.curves import as_curves
 from fdadp.privacy import Privacy
-from fdadp.published.regression import PublishedNoise, published_draws, with_intervals_of
-from fdadp.published.scheme import SENSITIVITIES
+from fdadp.published.regression import SENSITIVITIES, PublishedNoise, published_draws, with_intervals_of
 from fdadp.regression import AdditiveFunctionOnFunction
 
 NO_PRIVACY, MEAN_CURVE, PUBLISHED = "no privacy", "mean curve", "published"

@@ -20,11 +20,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
-from fdadp.federated.local._base import Randomizer
 from fdadp.federated.local.client import LocalUsers
-from fdadp.federated.local.coins import Coins
-from fdadp.federated.local.parameters import LocalParameters
-from fdadp.federated.local.server import LocalServer
+from fdadp.federated.local.parameters import LocalParameters, LocalServer
+from fdadp.federated.local.randomizers import Coins, Randomizer
 from fdadp.federated.local.statement import ledger, user_guarantee
 from fdadp.learners.shared.inputs import as_table, box, class_array, class_labels, positive
 

@@ -135,7 +135,7 @@ class Randomness:
         """Compute factors until at least `count` are ready."""
         missing = count - self.left
         if missing > 0:
-            self._pool += _spread(_powers, missing, self._n_jobs, int(self._key.n))
+            self._pool += _parts(_powers, range(missing), 100, self._n_jobs, int(self._key.n))
         return self
 
     def take(self, count: int) -> list[Any]:
@@ -145,21 +145,11 @@ class Randomness:
         return taken
 
 
-def _powers(count: int, n: int) -> list[Any]:
+def _powers(places: Sequence[int], n: int) -> list[Any]:
     g = _gmpy2()
     square = g.mpz(n) ** 2
     # r is coprime to n but for a chance of 2^-1000, in which case it would factor it.
-    return [g.powmod(secrets.randbelow(n - 1) + 1, n, square) for _ in range(count)]
-
-
-def _spread(task: Any, count: int, n_jobs: int, *constant: Any) -> list[Any]:
-    """Do a task for parts of a count, on several processes where it is worth it."""
-    if count < _LONG_JOB or n_jobs == 1:
-        return list(task(count, *constant))
-    parts = 4 * max(n_jobs, 2)
-    sizes = [count * (i + 1) // parts - count * i // parts for i in range(parts)]
-    found = Parallel(n_jobs=n_jobs)(delayed(task)(size, *constant) for size in sizes)
-    return [value for part in found for value in part]
+    return [g.powmod(secrets.randbelow(n - 1) + 1, n, square) for _ in places]
 
 
 def add(key: PublicKey, vectors: Sequence[Sequence[int]], n_jobs: int = 1) -> list[int]:
@@ -183,7 +173,8 @@ def _products(columns: Iterable[Sequence[int]], square: int) -> list[int]:
     return out
 
 
-def _parts(task: Any, items: list[Any], work: int, n_jobs: int, *constant: Any) -> list[Any]:
+def _parts(task: Any, items: Sequence[Any], work: int, n_jobs: int, *constant: Any) -> list[Any]:
+    """Do a task for parts of the items, on several processes where their work, in units of an addition, is worth it."""
     if len(items) * work < 100 * _LONG_JOB or n_jobs == 1:
         return list(task(items, *constant))
     parts = math.ceil(len(items) / (4 * max(n_jobs, 2)))

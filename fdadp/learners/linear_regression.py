@@ -99,7 +99,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
     ‖z‖⁴ + ‖z‖²‖t‖² + 0.09 Σ t_k⁴ <= 2.09. The kernel clips to that itself. Pure ε: the second moment of a = (z, t), of
     which the nuclear norm is ‖a‖² <= 2, with matrix Laplace noise. One joint release has less noise than a share of the
     budget for each moment; the smallest eigenvalue, for which AdaSSP spends a third, is taken from the noisy matrix.
-    Wishart: ‖(z, t)‖² <= 2, see :mod:`fdadp.privacy.noise._wishart`.
+    Wishart: ‖(z, t)‖² <= 2, see :mod:`fdadp.privacy.noise._matrices`.
 
     *Shrinkage.* A is what the noisy Σ zz' makes one expect: posterior means of its entries about common values (of the
     squares, of the products of two features, of their sums), with spreads that they tell; then negative eigenvalues put

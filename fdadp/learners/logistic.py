@@ -23,7 +23,7 @@ from fdadp.learners.shared._doubts import Doubts
 from fdadp.learners.shared._rows import UnitRows
 from fdadp.learners.shared.inputs import as_table, class_array, class_labels, positive
 from fdadp.privacy import Cohort, Privacy, rowwise_matmul
-from fdadp.privacy.account._objective import gaussian_multiplier
+from fdadp.privacy.account.accounting import gaussian_multiplier
 from fdadp.privacy.rows._local import Rows
 
 _MECHANISMS = ("objective", "output", "gradient")
@@ -157,7 +157,7 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
     *Objective.* w = argmin Σ loss + (λ/2)‖w‖² + b'w. Given the data, w ↔ b is one to one: b(w) = -(Σ gradient + λw).
     One person changes b(w) by its gradient s z, ``|s| <= 1`` with a sign that the label alone decides, and the
     determinant of the Jacobian by a factor between 1 and 1 + 1/(4λ). Pure: the density of b is ∝ exp(-ε' ‖b‖),
-    ε' = ε - log(1 + 1/(4λ)). Gaussian: see ``_objective.gaussian_multiplier``. For K > 2 classes there
+    ε' = ε - log(1 + 1/(4λ)). Gaussian: see ``accounting.gaussian_multiplier``. For K > 2 classes there
     are K problems, one against the rest, with a b each; the Gaussian losses are composed exactly.
     Rows are counted before, for 2 % of a pure ε: both compose, λ being made of what was released.
     The minimiser is computed in floats, so 1 % of (ε, δ) goes to noise on it that covers the distance to the exact one:

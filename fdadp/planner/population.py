@@ -14,7 +14,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import ExtrapolationWarning
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy.account.gaussian_dp import delta_from_mu
+from fdadp.privacy.account.accounting import delta_from_mu
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.sharing import make_plan
 from fdadp.private.private_fitted import as_surface

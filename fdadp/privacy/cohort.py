@@ -13,7 +13,7 @@ exception: a source of chunks that fails while it is read, for then no sum with 
 
 Two releases are no sums with integer noise: ``perturbed_minimum`` solves a regularised problem on the rows, for the
 mechanisms that perturb a minimiser or its objective, and ``wishart_moment`` adds Wishart noise to a second moment. What
-they rely on instead is proved in ``_minima`` and ``_wishart``.
+they rely on instead is proved in ``_minima`` and ``_matrices``.
 """
 
 from __future__ import annotations
@@ -28,27 +28,22 @@ import numpy as np
 
 from fdadp._version import __version__
 from fdadp.errors import FailedReadError, PrivacyError
-from fdadp.privacy.account._reservations import Binding
-from fdadp.privacy.account._statement import DIRECTIONS_IN_FLOATS, UNITS, broken, statement
+from fdadp.privacy.account._book import Binding, Release
 from fdadp.privacy.account.budget import Budget
 from fdadp.privacy.account.ledger import Ledger
-from fdadp.privacy.account.releases import Release
-from fdadp.privacy.boundary import FAILED
-from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
+from fdadp.privacy.declared import ADJACENCIES, DIRECTIONS_IN_FLOATS, UNITS, broken, check_delta, statement, whole
 from fdadp.privacy.kernel._kernel import Kernel, is_secure
 from fdadp.privacy.kernel._kernel import Noisy as Noisy
 from fdadp.privacy.kernel._minimum_releases import MinimumReleases
-from fdadp.privacy.kernel._moment_releases import MomentReleases
-from fdadp.privacy.kernel._selections import Selections
-from fdadp.privacy.kernel._sum_releases import SumReleases
+from fdadp.privacy.kernel._releases import SumReleases
 from fdadp.privacy.noise.distributed import DistributedNoise
 from fdadp.privacy.noise.sources import NOT_PROVED, Noise, OpenDPNoise
 from fdadp.privacy.rows._laws import Law, check_most, law_of
-from fdadp.privacy.rows._local import RowFunction
-from fdadp.privacy.rows._placed import vault_of
+from fdadp.privacy.rows._local import FAILED, RowFunction
+from fdadp.privacy.rows._partitions import vault_of
 
 
-class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
+class Cohort(SumReleases, MinimumReleases):
     """Private rows behind a wall: questions in, noisy answers out, each of them charged and written down.
 
     Parameters

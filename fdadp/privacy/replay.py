@@ -16,8 +16,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy.noise._bingham import matrix_of
-from fdadp.privacy.noise._matrix_laplace import add_wrapped
+from fdadp.privacy.noise._matrices import add_wrapped, matrix_of, symmetric
 from fdadp.privacy.noise.sources import MATRICES, SELECTIONS, Noise, Sampler, SeededNoise, matrix_law
 
 
@@ -131,7 +130,7 @@ class Loss:
     ----------
     loss : float
         log p(released | first) - log p(released | second); NaN for a direction, where only its bound is known. Matrix
-        Laplace noise: as :meth:`fdadp.privacy.noise._matrix_laplace.MatrixLaplace.loss` says, given more than is
+        Laplace noise: as :meth:`fdadp.privacy.noise._matrices.MatrixLaplace.loss` says, given more than is
         released.
     spent : float
         What this pair of sums can cost: ρ (divergence) or the largest |loss| over all outcomes.
@@ -214,13 +213,13 @@ def _matrix_loss(first: TapeEntry, moves: list[int]) -> tuple[float, float]:
     if np.abs(np.array(drawn, dtype=np.float64) - entries).max() > 1 + 1e-9 * np.abs(noise).max():
         raise PrivacyError("replay: the noise on the tape is not what its factors make")
     M = np.array(moves, dtype=np.float64)
-    return law.loss((_full(M) if law.symmetric else M.reshape(-1, first.columns)) / first.scale, first.factors)
+    return law.loss((symmetric(M) if law.symmetric else M.reshape(-1, first.columns)) / first.scale, first.factors)
 
 
 def wishart_moves(first: TapeEntry, second: TapeEntry) -> tuple[float, float]:
     """What a person adds to and takes from a second moment: traces of the two parts, in units of the sensitivity."""
     moves = np.array([b - a for a, b in zip(first.exact, second.exact, strict=True)], dtype=np.float64)
-    values = np.linalg.eigvalsh(_full(moves)) / first.sensitivity
+    values = np.linalg.eigvalsh(symmetric(moves)) / first.sensitivity
     return float(values[values > 0].sum()), float(-values[values < 0].sum())
 
 
@@ -259,18 +258,10 @@ def _wishart_loss(first: TapeEntry, second: TapeEntry) -> float:
     logs = []
     for entry in (first, second):
         noise = [out - exact for out, exact in zip(entry.released, entry.exact, strict=True)]
-        values = np.linalg.eigvalsh(_full(np.array(noise, dtype=np.float64)) / first.sensitivity)
+        values = np.linalg.eigvalsh(symmetric(np.array(noise, dtype=np.float64)) / first.sensitivity)
         inside = values[0] > 0
         logs.append((nu - 2) / 2 * float(np.log(values).sum()) - float(values.sum()) / 2 if inside else -math.inf)
     return logs[0] - logs[1]
-
-
-def _full(triangle: FloatArray) -> FloatArray:
-    """Symmetric matrix of its upper triangle."""
-    p = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
-    out = np.zeros((p, p))
-    out[np.triu_indices(p)] = triangle
-    return out + np.triu(out, 1).T
 
 
 def losses(first: Sequence[TapeEntry], second: Sequence[TapeEntry]) -> list[Loss]:

@@ -194,11 +194,7 @@ class Privacy(Parameters):
         """
         from fdadp.privacy.account.budget import Budget
 
-        budget = self.budget
-        if self.study is not None:
-            from fdadp.privacy.study import Study
-
-            budget = Study(self.study).budget
+        budget = self._given_budget
         fixed = budget.columns if isinstance(budget, Budget) else {}
         for name, given in stated:
             if name in fixed and not _same(given, fixed[name]):
@@ -264,6 +260,15 @@ class Privacy(Parameters):
         """The adjacency, by default ``"zero-out"`` where n is declared and ``"add-remove"`` where it is not."""
         return self.adjacency or ("add-remove" if self.n is None else "zero-out")
 
+    @property
+    def _given_budget(self) -> Any:
+        """The study's budget, or the shared one; None where this fit has its own."""
+        if self.study is None:
+            return self.budget
+        from fdadp.privacy.study import Study
+
+        return Study(self.study).budget
+
     def budget_share(self, accounting: str = "gdp") -> tuple[Budget, float]:
         """Return the budget to spend from, a new one unless shared, and the share of it that ε and δ amount to.
 
@@ -279,25 +284,17 @@ class Privacy(Parameters):
         """
         from fdadp.privacy.account.budget import Budget
 
-        if self.study is not None:
-            from fdadp.privacy.study import Study
-
-            return self._share_of(Study(self.study).budget, "study")
-        if self.budget is None:
+        budget = self._given_budget
+        if budget is None:
             return Budget(self.epsilon, self.delta, accounting=accounting), 1.0
-        if not isinstance(self.budget, Budget):
-            raise PrivacyError(f"budget must be a Budget, got {type(self.budget).__name__}")
-        if self.budget.delta != self.delta:
+        if not isinstance(budget, Budget):
+            raise PrivacyError(f"budget must be a Budget, got {type(budget).__name__}")
+        what = "shared budget" if self.study is None else "study"
+        if budget.delta != self.delta:
             raise PrivacyError(
-                f"delta must be that of the shared budget, {self.budget.delta}, got {self.delta}: what is counted in "
-                "different measures cannot be added up"
+                f"delta must be that of the {what}, {budget.delta}, got {self.delta}: what is counted in different "
+                "measures cannot be added up"
             )
-        return self._share_of(self.budget, "shared budget")
-
-    def _share_of(self, budget: Budget, what: str) -> tuple[Budget, float]:
-        """A budget, and the share of it that ε and δ amount to."""
-        from fdadp.privacy.account.budget import Budget
-
         own = Budget(self.epsilon, self.delta, accounting="gdp" if budget.pure else budget.accounting)
         share = own.total / budget.total
         if share > 1 + 1e-9:

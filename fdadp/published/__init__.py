@@ -15,14 +15,14 @@ from fdadp._common.lazy import lazy_exports
 if TYPE_CHECKING:
     from fdadp.published.boosting import PublishedDPAda as PublishedDPAda
     from fdadp.published.boosting import PublishedNoisyAdaBoost as PublishedNoisyAdaBoost
+    from fdadp.published.components import PublishedDPDPCA as PublishedDPDPCA
     from fdadp.published.components import PublishedPCA as PublishedPCA
-    from fdadp.published.encrypted_pca import PublishedDPDPCA as PublishedDPDPCA
     from fdadp.published.naive_bayes import PublishedGaussianNB as PublishedGaussianNB
     from fdadp.published.regression import PublishedNoise as PublishedNoise
 
 _EXPORTS = {
     "PublishedDPAda": "fdadp.published.boosting",
-    "PublishedDPDPCA": "fdadp.published.encrypted_pca",
+    "PublishedDPDPCA": "fdadp.published.components",
     "PublishedGaussianNB": "fdadp.published.naive_bayes",
     "PublishedNoise": "fdadp.published.regression",
     "PublishedNoisyAdaBoost": "fdadp.published.boosting",

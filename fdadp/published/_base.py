@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 
 from fdadp._version import __version__
 from fdadp.errors import NotPrivateWarning
+from fdadp.privacy.account._book import Release
 from fdadp.privacy.account.ledger import Ledger
-from fdadp.privacy.account.releases import Release
 
 STATEMENT = (
     "This is a published scheme, offered for comparison. Its claimed epsilon does not hold: parts of the output are "

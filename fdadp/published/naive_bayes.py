@@ -18,7 +18,7 @@ from fdadp.errors import InputError
 from fdadp.functional.tables.alignment import same_rows
 from fdadp.learners.naive_bayes import FromLikelihood, gaussian_log_likelihood
 from fdadp.learners.shared.inputs import positive
-from fdadp.privacy.account.releases import Release
+from fdadp.privacy.account._book import Release
 from fdadp.published._base import Published
 
 
@@ -85,18 +85,12 @@ class PublishedGaussianNB(FromLikelihood, ClassifierMixin, Published):  # type: 
         self._write(
             "Gaussian naive Bayes with local sensitivities (published)",
             [
-                Release("counts of the classes", len(size), "Laplace", 1 / self.epsilon, 1.0, self.epsilon),
-                Release(
-                    "means", mean.size, "Laplace", float(s_mean.max() / self.epsilon), float(s_mean.max()), self.epsilon
-                ),
-                Release(
-                    "variances",
-                    var.size,
-                    "Laplace",
-                    float(s_var.max() / self.epsilon),
-                    float(s_var.max()),
-                    self.epsilon,
-                ),
+                Release(name, many, "Laplace", sensitivity / self.epsilon, sensitivity, self.epsilon)
+                for name, many, sensitivity in (
+                    ("counts of the classes", len(size), 1.0),
+                    ("means", mean.size, float(s_mean.max())),
+                    ("variances", var.size, float(s_var.max())),
+                )
             ],
             ["the labels that occur", "the scale of the noise, which is computed from the private class sizes"]
             + ["the range of the features"] * (self.bounds is None),

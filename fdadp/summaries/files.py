@@ -12,7 +12,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.files.container import Layout, complete
 from fdadp.files.records import labels_from_json, labels_to_json
 from fdadp.privacy import Ledger
-from fdadp.privacy.study.models import record_model
+from fdadp.privacy.study.verified import record_model
 from fdadp.private.release.mechanisms import params_from_json, params_to_json
 
 if TYPE_CHECKING:

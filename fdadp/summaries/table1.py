@@ -21,7 +21,7 @@ from fdadp.errors import InputError
 from fdadp.files.container import Layout, complete, plain
 from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy.settings import privacy_from_json, privacy_to_json
-from fdadp.privacy.study.models import record_model
+from fdadp.privacy.study.verified import record_model
 from fdadp.summaries.columns import codes_table
 from fdadp.summaries.estimates import Estimates, Row
 from fdadp.summaries.opening import MISSING_COUNTS, check, open_cohort

@@ -12,7 +12,7 @@ import pandas as pd
 from fdadp.audit.replay import own_garbage
 from fdadp.privacy import Budget, SeededNoise, TapeNoise
 from fdadp.privacy.replay import losses
-from fdadp.privacy.rows._sources import padded
+from fdadp.privacy.rows._vault import padded
 
 
 def on_tape(fit, data, tape=None):

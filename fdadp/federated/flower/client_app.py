@@ -19,9 +19,8 @@ from fdadp.files.regular import text_of
 
 # The protocol is imported where a message of it is answered: a greeting should not wait for seconds of imports.
 if TYPE_CHECKING:
-    from fdadp.federated.contract import Contract
+    from fdadp.federated.contract import Contract, Signer
     from fdadp.federated.parties import Party
-    from fdadp.federated.signed import Signer
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +106,7 @@ def _signer(context: Context) -> Signer | None:
     """An owner's key, where the node has one."""
     if "key" not in context.node_config:
         return None
-    from fdadp.federated.signed import Signer
+    from fdadp.federated.contract import Signer
 
     return Signer(_setting(context, "key"))
 

@@ -25,10 +25,9 @@ import numpy as np
 
 from fdadp._common.typing import IntArray
 from fdadp.errors import FdadpError
-from fdadp.federated.contract import USER, Contract
+from fdadp.federated.contract import USER, Contract, public_key_of
 from fdadp.federated.flower import APP, require_flower
 from fdadp.federated.flower.store import new_key
-from fdadp.federated.signed import public_key_of
 from fdadp.federated.wire import Totals
 from fdadp.privacy.certificate.signature import new_keys
 

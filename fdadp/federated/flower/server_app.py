@@ -10,7 +10,7 @@ from flwr.serverapp import Grid, ServerApp
 from fdadp.errors import InputError
 from fdadp.federated.contract import USER, Contract
 from fdadp.federated.flower.transport import GridExchange
-from fdadp.federated.proxy import Proxy
+from fdadp.federated.parties import Proxy
 from fdadp.federated.wire import Totals
 from fdadp.files.atomic import PUBLIC, replacing
 from fdadp.files.regular import text_of

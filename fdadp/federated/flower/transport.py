@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
-from fdadp.federated.signed import SIZE, Signer, check_signature
+from fdadp.federated.contract import SIZE, Signer, check_signature
 from fdadp.federated.wire import ProtocolError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def payload(message: Message) -> bytes | None:
 
 
 class GridExchange:
-    """Sends requests to parties by name, over Flower's grid; an :data:`~fdadp.federated.proxy.Exchange`.
+    """Sends requests to parties by name, over Flower's grid; an :data:`~fdadp.federated.parties.Exchange`.
 
     Parameters
     ----------

@@ -1,1 +1,2 @@
-"""The local model: what a client sends (``randomizers``, ``client``), and what a server makes of it (``server``)."""
+"""The local model: what a client sends (``randomizers``, ``client``), and what a server makes of it
+(``parameters``)."""

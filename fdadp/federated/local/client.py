@@ -13,9 +13,8 @@ from scipy.special import expit
 
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
-from fdadp.federated.local._base import Reports
-from fdadp.federated.local.coins import Coins
 from fdadp.federated.local.parameters import LocalParameters
+from fdadp.federated.local.randomizers import Coins, Reports
 from fdadp.learners.shared.inputs import as_table
 from fdadp.privacy import rowwise_matmul
 from fdadp.privacy.boundary import codes_of, index_of, labels, numbers

@@ -1,14 +1,28 @@
-"""The guarantee of a local regression for each user, as a ledger."""
+"""The guarantee of a local regression for each user, as a ledger.
+
+*Privacy amplification by shuffling*: the central guarantee of local reports whose senders a trusted shuffler removed.
+
+Feldman, McMillan & Talwar (2021), Hiding Among the Clones, FOCS, arXiv:2012.12803, Theorem 3.2: whatever the n reports
+of one round are, as long as each is ε0-locally private, exchanging one user's record changes the shuffled reports by no
+more than (A + Δ, C - A + 1 - Δ) differs from (A + 1 - Δ, C - A + Δ), where C ~ Bin(n - 1, e^-ε0) counts the reports
+that might be anybody's, A ~ Bin(C, ½), and Δ ~ Bernoulli(e^ε0/(e^ε0 + 1)). For each value of C the two sides are
+mixtures of binomials shifted by one, whose likelihood ratio grows with the first count, so that their divergence is a
+difference of two tail probabilities. It is summed over C numerically, and every step rounds up.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numpy as np
+
 from fdadp._common.promised import promised
+from fdadp._common.typing import FloatArray, IntArray
+from fdadp.errors import InputError
 from fdadp.federated.local.parameters import LocalParameters
-from fdadp.federated.local.shuffle import shuffled_epsilon
-from fdadp.federated.local.signs import CondensedLocal
+from fdadp.federated.local.randomizers import CondensedLocal
+from fdadp.learners.shared.inputs import positive
 from fdadp.privacy import Ledger, Release
 from fdadp.privacy.account.accounting import epsilon_from
 from fdadp.privacy.noise.sources import NOT_PROVED
@@ -127,3 +141,105 @@ def _shuffled(params: LocalParameters, users: int, delta: float) -> str:
         f"central epsilon = {times * one:.4g} at delta = {delta:g} for exchanging one record, against those who see "
         f"only the shuffled reports, {users} in a round (Feldman et al. 2021, Theorem 3.2)"
     )
+
+
+_BLOCKS = 2000
+"""Groups of values of C: the smallest stands for its group, for fewer clones hide less."""
+_TAIL = 1e-6
+"""Part of δ that values of C may have that are not looked at; it is added."""
+_ROUNDING = 1e-9
+"""Relative error of a sum of probabilities, and 10^6 times the absolute one of a weight; SciPy's are far below."""
+
+
+def shuffled_delta(epsilon0: float, n: int, epsilon: float, *, tail: float = 1e-30) -> float:
+    """δ with which n reports of ε0 are (ε, δ)-private once they are shuffled, from above.
+
+    Parameters
+    ----------
+    epsilon0, n
+        As of :func:`shuffled_epsilon`.
+    epsilon : float
+        At least 0.
+    tail : float
+        Probability on either side that the number of clones may have, instead of which all is taken for lost.
+
+    Returns
+    -------
+    float
+    """
+    from scipy.stats import binom
+
+    if epsilon >= epsilon0:
+        return 0.0
+    others, clone = n - 1, math.exp(-epsilon0)
+    least, most = (int(k) for k in (binom.ppf(tail, others, clone), binom.isf(tail, others, clone)))
+    least, most = max(least - 1, 0), min(most + 1, others)
+    edges = np.unique(np.linspace(least, most + 1, _BLOCKS + 1).astype(np.int64))
+    below, above = binom.cdf(edges - 1, others, clone), binom.sf(edges - 1, others, clone)
+    weights = np.where(below[1:] < 0.5, np.diff(below), -np.diff(above)) + 1e-6 * _ROUNDING
+    inside = float((weights * _divergence(edges[:-1], epsilon0, epsilon)).sum())
+    return inside * (1 + _ROUNDING) + float(below[0] + above[-1])
+
+
+def _divergence(c: IntArray, epsilon0: float, epsilon: float) -> FloatArray:
+    """Hockey-stick divergence of order e^ε of the two sides where C = c, from above.
+
+    The first count is larger on one side; the event is that it exceeds ``cut``, from where on the ratio exceeds e^ε.
+    """
+    from scipy.stats import binom
+
+    truth = 1 / (1 + math.exp(-epsilon0))  # P(Δ = 1)
+    part = -math.expm1(-epsilon - epsilon0) / ((1 + math.exp(-epsilon)) * -math.expm1(-epsilon0))
+    cut = np.floor((c + 1) * part)
+    at_least, more = binom.sf(cut - 1, c, 0.5), binom.sf(cut, c, 0.5)
+    one = truth * at_least + (1 - truth) * more
+    other = (1 - truth) * at_least + truth * more
+    found: FloatArray = np.maximum(one * (1 + _ROUNDING) - math.exp(epsilon) * other, 0.0)
+    return found
+
+
+def shuffled_epsilon(epsilon0: float, n: int, delta: float) -> float:
+    """ε of the shuffled reports of one round, for replacing one user's record.
+
+    The smallest ε at which ``shuffled_delta`` is at most δ, or ε0 where that is less: a third to a quarter of what
+    the closed form of Theorem 3.1 gives, for any number of users.
+
+    Parameters
+    ----------
+    epsilon0 : float
+        ε_LDP of one report.
+    n : int
+        Users who report in this **one** round, all with the same mechanism.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        Of (ε, δ), in the sense that n is public and one record is exchanged for another. It holds for those who see
+        nothing but the shuffled reports: the shuffler must be trusted, and the n users must really take part.
+
+    Raises
+    ------
+    InputError
+        Numbers out of range.
+
+    Examples
+    --------
+    >>> round(shuffled_epsilon(1.0, 10_000, 1e-6), 3)
+    0.053
+    """
+    positive(epsilon0, "epsilon0", below=700.0)
+    positive(delta, "delta", below=1.0)
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        raise InputError(f"n must be a whole number of at least 1, got {n!r}")
+    low, high = 0.0, float(epsilon0)
+    for _ in range(50):
+        middle = (low + high) / 2
+        if shuffled_delta(epsilon0, int(n), middle, tail=delta * _TAIL) <= delta:
+            high = middle
+        else:
+            low = middle
+        if high - low < 1e-9 * high:
+            break
+    return high

@@ -1,22 +1,220 @@
-"""From (ε, δ) to a zCDP budget ρ and back. Pure ε needs no conversion: it adds up.
+"""What (ε, δ) allows, in μ of Gaussian DP or ρ of zCDP, and what releases cost of it.
+
+*Gaussian DP*: from (ε, δ) to μ and back, and what releases that are no Gaussian sums cost in it.
+
+μ-GDP (Dong, Roth & Su 2022, doi:10.1111/rssb.12454): D and D' are no easier to tell apart than N(0, 1) and N(μ, 1).
+Squares of μ add up over adaptive releases (``docs/theory/gaussian-dp.md#filter``), and
+
+    δ_μ(ε) = Φ(-a) - e^ε Φ(-b),  a = ε/μ - μ/2,  b = a + μ,
+
+is all that a Gaussian promises (Balle & Wang 2018, arXiv:1805.06530). Every number here errs on the safe side: what is
+computed in floating point is off by less than 10⁻¹², and :data:`ALLOWANCE` of δ pays for that, and for the lattice.
+
+*zCDP*: from (ε, δ) to ρ and back. Pure ε needs no conversion: it adds up.
 
 ρ-zCDP (Bun & Steinke 2016) adds up over adaptive releases; what a user asks for is (ε, δ). The conversion is OpenDP's
 zCDP → approximate-DP curve. It is checked against the closed form of Canonne, Kamath & Steinke (2020), which here only
 tells where to search.
+
+*Costs* of releases in the measure of a budget, and the noise that an amount of it buys.
+
+================ ================================ ======================== ==========
+kind of noise    "gdp": μ²/2                      "zcdp": ρ                "pure": ε
+================ ================================ ======================== ==========
+gaussian         Δ²/2(σ² - 16)                    OpenDP's map, Δ²/2σ²     -
+gumbel, bingham- μ(η)²/2 of its range η           η²/8                     -
+zcdp
+any pure law     μ²/2, μ = -2Φ⁻¹(1/(1 + e^ε))     ε²/2                     ε
+================ ================================ ======================== ==========
+
+Wishart noise and objective perturbation are accounted for in (ε, δ) by themselves and have no place here. Proofs:
+``docs/theory/gaussian-dp.md``.
+
+*Objective perturbation*: what noise in the objective of a logistic regression costs: (ε, δ) of its minimisers.
+
+Sources: Chaudhuri, Monteleoni & Sarwate (2011), JMLR 12; Redberg, Koskela & Wang (2023), arXiv:2401.00583 (objective
+perturbation of generalised linear models).
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.signal import fftconvolve
+from scipy.special import erfcx, erfinv, log_ndtr, ndtr, ndtri_exp
 
 from fdadp.errors import PrivacyError
 
 if TYPE_CHECKING:
     from fdadp.privacy.cohort import Cohort
+
+
+ALLOWANCE = 1e-10
+"""Of δ: kept back for rounding, and for the factor e^(±10⁻¹²³) between lattice and real Gaussians."""
+LARGEST_EPSILON = 1e4
+"""ε/μ - μ/2 loses digits beyond it."""
+LEAST_DELTA = 1e-300
+_SMALL = 0.5
+"""μ up to which the difference of two Mills ratios would lose digits, and is integrated instead."""
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+
+
+def _mills(x: float) -> float:
+    """Mills ratio Φ(-x)/φ(x)."""
+    return math.sqrt(math.pi / 2) * float(erfcx(x / math.sqrt(2)))
+
+
+def delta_from_mu(mu: float, epsilon: float) -> float:
+    """δ of μ-GDP at ε.
+
+    Parameters
+    ----------
+    mu : float
+        Above 0.
+    epsilon : float
+        At least 0.
+
+    Notes
+    -----
+    With the Mills ratio R and e^ε φ(b) = φ(a): δ = φ(a) (R(a) - R(b)), for a < 0 Φ(-a) - φ(a) R(b). For μ up to ½ the
+    difference is the integral of -R'(t) = 1 - t R(t) over (a, b), by Gauss and Legendre's rule.
+
+    Examples
+    --------
+    >>> f"{delta_from_mu(0.236704, 1.0):.3e}"
+    '1.000e-06'
+    """
+    a = epsilon / mu - mu / 2
+    density = math.exp(-a * a / 2) / math.sqrt(2 * math.pi)
+    if mu <= _SMALL:
+        points = a + mu * (_NODES + 1) / 2
+        slopes = [1 - float(t) * _mills(float(t)) for t in points]
+        return density * mu / 2 * float(np.dot(_WEIGHTS, slopes))
+    return float(ndtr(-a)) - density * _mills(a + mu) if a < 0 else density * (_mills(a) - _mills(a + mu))
+
+
+@functools.lru_cache(maxsize=1024)
+def epsilon_from_mu(mu: float, delta: float) -> float:
+    """Smallest ε (to 12 digits, rounded up) that μ-GDP implies at δ; 0 where 2Φ(μ/2) - 1 ≤ δ.
+
+    Parameters
+    ----------
+    mu : float
+        At least 0.
+    delta : float
+        In (0, 1).
+
+    Examples
+    --------
+    >>> round(epsilon_from_mu(0.236704, 1e-6), 4)
+    1.0
+    >>> epsilon_from_mu(1e-7, 1e-6)
+    0.0
+    """
+    target = delta / (1 + ALLOWANCE)
+    if mu == 0 or delta_from_mu(mu, 0.0) <= target:
+        return 0.0
+    high = mu * (1 + mu)
+    while delta_from_mu(mu, high) > target:
+        high *= 2
+    return _bisect(lambda e: delta_from_mu(mu, e) > target, 0.0, high)[1]
+
+
+@functools.lru_cache(maxsize=1024)
+def mu_from(epsilon: float, delta: float) -> float:
+    """Largest μ (to 10 digits, rounded down) such that μ-GDP implies (ε, δ).
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+    delta : float
+        In (0, 1).
+
+    Raises
+    ------
+    PrivacyError
+        ε is above 10⁴, or δ below 10⁻³⁰⁰: there is no room for rounding there.
+
+    Examples
+    --------
+    >>> round(mu_from(1.0, 1e-6), 6)
+    0.236704
+    """
+    if not epsilon <= LARGEST_EPSILON:
+        raise PrivacyError(f"epsilon must be at most {LARGEST_EPSILON:g} to be accounted for, got {epsilon:g}")
+    if not delta >= LEAST_DELTA:
+        raise PrivacyError(f"delta must be at least {LEAST_DELTA:g} to be accounted for, got {delta:g}")
+    target = delta / (1 + ALLOWANCE)
+    low = high = math.sqrt(2 * epsilon) + 1e-3
+    while delta_from_mu(high, epsilon) <= target:
+        high *= 2
+    while delta_from_mu(low, epsilon) > target:
+        low /= 2
+    return _bisect(lambda mu: delta_from_mu(mu, epsilon) <= target, low, high)[0]
+
+
+def _bisect(holds: Callable[[float], bool], low: float, high: float, *, digits: int = 14) -> tuple[float, float]:
+    """Ends of a short interval in which a condition, which holds at `low` and not at `high`, ends to hold."""
+    while high - low > 10.0**-digits * high:
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high
+
+
+def mu_from_epsilon(epsilon: float) -> float:
+    """μ of an ε-DP release: -2Φ⁻¹(1/(1 + e^ε)), and no less will do for randomised response.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+
+    Examples
+    --------
+    >>> round(mu_from_epsilon(0.1) / 0.1, 3)  # a pure release costs √(π/2) times what a Gaussian's mean shift would
+    1.253
+    """
+    if epsilon <= 1:
+        return 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2)))
+    return -2 * float(ndtri_exp(-np.logaddexp(0.0, epsilon)))
+
+
+def mu_from_range(eta: float) -> float:
+    """μ of a selection whose log-ratios lie within a range η, as the exponential mechanism's do.
+
+    ``docs/theory/gaussian-dp.md#range``; the bounded range of Dong, Durfee & Rogers (2020), arXiv:1909.01917.
+
+    Parameters
+    ----------
+    eta : float
+        Above 0.
+    """
+    return mu_from_epsilon(eta / 2)
+
+
+def range_from_mu(mu: float) -> float:
+    """Range η of a selection that is μ-GDP: 2 log(Φ(μ/2)/Φ(-μ/2)), the inverse of :func:`mu_from_range`.
+
+    Parameters
+    ----------
+    mu : float
+        Above 0.
+
+    Examples
+    --------
+    >>> round(range_from_mu(mu_from_range(0.7)), 12)
+    0.7
+    """
+    if mu <= 1:
+        return 4 * math.atanh(math.erf(mu / (2 * math.sqrt(2))))
+    return 2 * float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))
 
 
 @functools.cache
@@ -114,7 +312,7 @@ def rho_from(epsilon: float, delta: float) -> float:
     >>> round(rho_from(1.0, 1e-6), 5)
     0.02436
     """
-    guess = _bisect(lambda r: epsilon_from_closed_form(r, delta) <= epsilon, *_bracket(epsilon, delta), digits=10)
+    guess = _bisect(lambda r: epsilon_from_closed_form(r, delta) <= epsilon, *_bracket(epsilon, delta), digits=10)[0]
 
     def fits(rho: float) -> bool:
         return epsilon_from(rho, delta) <= epsilon
@@ -131,7 +329,7 @@ def rho_from(epsilon: float, delta: float) -> float:
         below, above = middle * (1 - 5e-13), middle * (1 + 5e-13)
         if low < below and above < high and fits(below) and not fits(above):
             return below
-        return _bisect(fits, low, high, digits=12)
+        return _bisect(fits, low, high, digits=12)[0]
     except PrivacyError as exc:
         raise PrivacyError(f"epsilon must be at most some thousands to be accounted for, got {epsilon:g}") from exc
 
@@ -143,16 +341,6 @@ def _bracket(epsilon: float, delta: float) -> tuple[float, float]:
     return 0.0, high
 
 
-def _bisect(holds: Any, low: float, high: float, *, digits: int) -> float:
-    """Largest value in [low, high] at which a decreasing condition still holds; low is returned, never high."""
-    while high - low > 10.0**-digits * high:
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
-
-
 def noise_multiplier(amount: float, adjacency: str, *, pure: bool) -> float:
     """Sd of the noise of a sum of sensitivity 1 that spends all of μ²/2 or ρ, or of ε; doubled for replaced persons."""
     one = math.sqrt(2) / amount if pure else 1 / math.sqrt(2 * amount)
@@ -162,3 +350,94 @@ def noise_multiplier(amount: float, adjacency: str, *, pure: bool) -> float:
 def unit_noise(cohort: Cohort, share: float) -> float:
     """Sd of the noise of a sum of sensitivity 1 that takes a share of what a cohort has reserved."""
     return noise_multiplier(cohort.amount * share, cohort.adjacency, pure=cohort.pure) * cohort.inflation
+
+
+LATTICE_VARIANCE = 16.0
+"""A discrete Gaussian of variance σ² is a map of a real one of so much less: ``docs/theory/gaussian-dp.md#lattice``."""
+
+MEASURES = {"gdp": "mu squared / 2 (Gaussian DP)", "zcdp": "rho (zCDP)", "pure": "epsilon"}
+"""Names of what adds up."""
+_RANGED = ("gumbel", "bingham-zcdp")
+"""Kinds whose own cost is η²/8, of a range η."""
+IN_RHO = ("gaussian", *_RANGED)
+"""Kinds whose own measure is ρ; that of the others is ε."""
+
+
+def amount_for(accounting: str, kind: str, amount: float) -> float:
+    """Amount in a kind's own measure (ρ or ε, see ``noise.sources``) that costs so much of a budget."""
+    if accounting == "pure" or kind == "gaussian":
+        return amount
+    if kind in _RANGED:
+        return amount if accounting == "zcdp" else range_from_mu(math.sqrt(2 * amount)) ** 2 / 8
+    return math.sqrt(2 * amount) if accounting == "zcdp" else range_from_mu(math.sqrt(2 * amount)) / 2
+
+
+def cost_of(accounting: str, kind: str, *, sensitivity: float, scale: float, spent: float) -> float:
+    """Cost of a release in the measure of a budget, where sums are so far apart and noise has this scale.
+
+    ``spent`` is the cost in the kind's own measure.
+    """
+    if accounting == "pure":
+        return spent
+    gdp = accounting == "gdp"
+    if kind == "gaussian" and gdp:
+        variance = scale**2 - LATTICE_VARIANCE
+        return sensitivity**2 / variance / 2 if variance > 0 else math.inf
+    if kind in IN_RHO:
+        return mu_from_range(math.sqrt(8 * spent)) ** 2 / 2 if gdp else spent
+    return (mu_from_epsilon(spent) if gdp else spent) ** 2 / 2
+
+
+_OF_FLOATS = 1e-11
+"""Relative error that is allowed for in values of the normal distribution and in exponentials of up to ε."""
+
+
+@functools.lru_cache(maxsize=64)
+def gaussian_multiplier(epsilon: float, delta: float, ridge: float, problems: int = 1) -> float:
+    """Largest μ such that b ~ N(0, I/μ²) in the objective of K logistic problems is (ε, δ)-private.
+
+    Where a person is added or removed, the log-ratio of densities of the K minimisers is at most
+    ``K (μ²/2 + log(1 + 1/(4λ))) + μ Σ_k max(0, ζ_k)``, ζ_k ~ N(0, 1) independent: the Jacobian is bounded by the
+    rank-one Hessian, and the sign of the gradient of a generalised linear loss is that of its label, whatever w.
+
+    Raises
+    ------
+    PrivacyError
+        λ is so small that the Jacobian alone costs more than ε.
+    """
+    jacobian = math.log1p(1 / (4 * ridge))
+    if problems * jacobian >= epsilon:
+        raise PrivacyError(
+            f"ridge must be at least {1 / (4 * math.expm1(epsilon / problems)):.3g} at this epsilon, got {ridge:g}"
+        )
+    low, high = 0.0, 1.0
+    while _hockey_stick(epsilon, high, jacobian, problems) <= delta:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _hockey_stick(epsilon, middle, jacobian, problems) <= delta else (low, middle)
+    if low < 1e-6:
+        raise PrivacyError(f"ridge must be larger at epsilon {epsilon:g} and delta {delta:g}, got {ridge:g}")
+    return low
+
+
+def _hockey_stick(epsilon: float, mu: float, jacobian: float, problems: int) -> float:
+    """E (1 - exp(ε - L))_+ for L = K (μ²/2 + jacobian) + μ Σ max(0, ζ_k): δ at ε."""
+    gap = epsilon - problems * (mu**2 / 2 + jacobian)
+    if problems == 1:
+        if gap >= 0:
+            plus, minus = float(ndtr(-gap / mu)), math.exp(gap + mu**2 / 2 + float(log_ndtr(-gap / mu - mu)))
+        else:
+            plus, minus = 1.0, 0.5 * math.exp(gap) + math.exp(gap + mu**2 / 2 + float(log_ndtr(-mu)))
+        return plus - minus + _OF_FLOATS * (plus + minus) + 1e-300  # which is what underflows
+    # The law of the sum on a grid, each max(0, ζ) rounded up: δ can only come out larger.
+    step = 2e-3
+    grid = np.arange(0, 12, step)
+    law = np.diff(ndtr(grid), prepend=0.0)  # the first cell holds the half that is 0
+    law[-1] += 1 - law.sum()
+    total = law
+    for _ in range(problems - 1):
+        total = np.maximum(fftconvolve(total, law), 0.0)
+    excess = mu * step * np.arange(total.size) - gap
+    rounding = 2e-16 * problems * total.size + 1e-30 * problems  # of the convolutions; what lies beyond 12
+    return float((total * np.where(excess > 0, -np.expm1(-np.maximum(excess, 0)), 0.0)).sum()) + rounding

@@ -6,6 +6,9 @@ Koskela, Tobaben & Honkela (2022), arXiv:2209.15596. For zCDP: Feldman & Zrnic (
 a Rényi Filter, and Whitehouse, Ramdas, Rogers & Wu (2023), Fully-Adaptive Composition in Differential Privacy, Theorem
 1 (arXiv:2203.05481). For pure ε the sum of adaptively chosen ε is bounded in the same way (Rogers, Roth, Ullman &
 Vadhan 2016).
+
+*Rehearsals* are fits up to their first read: all that is public of them is checked, and then they end, with nothing
+read or spent.
 """
 
 from __future__ import annotations
@@ -15,15 +18,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._book import Book, MemoryBook
-from fdadp.privacy.account._measures import MEASURES
-from fdadp.privacy.account._reservations import SAFETY, TOLERANCE, Binding, gone
-from fdadp.privacy.account.accounting import epsilon_from, rho_from
-from fdadp.privacy.account.gaussian_dp import epsilon_from_mu, mu_from
+from fdadp.privacy.account._book import SAFETY, TOLERANCE, Binding, Book, MemoryBook, gone
+from fdadp.privacy.account.accounting import MEASURES, epsilon_from, epsilon_from_mu, mu_from, rho_from
 from fdadp.privacy.declared import said_delta
 
 if TYPE_CHECKING:
-    from fdadp.privacy.account.releases import Release
+    from fdadp.privacy.account._book import Release
+
 
 ROUNDING = 1e-12
 """Of a total that another version or machine has computed."""
@@ -314,3 +315,45 @@ def _share(share: float) -> float:
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1 + TOLERANCE:
         raise PrivacyError(f"share must be a number above 0 and at most 1, got {share!r}")
     return float(share)
+
+
+class FirstReadError(Exception):
+    """A fit has come to its first read: no error of the fit."""
+
+
+class _RehearsalBook(MemoryBook):
+    """Accounts that end a fit where they would let it read rows, and refuse what another book would refuse."""
+
+    __slots__ = ("_for",)
+
+    def __init__(self, book: Book, total: float) -> None:
+        super().__init__(total)
+        self._for = book
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What the other holds fits to."""
+        return self._for.columns
+
+    def admit(self, binding: Binding) -> None:
+        """Refuse what the other would."""
+        self._for.admit(binding)
+
+    def open(self, at: int) -> None:
+        """Before the rows that others are computed from are read."""
+        super().open(at)
+        raise FirstReadError("rows would be read now")
+
+    def spend(self, at: int, share: float, cost: float, *, whole: bool = False, release: Release | None = None) -> None:
+        """Before the rows of a release are read, once it was checked."""
+        super().spend(at, share, cost, whole=whole, release=release)
+        raise FirstReadError("rows would be read now")
+
+
+def rehearsal_of(budget: Budget) -> Budget:
+    """A budget as large as another, of its own, from which nothing can be read: the first fit to try raises.
+
+    The kernel reads rows after its book has let it (:meth:`fdadp.privacy.account._book.Book.spend`), and never else.
+    """
+    book = _RehearsalBook(budget._book, budget.total)
+    return Budget.kept(book, budget.epsilon, budget.delta, budget.accounting, budget.total)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from fdadp._common.promised import promised, rounded_up, shown_up
 from fdadp.files.regular import reading
-from fdadp.privacy.account.releases import Release
+from fdadp.privacy.account._book import Release
 
 if TYPE_CHECKING:
     from fdadp.privacy.certificate import Certificate
-    from fdadp.privacy.certificate.accuracy import Expected
+    from fdadp.privacy.certificate.figures import Expected
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,7 +80,7 @@ class Ledger:
     @property
     def curve(self) -> str:
         """The guarantee in Gaussian DP, and what it is at some δ, rounded up; empty where it has none."""
-        from fdadp.privacy.account.gaussian_dp import epsilon_from_mu
+        from fdadp.privacy.account.accounting import epsilon_from_mu
 
         if self.mu is None or self.epsilon is None or self.delta is None:
             return ""

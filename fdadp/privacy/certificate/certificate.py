@@ -14,20 +14,27 @@ from fdadp._common.promised import shown_up
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
 from fdadp.files.atomic import PUBLIC, replacing
-from fdadp.privacy.account._statement import LEFT_OUT, NEIGHBOURS, NOT_COVERED
-from fdadp.privacy.account._verified import verify_ledger
-from fdadp.privacy.account.gaussian_dp import epsilon_from_mu, mu_from_epsilon
-from fdadp.privacy.certificate.accuracy import Expected, expected_lines, model_lines
-from fdadp.privacy.certificate.odds import PRIORS, Odds, odds_of
-from fdadp.privacy.certificate.recounted import recounted
+from fdadp.privacy.account.accounting import epsilon_from_mu, mu_from_epsilon
+from fdadp.privacy.certificate import forms
+from fdadp.privacy.certificate import page as pages
+from fdadp.privacy.certificate.figures import (
+    PRIORS,
+    Expected,
+    Odds,
+    expected_lines,
+    model_lines,
+    odds_of,
+    recounted,
+    verify_ledger,
+)
 from fdadp.privacy.certificate.signature import sign
+from fdadp.privacy.declared import LEFT_OUT, NEIGHBOURS, NOT_COVERED
 from fdadp.privacy.study._entries import Entry, in_words, now
-from fdadp.privacy.study.book import LAST, STUDY
-from fdadp.privacy.study.fits import STATES, Fit, fits_of
+from fdadp.privacy.study.book import LAST, STATES, STUDY, Fit, fits_of
 
 if TYPE_CHECKING:
+    from fdadp.privacy.account._book import Release
     from fdadp.privacy.account.ledger import Ledger
-    from fdadp.privacy.account.releases import Release
     from fdadp.privacy.study import Study
 
 ABOUT = {
@@ -59,7 +66,7 @@ class Certificate:
     spent : float
         ε at the same δ of what was released so far.
     recounted : float or None
-        The same by dp_accounting (:mod:`~fdadp.privacy.certificate.recounted`), where it is installed and knows the
+        The same by dp_accounting (:mod:`~fdadp.privacy.certificate.figures`), where it is installed and knows the
         noise of every release.
     unit, neighbours : str
         Whom it protects, and what is compared.
@@ -284,10 +291,8 @@ class Certificate:
 
     @property
     def label(self) -> dict[str, str]:
-        """What experts want said of a release; see :mod:`fdadp.privacy.certificate.label`."""
-        from fdadp.privacy.certificate.label import label
-
-        return label(self)
+        """What experts want said of a release; see :mod:`fdadp.privacy.certificate.forms`."""
+        return forms.label(self)
 
     def signed(self, key: str | os.PathLike[str], password: str | None = None) -> Certificate:
         """Sign it with a secret key of Ed25519; :meth:`fdadp.Study.verify` holds its JSON against the signature.
@@ -320,15 +325,11 @@ class Certificate:
 
     def to_html(self) -> str:
         """One page of HTML without scripts, which prints on two sides."""
-        from fdadp.privacy.certificate.page import page
-
-        return page(self)
+        return pages.page(self)
 
     def registry_entry(self, *, slug: str, sector: str | None = None, product: str = "Machine learning model") -> Any:
-        """Return an entry for OpenDP's registry of deployments; see :mod:`fdadp.privacy.certificate.registry`."""
-        from fdadp.privacy.certificate.registry import entry
-
-        return entry(self, slug=slug, sector=sector, product=product)
+        """Return an entry for OpenDP's registry of deployments; see :mod:`fdadp.privacy.certificate.forms`."""
+        return forms.entry(self, slug=slug, sector=sector, product=product)
 
     def save(self, path: str | os.PathLike[str]) -> tuple[Path, Path]:
         """Write the page and, beside it, the JSON; returns both paths."""
@@ -339,9 +340,7 @@ class Certificate:
         return page, data
 
     def _repr_html_(self) -> str:
-        from fdadp.privacy.certificate.page import fragment
-
-        return fragment(self)
+        return pages.fragment(self)
 
 
 def _refuse(ledger: Ledger, wrong: tuple[str, ...]) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from fdadp._common.promised import composed, shown_up
-from fdadp.privacy.account._statement import LEFT_OUT
-from fdadp.privacy.certificate.nist import answers
-from fdadp.privacy.certificate.odds import PRIORS
+from fdadp.privacy.certificate.figures import PRIORS
+from fdadp.privacy.certificate.forms import answers
+from fdadp.privacy.declared import LEFT_OUT
 
 if TYPE_CHECKING:
     from fdadp.privacy.certificate.certificate import Certificate

@@ -1,7 +1,7 @@
 """What every release goes through: public checks, noise, account, rows, ledger, in this order.
 
-:class:`fdadp.privacy.Cohort` says what can be asked; the questions stand in ``_sum_releases``, ``_moment_releases``,
-``_selections`` and ``_minimum_releases``.
+:class:`fdadp.privacy.Cohort` says what can be asked; the questions stand in ``_releases`` and
+``_minimum_releases``.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import numpy as np
 
 from fdadp._common.typing import IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._measures import IN_RHO, amount_for, cost_of
-from fdadp.privacy.account._statement import UNITS
+from fdadp.privacy.account._book import Release
+from fdadp.privacy.account.accounting import IN_RHO, amount_for, cost_of
 from fdadp.privacy.account.budget import Account, Budget
-from fdadp.privacy.account.releases import Release
+from fdadp.privacy.declared import UNITS
 from fdadp.privacy.kernel._sums import Contributions, Factors, count_persons, exact_sum, rank_one_sum
-from fdadp.privacy.noise._wishart import BITS
+from fdadp.privacy.noise._matrices import BITS
 from fdadp.privacy.noise.distributed import DistributedNoise
 from fdadp.privacy.noise.sources import DRAWS, MATRICES, SELECTIONS, Noise, OpenDPNoise, Sampler
 from fdadp.privacy.rows._laws import MEAN, Law
 from fdadp.privacy.rows._local import RowFunction, probe, silence
-from fdadp.privacy.rows._placed import AnyVault
+from fdadp.privacy.rows._partitions import AnyVault
 from fdadp.privacy.rows._rows import L1, L2, LINF, NUCLEAR
 
 _NORMS = {L1: "L1", L2: "L2", LINF: "L-infinity", NUCLEAR: "nuclear"}

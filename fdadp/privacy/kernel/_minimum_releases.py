@@ -9,15 +9,14 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._objective import gaussian_multiplier
-from fdadp.privacy.account.gaussian_dp import mu_from
+from fdadp.privacy.account.accounting import gaussian_multiplier, mu_from
 from fdadp.privacy.kernel._kernel import Kernel, Noisy, check_name
-from fdadp.privacy.kernel._logistic import logistic
 from fdadp.privacy.kernel._minima import (
     GRADIENT_ERROR,
     SMALLEST_RIDGE,
     SOLUTION_ERROR,
     least_squares,
+    logistic,
     steps_from_real,
 )
 from fdadp.privacy.noise.distributed import DistributedNoise
@@ -81,7 +80,7 @@ class MinimumReleases:
         *Output.* Sensitivity in L2: clip (radius · clip + target_clip)/Λ (squared), √K/Λ (logistic), twice that
         where a person is replaced; times √(DK) in L1. Rounding of the solution and of its lattice is added to it.
 
-        *Objective.* ε, δ are 99 % for the linear term b (see ``_objective.gaussian_multiplier``; pure:
+        *Objective.* ε, δ are 99 % for the linear term b (see ``accounting.gaussian_multiplier``; pure:
         ‖b‖ ~ Gamma(D, 1/ε'), ε' = ε/K - log(1 + 1/(4Λ))) and 1 % for noise on the minimiser, which covers that it was
         computed in floating point and that b lies on a lattice: given the exact minimiser, what was computed differs
         from it by at most a public bound (``_minima.steps_from_real``). Replace: two steps of adding

@@ -6,6 +6,7 @@ besides the rows is public or released, and may be sent to where the rows are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,9 +14,9 @@ import numpy as np
 
 from fdadp._common.threads import map_stream
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.privacy.boundary import sealed
+from fdadp.privacy.noise._matrices import BITS
 from fdadp.privacy.rows._laws import MEAN, Law
-from fdadp.privacy.rows._local import BLOCK, RowFunction, Rows, evaluate, silence
+from fdadp.privacy.rows._local import BLOCK, RowFunction, Rows, evaluate, sealed, silence
 from fdadp.privacy.rows._rows import (
     add_cells,
     add_outer_rows,
@@ -24,9 +25,9 @@ from fdadp.privacy.rows._rows import (
     add_rows,
     finish_persons,
     outer_rows,
+    quantise_rows,
 )
-from fdadp.privacy.rows._sources import Block
-from fdadp.privacy.rows._vault import Vault
+from fdadp.privacy.rows._vault import Block, Vault
 
 
 class Products(NamedTuple):
@@ -146,6 +147,20 @@ def rank_one_sum(
         for part in map_stream(added, vault.source_blocks()):
             total += part
     return total
+
+
+@sealed
+def exact_moment(vault: Vault, f: RowFunction, shape: tuple[int, ...], clip: float) -> IntArray:
+    """Upper triangle of Σ aa', a = f(row) clipped to |a| <= clip, in units of (clip · 2^-BITS)²; one row a person."""
+    p = math.prod(shape)
+    total = np.zeros((p, p), dtype=np.int64)
+    points, unused, ones = np.empty((BLOCK, p)), np.empty((BLOCK, 1)), np.ones(BLOCK)
+    with silence():
+        for rows, m, _ in vault.blocks():
+            a = evaluate(f, rows, m, [shape])[0].reshape(-1, p)
+            quantise_rows(a, np.zeros((BLOCK, 1)), m, ones, clip, 1.0, 2.0**BITS, points, unused)
+            total += (points[:m].T @ points[:m]).astype(np.int64)  # exact, whatever the order
+    return total[np.triu_indices(p)]
 
 
 @sealed

@@ -34,8 +34,8 @@ import numpy as np
 
 from fdadp._common.typing import IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account.accounting import opendp
-from fdadp.privacy.noise.sources import LATTICE_VARIANCE, Noise, Sampler, analytic_scale
+from fdadp.privacy.account.accounting import LATTICE_VARIANCE, opendp
+from fdadp.privacy.noise.sources import Noise, Sampler, analytic_scale
 
 _SMALLEST_SHARE = 64.0
 """Standard deviation of a share, in lattice steps, below which a release is refused: far above where τ matters."""

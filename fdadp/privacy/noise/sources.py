@@ -16,19 +16,19 @@ exponential pure (ε)        L∞      index of the largest + exponential: permu
 spherical  pure (ε)         L2      density ∝ exp(-|b|₂/scale), ε = Δ/scale, rounded (Chaudhuri & Monteleoni 2008):
                                     the product law of one column; for the linear term of objective perturbation
 product,   pure (ε)         nuclear matrix Laplace noise on a matrix, and on the upper triangle of a symmetric one, of
-symmetric                           which neighbours differ by a nuclear norm of Δ: ε = Δ/scale (``_matrix_laplace``)
+symmetric                           which neighbours differ by a nuclear norm of Δ: ε = Δ/scale (``_matrices``)
 bingham    pure (ε)         range   direction u with density ∝ exp(u'Su/scale), S from the integers; a score of range Δ
                                     between neighbours costs ε = Δ/scale (Chaudhuri, Sarwate & Sinha 2013)
 bingham-   zCDP (ρ)         range   the same, ρ = (Δ/scale)²/8
 zcdp
-wishart    ν degrees        L2²     Δ · Wishart(ν + p - 1, I_p), for (ε, δ) by itself (see ``_wishart``); the amount
+wishart    ν degrees        L2²     Δ · Wishart(ν + p - 1, I_p), for (ε, δ) by itself (see ``_matrices``); the amount
                                     stands for ν = 1/(4 amount), the ρ of Gaussian noise of the same scale √(2ν) Δ
 ========== ================ ======= ==========================================================================
 
 L∞ is up to a constant that is added to all sums, which changes no selection (:meth:`fdadp.privacy.Cohort.select`).
 OpenDP has none of those from spherical noise on: matrix Laplace noise is exact here
-(:mod:`fdadp.privacy.noise._matrix_laplace`), Wishart noise is within a distance of its law that is counted in δ, and
-:mod:`fdadp.privacy.noise._bingham` says what is not proved of its draws. One table for all, and the rule that ledgers
+(:mod:`fdadp.privacy.noise._matrices`), Wishart noise is within a distance of its law that is counted in δ, and
+:mod:`fdadp.privacy.noise._matrices` says what is not proved of its draws. One table for all, and the rule that ledgers
 follow: ``docs/theory/noise.md#exactness``.
 """
 
@@ -45,10 +45,17 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account.accounting import opendp
-from fdadp.privacy.noise._bingham import bingham
-from fdadp.privacy.noise._matrix_laplace import Drawn, MatrixLaplace, add_wrapped
-from fdadp.privacy.noise._wishart import UNIFORM_BITS, WISHART_DISTANCE, float_wishart, wishart
+from fdadp.privacy.account.accounting import LATTICE_VARIANCE, opendp
+from fdadp.privacy.noise._matrices import (
+    UNIFORM_BITS,
+    WISHART_DISTANCE,
+    Drawn,
+    MatrixLaplace,
+    add_wrapped,
+    bingham,
+    float_wishart,
+    wishart,
+)
 
 SELECTIONS = ("gumbel", "exponential")
 DIRECTIONS = ("bingham", "bingham-zcdp")
@@ -63,8 +70,6 @@ DRAWS = dict.fromkeys(KINDS, "exact") | {
 """How near to its law each kind is drawn for a release."""
 _SLACK = 1 + 1e-9
 """Factor on the scale, so that rounding in OpenDP's map cannot carry it above the amount."""
-LATTICE_VARIANCE = 16.0
-"""A discrete Gaussian of variance σ² is a map of a real one of so much less: ``docs/theory/gaussian-dp.md#lattice``."""
 _LARGEST = 2.0**57
 """Scale above which noise on int64 sums would saturate."""
 
@@ -117,19 +122,8 @@ class Sampler:
         """Standard deviation of the noise on each value."""
         if self.kind in MATRICES:
             return self.scale * matrix_law(self.kind, self.size, self.columns).sd
-        return (
-            self.scale
-            * {
-                "gaussian": 1.0,
-                "laplace": math.sqrt(2),
-                "gumbel": math.pi / math.sqrt(6),
-                "exponential": 1.0,
-                "spherical": math.sqrt(self.size + 1),
-                "bingham": 1.0,  # of no additive noise: the scale of the score
-                "bingham-zcdp": 1.0,
-                "wishart": 1.0,
-            }[self.kind]
-        )
+        unit = {"laplace": math.sqrt(2), "gumbel": math.pi / math.sqrt(6), "spherical": math.sqrt(self.size + 1)}
+        return self.scale * unit.get(self.kind, 1.0)  # of directions, which are no additive noise: that of the score
 
     def __call__(self, exact: IntArray) -> IntArray:
         """Release: exact integers in, noisy integers (or the index of the selected one) out."""

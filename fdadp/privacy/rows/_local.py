@@ -17,17 +17,18 @@ becomes NaN, and its contribution zero. No exception, warning or NumPy state dep
 from __future__ import annotations
 
 import contextlib
+import functools
 import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fdadp._common.typing import FloatArray
-from fdadp.errors import PrivacyError
+from fdadp.errors import FailedReadError, PrivacyError
 
 BLOCK = 512
 """Rows that a function sees at once, always."""
@@ -38,6 +39,50 @@ Rows = tuple[Any, ...]
 Spec = tuple[tuple[int, ...], ...]
 """Shape of one row in each of the arrays: public. All are float64."""
 RowFunction = Callable[[Rows], Any]
+
+FAILED = "the source of chunks failed or changed the shape of its rows; the budget is spent"
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class FailingVault(Protocol):
+    """Private rows, which remember that a read of them has failed."""
+
+    def fail(self) -> None:
+        """From here on nothing is given back."""
+
+
+V = TypeVar("V", bound=FailingVault)
+
+
+def sealed(function: Callable[Concatenate[V, P], T]) -> Callable[Concatenate[V, P], T]:
+    """Let no error out of a function that reads the rows of a vault, its first argument, but the constant one.
+
+    Neither the message nor the cause of what went wrong leaves, nor the frames it came through with the rows in them.
+    The rest of the data is missing then, so what was summed may not be released. The vault remembers it, whatever went
+    wrong: nothing of the budget is given back then (``docs/theory/accounting.md#given-back``).
+
+    Raises
+    ------
+    FailedReadError
+        Always the same one, :data:`FAILED`.
+    KeyboardInterrupt
+        From the user; without the frames, too.
+    """
+
+    @functools.wraps(function)
+    def read(vault: V, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        interrupted = False
+        try:
+            return function(vault, *args, **kwargs)
+        except BaseException as error:
+            interrupted = isinstance(error, KeyboardInterrupt)
+        vault.fail()
+        raise KeyboardInterrupt if interrupted else FailedReadError(FAILED)
+
+    return read
+
 
 _checked: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
 

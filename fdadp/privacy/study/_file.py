@@ -9,23 +9,79 @@
 * File systems without locks that hold are refused, at each opening.
 
 What was read of a file is kept in memory, and only what is new is read the next time.
+
+*The last entry* that this user has seen of each study tells where an older copy was put back. It is kept in the
+process, and in a file for each study in ``$XDG_STATE_HOME/fdadp/studies`` (``~/.local/state``). It is written after the
+study, so it is never ahead of it. Where it cannot be written, the process alone remembers.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from fdadp.errors import PrivacyError
-from fdadp.files.atomic import sync_folder
-from fdadp.privacy.study import _seen
-from fdadp.privacy.study._entries import HEADER, Entry, Told, created, entries_in
+from fdadp.files.atomic import replacing, sync_folder
+from fdadp.privacy.account._book import left_of
+from fdadp.privacy.study._entries import HEADER, Entry, Told, created, entries_in, replayed
+
+
+@dataclass(frozen=True)
+class LastEntry:
+    """The last entry that was seen of a study: where, and which share of the total was left then."""
+
+    position: int
+    hash: str
+    left: float
+    path: str
+
+    def __str__(self) -> str:
+        return f"entry {self.position}, {self.hash[:12]}..., is missing, which was last seen in {self.path!r}"
+
+
+_LAST: dict[str, LastEntry] = {}
+"""By the study's id."""
+
+
+def remember(path: str, told: Told) -> None:
+    """Note the last entry of a study; where it stands already, or cannot be written, nothing happens."""
+    study, last = str(told.first.content["id"]), told.last
+    _LAST[study] = seen = LastEntry(last.position, last.hash, left_of(told.held.values(), 0.0)[0], path)
+    with suppress(OSError, RuntimeError):
+        file = _file_of(study)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = file.with_name(f"{file.name}.{os.getpid()}")
+        new.write_text(json.dumps(asdict(seen)), encoding="utf-8", errors="surrogatepass")
+        os.replace(new, file)
+
+
+def forget(study: str, path: Path, told: Told) -> None:
+    """Take the last entry of a file for the one that was seen, although it is an earlier one."""
+    _LAST.pop(study, None)
+    remember(str(path), told)
+
+
+def last_of(study: str) -> LastEntry | None:
+    """The last entry that was seen of the study of an id, by this process or this user."""
+    found = [_LAST[study]] if study in _LAST else []
+    with suppress(OSError, RuntimeError, ValueError, TypeError, KeyError):
+        said = json.loads(_file_of(study).read_text(encoding="utf-8", errors="surrogatepass"))
+        found.append(LastEntry(int(said["position"]), str(said["hash"]), float(said["left"]), str(said["path"])))
+    return max(found, key=lambda seen: seen.position, default=None)
+
+
+def _file_of(study: str) -> Path:
+    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return folder / "fdadp" / "studies" / f"{os.path.basename(study)}.json"
+
 
 FORMAT = 2
 """Version of the file. 1 was SQLite."""
@@ -82,11 +138,11 @@ class Opened:
                 os.ftruncate(self._handle, size)
             raise
         self.told = _TOLD[self._path] = told
-        _seen.remember(self._path, told)
+        remember(self._path, told)
 
-    def put_back(self) -> _seen.LastEntry | None:
+    def put_back(self) -> LastEntry | None:
         """The last entry that was seen of this study, where the file has not got it (any more)."""
-        of, last = _seen.last_of(self.told.first.content["id"]), self.told.last
+        of, last = last_of(self.told.first.content["id"]), self.told.last
         if of is None or (of.position, of.hash) == (last.position, last.hash):
             return None
         lines = self.entries if of.position < last.position else ()
@@ -125,7 +181,7 @@ def create(path: str | os.PathLike[str], facts: Mapping[str, Any]) -> Path:
     refuse_remote(target.parent)
     write_new(target, HEADER + created(facts).line)
     with transaction(target) as file:
-        _seen.remember(str(target), file.told)
+        remember(str(target), file.told)
     return target
 
 
@@ -320,3 +376,50 @@ def _telling(path: str) -> Iterator[None]:
                 f"study must be a file that may be written to, got {path!r}: {exc.strerror}{NOTHING}"
             ) from exc
         raise PrivacyError(f"study {path!r} could not be written: {exc.strerror or exc}{NOTHING}") from exc
+
+
+APPLICATION, OLD = 0x66646470, 1
+"""SQLite's application id and user_version of studies."""
+
+
+def migrate(path: str | os.PathLike[str]) -> Path:
+    """Put lines in the place of a study of format 1, which was SQLite; models and certificates of it stay valid.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    PrivacyError
+        It is no study of format 1, it is damaged, a program uses it, or it has two names: the other one would stay as
+        it is, and spend again.
+    """
+    import sqlite3
+
+    target = Path(os.path.realpath(path))
+    refuse_remote(target)
+    if not target.is_file():
+        raise PrivacyError(f"study must be a regular file, got {str(path)!r}, which is none")
+    if target.stat().st_nlink != 1:
+        raise PrivacyError(f"study must be a file of one name, got {str(path)!r}: remove the other hard links first")
+    try:
+        with closing(sqlite3.connect(f"{target.as_uri()}?mode=rw", uri=True, isolation_level=None)) as db:
+            db.execute("BEGIN EXCLUSIVE")  # plays the journal of a killed process back
+            known = [db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
+            if known != [APPLICATION, OLD]:
+                raise PrivacyError(f"study must be of format {OLD}, got {str(path)!r}, which is not")
+            rows = db.execute("SELECT * FROM entries ORDER BY position").fetchall()
+            lines = b"".join(Entry(p, t, k, r, json.loads(c), b, h).line for p, t, k, r, c, b, h in rows)
+            kept = db.execute("SELECT number, share, used, cost, state, whole FROM reservations").fetchall()
+            held = replayed(entries_in(lines))
+            told = [(k, r.share, sum(r.shares), sum(r.costs), r.state, int(r.whole)) for k, r in held.items()]
+            if sorted(told) != sorted(kept):
+                raise PrivacyError("its reservations are not what its entries tell")
+            with replacing(target) as stream:
+                stream.write(HEADER + lines)
+    except (sqlite3.Error, PrivacyError, ValueError, TypeError) as exc:
+        if str(exc).startswith("study must"):
+            raise
+        raise PrivacyError(f"study {str(path)!r} could not be converted, and is as it was: {exc}") from exc
+    return target

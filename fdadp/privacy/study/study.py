@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING, Any
 from fdadp._common.checks import is_one_of
 from fdadp._common.promised import composed, promised
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._reservations import left_of
+from fdadp.privacy.account._book import left_of
 from fdadp.privacy.account.budget import Budget
 from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
-from fdadp.privacy.study import _seen
 from fdadp.privacy.study._entries import Entry, finite, in_words, now
-from fdadp.privacy.study._file import FORMAT, create, reading, transaction
-from fdadp.privacy.study.book import StudyBook, budget_of, check_running, facts_of
-from fdadp.privacy.study.fits import Fit, as_html, as_text, fits_of
+from fdadp.privacy.study._file import FORMAT, create, forget, reading, transaction
+from fdadp.privacy.study.book import Fit, StudyBook, as_html, as_text, budget_of, check_running, facts_of, fits_of
 from fdadp.privacy.study.verified import wrong_with
 
 if TYPE_CHECKING:
     from fdadp.privacy.certificate import Certificate
-    from fdadp.privacy.certificate.accuracy import Expected
+    from fdadp.privacy.certificate.figures import Expected
 
 Bounds = Mapping[str, Sequence[Any]]
 
@@ -136,8 +134,8 @@ class Study:
             )
         check_delta(budget.delta, n)
         for key, value in {"name": name, "custodian": custodian, "data": data}.items():
-            if (value is None and key == "name") or not (value is None or (isinstance(value, str) and value.strip())):
-                raise PrivacyError(f"{key} must be a text, got {value!r}")
+            if value is not None or key == "name":
+                _check_text(value, key)
         facts = {
             "name": name,
             "id": str(uuid.uuid4()),
@@ -189,8 +187,7 @@ class Study:
 
     def close(self, reason: str) -> None:
         """Let nobody reserve any more, for good; raises PrivacyError without a reason, or if it is closed."""
-        if not isinstance(reason, str) or not reason.strip():
-            raise PrivacyError(f"reason must be a text, got {reason!r}")
+        _check_text(reason, "reason")
         with transaction(self.path) as file:
             check_running(file, {})
             file.append("closed", None, {"reason": reason})
@@ -210,8 +207,7 @@ class Study:
         PrivacyError
             There is no reason, or no entry is missing.
         """
-        if not isinstance(reason, str) or not reason.strip():
-            raise PrivacyError(f"reason must be a text, got {reason!r}")
+        _check_text(reason, "reason")
         with transaction(self.path, restoring=True) as file:
             of = file.put_back()
             if of is None:
@@ -220,7 +216,7 @@ class Study:
             share = max(left_of(held.values(), 0.0)[0] - of.left, 0.0)
             content = {"reason": reason, "share": share, "missing": [of.position, of.hash]}
             file.append("restored", max(held, default=0) + 1, content)
-            _seen.forget(self.facts["id"], self.path, file.told)
+            forget(self.facts["id"], self.path, file.told)
 
     @classmethod
     def migrate(cls, path: str | os.PathLike[str]) -> Study:
@@ -235,7 +231,7 @@ class Study:
         PrivacyError
             The file is no such study, is damaged, is in use, or has another name beside this one.
         """
-        from fdadp.privacy.study.migration import migrate
+        from fdadp.privacy.study._file import migrate
 
         return cls(migrate(path))
 
@@ -269,8 +265,7 @@ class Study:
         key : path, optional
             Public key that a certificate must be signed with.
         """
-        from fdadp.privacy.study.models import verify_model
-        from fdadp.privacy.study.reports import verify_report
+        from fdadp.privacy.study.verified import verify_model, verify_report
 
         return verify_report(self, file, key) if Path(file).suffix == ".json" else verify_model(self, file)
 
@@ -345,6 +340,11 @@ class Study:
 def _said(what: Mapping[str, Any]) -> str:
     """Public facts of a column and their source, in words."""
     return in_words(what) + (f" ({what['source']})" if what.get("source") else "")
+
+
+def _check_text(value: Any, name: str) -> None:
+    if not isinstance(value, str) or not value.strip():
+        raise PrivacyError(f"{name} must be a text, got {value!r}")
 
 
 def _bounds(bounds: Bounds, sources: Mapping[str, str] | str | None) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.kinds import Given, Kind
 from fdadp.functional.tables.sample import Curves, as_grid
 from fdadp.privacy.boundary import RAGGED, Table, check_ids, table
-from fdadp.privacy.rows.partitions import PrivatePartitions
+from fdadp.privacy.rows._partitions import PrivatePartitions
 
 # Curves at points of their own, put on a declared grid: each row by itself, by a public rule.
 #

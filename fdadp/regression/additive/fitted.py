@@ -28,7 +28,7 @@ from fdadp.functional.tables.curves import as_curves, check_finite, refuse_other
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Ledger
-from fdadp.privacy.study.models import record_model
+from fdadp.privacy.study.verified import record_model
 from fdadp.private.release.mechanisms import params_from_json, params_to_json
 from fdadp.regression.fitted.errors import CoefficientErrors
 from fdadp.regression.fitted.fitted import FittedResponse

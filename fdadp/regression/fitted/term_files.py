@@ -19,7 +19,7 @@ import numpy as np
 from fdadp.files.container import Layout, complete
 from fdadp.files.records import pack, unpack
 from fdadp.privacy.account.ledger import Ledger
-from fdadp.privacy.study.models import record_model
+from fdadp.privacy.study.verified import record_model
 from fdadp.private.release.mechanisms import guarantee_from_json, guarantee_to_json
 from fdadp.private.whitened.base import WhiteTerm
 from fdadp.regression.fitted.errors import BY_CLUSTERS, CoefficientErrors

@@ -23,7 +23,7 @@ from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.sample import Curves, as_grid
 from fdadp.privacy import Privacy
 from fdadp.privacy.boundary import Table
-from fdadp.privacy.rows.partitions import PrivatePartitions, blocks_of
+from fdadp.privacy.rows._partitions import PrivatePartitions, blocks_of
 from fdadp.private.public.inputs import is_irregular, is_one_way, public_head, table_of_irregular, values_of
 from fdadp.regression.private.table import Entries, PrivateTable
 from fdadp.regression.reading.chunked_records import blocks_of_dask

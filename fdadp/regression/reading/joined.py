@@ -25,8 +25,8 @@ from fdadp.functional.containers.source_table import OpenedColumn
 from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.sample import Curves, row_labels
 from fdadp.privacy import Privacy
-from fdadp.privacy.boundary import NO_ROW, Table, joined_rows, meaning, table
-from fdadp.privacy.joined import Joined, JoinedChunks, key_of
+from fdadp.privacy.boundary import Table, meaning, table
+from fdadp.privacy.joined import NO_ROW, Joined, JoinedChunks, joined_rows, key_of
 
 # Rows of what was opened (:func:`fdadp.open_curves`), joined by the labels that their table has of them.
 

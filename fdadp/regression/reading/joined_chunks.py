@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.privacy.boundary import Key, table
-from fdadp.privacy.joined import Joined, JoinedChunks
+from fdadp.privacy.boundary import table
+from fdadp.privacy.joined import Joined, JoinedChunks, Key
 from fdadp.private.public.inputs import PrivateChunks
 
 Chunks = Callable[[], Iterable[Mapping[str, Any]]]

@@ -20,12 +20,24 @@ import fdadp.privacy.kernel._kernel as kernel_module
 import fdadp.privacy.kernel._sums as kernel_sums
 from fdadp import AdditiveFunctionOnFunction, PrivateMean
 from fdadp.audit import Neighbours, audit, black_box_audit, one_run_audit, replay_audit
-from fdadp.audit.canaries import CANARIES, HANDED, X_BOUNDS, Y_BOUNDS, canary, handed, simulated
-from fdadp.audit.dp_aff import MODES, loss_scores, observe_fit, one_run, replay_pairs
-from fdadp.audit.published import published_scores
+from fdadp.audit.dp_aff import (
+    CANARIES,
+    HANDED,
+    MODES,
+    X_BOUNDS,
+    Y_BOUNDS,
+    canary,
+    handed,
+    loss_scores,
+    observe_fit,
+    one_run,
+    replay_pairs,
+    simulated,
+)
+from fdadp.audit.mechanisms import published_scores
+from fdadp.audit.replay import difference, fingerprint
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, Cohort, Privacy, SeededNoise
-from fdadp.privacy._fingerprint import difference, fingerprint
 from fdadp.privacy.kernel._kernel import Kernel
 from fdadp.private.release import dp_aff, fit
 

@@ -9,11 +9,19 @@ import numpy as np
 import pytest
 
 import fdadp.privacy.kernel._sums as kernel_sums
-from fdadp.audit.canaries import CANARIES
-from fdadp.audit.dp_aff import MODES
+from fdadp.audit.dp_aff import CANARIES, MODES, neighbours_of
 from fdadp.audit.replay import Neighbours, replay_audit
-from fdadp.audit.term_tables import FORMS, handed_table, neighbours_of, people, put
-from fdadp.audit.terms import MODELS, observe_terms, promised, term_model, term_pairs
+from fdadp.audit.terms import (
+    FORMS,
+    MODELS,
+    handed_table,
+    observe_terms,
+    people,
+    promised,
+    put,
+    term_model,
+    term_pairs,
+)
 from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.kernel._kernel import Kernel
 from fdadp.private.plan.sharing import norm_of_numbers

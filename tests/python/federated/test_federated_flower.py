@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 from fdadp.cli.main import app as cli
 from fdadp.errors import FdadpWarning, FileFormatError, InputError, PrivacyError
 from fdadp.federated import Contract, Owner, ProtocolError, models
-from fdadp.federated.contract import USER
+from fdadp.federated.contract import USER, Signer, public_key_of
 from fdadp.federated.flower import APP, require_flower
 from fdadp.federated.flower.client_app import app, rows
 from fdadp.federated.flower.local import LocalFlower
@@ -34,8 +34,7 @@ from fdadp.federated.flower.server_app import serve
 from fdadp.federated.flower.store import Store, _key_path, _write, new_key
 from fdadp.federated.flower.transport import GridExchange, hello_of, payload, record, said_hello
 from fdadp.federated.paillier import Randomness, SecretKey, keys
-from fdadp.federated.proxy import Proxy
-from fdadp.federated.signed import Signer, public_key_of
+from fdadp.federated.parties import Proxy
 from fdadp.federated.wire import Kind, Totals
 from fdadp.federated.wire import Message as Wire
 from fdadp.privacy.certificate.signature import new_keys

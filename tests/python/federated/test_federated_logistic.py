@@ -29,8 +29,7 @@ from fdadp import federated
 from fdadp.errors import FdadpError, InputError, MissingDataError, PrivacyError, PublicParameterMissing
 from fdadp.federated import LDPLogisticRegression, LocalClient, LocalParameters, LocalServer
 from fdadp.federated.local.client import LocalUsers, _gradients
-from fdadp.federated.local.coins import Coins
-from fdadp.federated.local.randomizers import MECHANISMS
+from fdadp.federated.local.randomizers import MECHANISMS, Coins
 from fdadp.federated.logistic import default_lr, division
 from fdadp.learners import Numeric
 from fdadp.privacy import Ledger

@@ -17,10 +17,8 @@ from fdadp.audit import black_box_audit
 from fdadp.errors import InputError
 from fdadp.federated import LocalParameters, randomizer, shuffled_epsilon
 from fdadp.federated.local.client import LocalUsers
-from fdadp.federated.local.coins import FULL, Coins, normals, threshold, uniforms
-from fdadp.federated.local.randomizers import MECHANISMS
-from fdadp.federated.local.shuffle import shuffled_delta
-from fdadp.federated.local.sphere import PrivUnit
+from fdadp.federated.local.randomizers import FULL, MECHANISMS, Coins, PrivUnit, normals, threshold, uniforms
+from fdadp.federated.local.statement import shuffled_delta
 
 every = pytest.mark.parametrize("name", list(MECHANISMS))
 SIGMAS = 4.75  # two-sided probability 2e-6 a comparison
@@ -465,10 +463,10 @@ def test_the_truth_is_never_above(values, n, ratio):
 
 
 def test_groups_of_clones_round_up(monkeypatch):
-    from fdadp.federated.local import shuffle
+    from fdadp.federated.local import statement
 
     fine = shuffled_epsilon(1.0, 10_000, 1e-6)
-    monkeypatch.setattr(shuffle, "_BLOCKS", 50)
+    monkeypatch.setattr(statement, "_BLOCKS", 50)
     assert fine <= shuffled_epsilon(1.0, 10_000, 1e-6) < 1.05 * fine
 
 

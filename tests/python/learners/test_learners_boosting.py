@@ -25,7 +25,7 @@ from fdadp.learners.boosting import _edge
 from fdadp.learners.shared._bins import Bins, odds
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
 from fdadp.privacy import settings as privacy_settings
-from fdadp.privacy.account.gaussian_dp import range_from_mu
+from fdadp.privacy.account.accounting import range_from_mu
 from fdadp.privacy.kernel._kernel import Kernel
 
 FEATURES = [Numeric(0, 1, edges=[0.2, 0.4, 0.6, 0.8]), Numeric(-1, 1, edges=5), Categorical([0, 1, 2])]

@@ -17,9 +17,8 @@ from mutants import mutate
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy.account import _book, _reservations
-from fdadp.privacy.account._book import MemoryBook
-from fdadp.privacy.account._reservations import Binding
+from fdadp.privacy.account import _book
+from fdadp.privacy.account._book import Binding, MemoryBook
 from fdadp.privacy.account.budget import Account
 
 BIND = Binding("data", "person", "zero-out")
@@ -198,7 +197,7 @@ def test_the_check_inside_the_lock_is_what_stops_them(monkeypatch, accounting):
         book._reservations[at].costs.append(cost)
 
     with monkeypatch.context() as patch:
-        mutate(patch, _reservations, "r.whole or r.used + share > 1 + TOLERANCE", "r.whole")
+        mutate(patch, _book, "r.whole or r.used + share > 1 + TOLERANCE", "r.whole")
         cohort, errors = race()
         assert len(errors) == 1 and "that were reserved" in errors[0]
         assert cohort.budget.cost <= cohort.amount

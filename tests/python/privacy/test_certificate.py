@@ -20,12 +20,11 @@ from fdadp import Privacy, PrivateMean, Study, simulate_affr
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy import Budget, Cohort, mu_from
-from fdadp.privacy.account.gaussian_dp import epsilon_from_mu
-from fdadp.privacy.account.releases import Release
+from fdadp.privacy.account._book import Release
+from fdadp.privacy.account.accounting import epsilon_from_mu
 from fdadp.privacy.certificate import ABOUT
-from fdadp.privacy.certificate.label import CATEGORIES
-from fdadp.privacy.certificate.odds import odds_of
-from fdadp.privacy.certificate.recounted import recounted
+from fdadp.privacy.certificate.figures import odds_of, recounted
+from fdadp.privacy.certificate.forms import CATEGORIES
 
 WORDS = {
     "custodian": "St. Mary's <Hospital> & Co.",

@@ -12,7 +12,7 @@ import pytest
 
 from fdadp import Privacy, PrivateMean, Study
 from fdadp._common.promised import COMPOSED
-from fdadp.privacy.account.gaussian_dp import epsilon_from_mu, mu_from
+from fdadp.privacy.account.accounting import epsilon_from_mu, mu_from
 
 DOCS = Path(__file__).parents[3] / "docs"
 

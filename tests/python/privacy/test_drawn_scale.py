@@ -17,10 +17,9 @@ from scipy.optimize import brentq
 from scipy.special import expit, ive
 
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise
-from fdadp.privacy.account._objective import gaussian_multiplier
-from fdadp.privacy.account.gaussian_dp import mu_from, range_from_mu
+from fdadp.privacy.account.accounting import gaussian_multiplier, mu_from, range_from_mu
 from fdadp.privacy.kernel._minima import GRADIENT_ERROR
-from fdadp.privacy.noise._wishart import degrees
+from fdadp.privacy.noise._matrices import degrees
 
 EPSILON, DELTA, RIDGE = 1.0, 1e-6, 20.0
 DRAWS = 500

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from mutants import mutate
 
-from fdadp.privacy.boundary import keys as keys_module
-from fdadp.privacy.boundary.entries import meaning, person_of
-from fdadp.privacy.boundary.keys import NO_ROW, Key, joined_rows
+import fdadp.privacy.joined as of_tables
+from fdadp.privacy.boundary import meaning, person_of
+from fdadp.privacy.joined import NO_ROW, Key, joined_rows
 
 IDS = [1, 1.0, "1", " 01 ", 2, "2.0", "p7", "P7", "", "NA", None, float("nan"), 1.5, float("inf"), 2**53]
 VISITS = [1, "1", 2.0, "spring", None, "NA", float("nan")]
@@ -131,7 +131,7 @@ MUTANTS = {
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_rule_that_is_slightly_wrong_turns_these_tests_red(monkeypatch, name):
-    mutate(monkeypatch, keys_module, *MUTANTS[name])
+    mutate(monkeypatch, of_tables, *MUTANTS[name])
     with pytest.raises((AssertionError, ValueError)):
         [check() for check in (lambda: check_rule(1), check_order)]
 

@@ -12,10 +12,18 @@ import pytest
 
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise, TapeNoise
-from fdadp.privacy.boundary import FAILED, persons_of, table
-from fdadp.privacy.rows import _partitioned_vault, _placed
-from fdadp.privacy.rows._partitioned_vault import PartitionedVault
-from fdadp.privacy.rows._shuffle import RowsOnTheWay, Sent, VaultPart, bucket_count, gathered, scattered
+from fdadp.privacy.boundary import persons_of, table
+from fdadp.privacy.rows import _partitions
+from fdadp.privacy.rows._local import FAILED
+from fdadp.privacy.rows._partitions import (
+    PartitionedVault,
+    RowsOnTheWay,
+    Sent,
+    VaultPart,
+    bucket_count,
+    gathered,
+    scattered,
+)
 from fdadp.privacy.rows._vault import Vault
 
 dask = pytest.importorskip("dask")
@@ -28,7 +36,7 @@ SECRET = 1234.56789
 @pytest.fixture
 def workers(monkeypatch):
     """All of it in this process: what a cluster's workers would do, one thing after the other."""
-    monkeypatch.setattr(_placed, "active_client", object)
+    monkeypatch.setattr(_partitions, "active_client", object)
     with dask.config.set(scheduler="synchronous"):
         yield
 
@@ -162,7 +170,7 @@ def change(monkeypatch, people, *, shuffled):
     without = rows.copy()
     without[ids == 17] = np.nan
     if not shuffled:
-        monkeypatch.setattr(_partitioned_vault, "scattered", lambda piece, buckets: _one_each(piece, buckets))
+        monkeypatch.setattr(_partitions, "scattered", lambda piece, buckets: _one_each(piece, buckets))
     exact = []
     for values in (rows, without):
         noise = TapeNoise()
@@ -317,7 +325,7 @@ def test_an_interruption_leaves_nothing_held_and_the_reservation_spent(monkeypat
     def interrupted(*_, **__):
         raise KeyboardInterrupt("with frames")
 
-    monkeypatch.setattr(_partitioned_vault, "computed", interrupted)
+    monkeypatch.setattr(_partitions, "computed", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         cohort.sum(lambda r: r[0], clip=1.0, share=0.5, name="s")
     assert not caught.value.args and [len(parts) for parts in held] == [0, 0]

@@ -14,9 +14,8 @@ from fdadp.errors import PrivacyError
 from fdadp.learners import DPBoostedStumps, DPLinearRegression, Numeric
 from fdadp.planner.population import outcomes
 from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise, Privacy, SeededNoise, epsilon_from
-from fdadp.privacy.account import _measures
-from fdadp.privacy.account._measures import amount_for, cost_of
-from fdadp.privacy.account.gaussian_dp import delta_from_mu
+from fdadp.privacy.account import accounting as measures
+from fdadp.privacy.account.accounting import amount_for, cost_of, delta_from_mu
 from fdadp.privacy.kernel import _kernel
 from fdadp.privacy.noise import sources as noise
 from fdadp.privacy.noise.distributed import DistributedNoise
@@ -161,7 +160,7 @@ def test_learners_on_one_budget_count_in_its_measure_whatever_they_prefer(accoun
     line = DPLinearRegression(epsilon=1.0, bounds=(0, 1), bounds_y=(0, 1), **common).fit(X, y)
     stumps = DPBoostedStumps(epsilon=0.9, classes=[0, 1], features=Numeric(0, 1, edges=4), n_rounds=2, **common)
     stumps.fit(X, y)
-    assert (budget.accounting, budget.measure) == (accounting, _measures.MEASURES[accounting])
+    assert (budget.accounting, budget.measure) == (accounting, measures.MEASURES[accounting])
     for model in (line, stumps):
         assert model.ledger_.details["accounting"] == budget.measure
         assert model.ledger_.mu == budget.mu
@@ -231,7 +230,7 @@ def test_what_a_sum_was_charged_is_its_cost_with_the_16(monkeypatch):
         return release.spent / (2.0**16 / (steps**2 - 16) / 2) - 1
 
     assert off() == pytest.approx(0, abs=1e-12)
-    mutate(monkeypatch, _measures, "variance = scale**2 - LATTICE_VARIANCE", "variance = scale**2")
+    mutate(monkeypatch, measures, "variance = scale**2 - LATTICE_VARIANCE", "variance = scale**2")
     assert off() < -1e-5
 
 
@@ -252,7 +251,7 @@ def test_a_selection_charged_as_in_zcdp_is_seen(monkeypatch):
     assert 0.95 < curve_of_a_choice() <= 1
     mutate(
         monkeypatch,
-        _measures,
+        measures,
         'return amount if accounting == "zcdp" else range_from_mu(math.sqrt(2 * amount)) ** 2 / 8',
         "return amount",
     )
@@ -275,6 +274,6 @@ def test_mu_added_instead_of_its_squares_is_seen(monkeypatch):
 
 
 def test_charges_that_are_not_squared_are_refused(monkeypatch):
-    mutate(monkeypatch, _measures, "return sensitivity**2 / variance / 2", "return sensitivity / math.sqrt(variance)")
+    mutate(monkeypatch, measures, "return sensitivity**2 / variance / 2", "return sensitivity / math.sqrt(variance)")
     with pytest.raises(PrivacyError, match="above its share"):
         one_sum()

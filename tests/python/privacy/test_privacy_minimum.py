@@ -18,11 +18,17 @@ from sklearn.linear_model import LogisticRegression
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise
-from fdadp.privacy.account._objective import _hockey_stick, gaussian_multiplier
-from fdadp.privacy.kernel import _logistic
-from fdadp.privacy.kernel._logistic import _dot, logistic
-from fdadp.privacy.kernel._minima import GRADIENT_ERROR, SMALLEST_RIDGE, SOLUTION_ERROR, least_squares
-from fdadp.privacy.kernel._ridge import Ridge
+from fdadp.privacy.account.accounting import _hockey_stick, gaussian_multiplier
+from fdadp.privacy.kernel import _minima
+from fdadp.privacy.kernel._minima import (
+    GRADIENT_ERROR,
+    SMALLEST_RIDGE,
+    SOLUTION_ERROR,
+    Ridge,
+    _dot,
+    least_squares,
+    logistic,
+)
 from fdadp.privacy.rows._vault import Vault
 
 
@@ -349,10 +355,10 @@ def test_where_rounding_is_not_covered_the_search_goes_on_in_decimals(case, monk
     vault = Vault((z, t))
     if case == "forced":
         plain = logistic(vault, pair, shapes(z, t), ridge=ridge, linear=linear, step=step)
-        monkeypatch.setattr("fdadp.privacy.kernel._logistic._gradient_error", lambda w, *_: np.full(1, np.inf))
+        monkeypatch.setattr("fdadp.privacy.kernel._minima._gradient_error", lambda w, *_: np.full(1, np.inf))
     seen = []
-    right = _logistic._in_decimals
-    monkeypatch.setattr(_logistic, "_in_decimals", lambda *a: seen.append(1) or right(*a))
+    right = _minima._in_decimals
+    monkeypatch.setattr(_minima, "_in_decimals", lambda *a: seen.append(1) or right(*a))
     w = logistic(vault, pair, shapes(z, t), ridge=ridge, linear=linear, step=step)
     assert seen
     if case == "very long":  # cut off at the reach of int64, as an exact minimiser would be

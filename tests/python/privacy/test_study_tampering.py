@@ -12,9 +12,9 @@ from study_tools import cohort_of, release, rewritten, study_at, wrong_with
 
 from fdadp import Privacy, PrivateMean, simulate_affr
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._verified import verify_ledger
+from fdadp.privacy.certificate.figures import verify_ledger
 from fdadp.privacy.study import Study, _file
-from fdadp.privacy.study.models import verify_model
+from fdadp.privacy.study.verified import verify_model
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from private_settings import regression_settings
 from skfda import FDataGrid
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
+from fdadp.audit.replay import fingerprint
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget
-from fdadp.privacy._fingerprint import fingerprint
 from fdadp.privacy.rows import _vault
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")

@@ -12,10 +12,10 @@ from privacy_tools import Guarded
 from private_settings import regression_settings
 
 from fdadp import AdditiveFunctionOnFunction
-from fdadp.audit.canaries import X_BOUNDS, Y_BOUNDS, simulated
+from fdadp.audit.dp_aff import X_BOUNDS, Y_BOUNDS, simulated
+from fdadp.audit.replay import fingerprint
 from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.privacy import Budget
-from fdadp.privacy._fingerprint import fingerprint
 from fdadp.private.public.columns import public_ranges
 
 BOUNDS = {"X": X_BOUNDS, "Y": Y_BOUNDS}

@@ -7,8 +7,8 @@ import pytest
 from output_perturbation import OutputPerturbation
 
 from fdadp import PublicPrior, simulate_affr
+from fdadp.audit.replay import difference, fingerprint
 from fdadp.privacy import Budget, Cohort, TapeNoise
-from fdadp.privacy._fingerprint import difference, fingerprint
 from fdadp.privacy.account.accounting import noise_multiplier
 from fdadp.privacy.replay import losses
 from fdadp.private.release.mechanisms import SHORT

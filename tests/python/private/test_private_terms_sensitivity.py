@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from fdadp import Privacy
-from fdadp.audit.canaries import CANARIES
+from fdadp.audit.dp_aff import CANARIES
 from fdadp.audit.replay import Neighbours, replay_audit
-from fdadp.audit.term_tables import neighbours_of, people, put
-from fdadp.audit.terms import observe_terms, promised, term_model
+from fdadp.audit.terms import neighbours_of, observe_terms, people, promised, put, term_model
 
 N = 40
 

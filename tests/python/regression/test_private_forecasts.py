@@ -9,10 +9,9 @@ import pytest
 from scipy.stats import t as student
 
 from fdadp import DPAFF, AdditiveFunctionOnFunction, FunctionalRegression, Privacy, ScalarRegression
-from fdadp.audit.replay import Neighbours, drawing_from, replay_audit
+from fdadp.audit.replay import Neighbours, difference, drawing_from, fingerprint, replay_audit
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, TapeNoise
-from fdadp.privacy._fingerprint import difference, fingerprint
 from fdadp.privacy.replay import losses
 from fdadp.private.denoise.bayes import CALIBRATION_EDGES, HEAVY_INVERSE_DOF, predictive
 from fdadp.private.public.prior import PublicPrior

@@ -17,10 +17,10 @@ from sklearn.base import clone
 import fdadp.summaries.curves.release as release
 from fdadp import PrivateFPCA, PrivateMean, PublicPrior, simulate_affr
 from fdadp.audit import Neighbours, replay_audit
+from fdadp.audit.replay import difference, fingerprint
 from fdadp.errors import ClippingWarning, FileFormatError, InputError, PrivacyError, PublicInputWarning
 from fdadp.functional.fpca import dense_eigenbasis
 from fdadp.privacy import Budget, OpenDPNoise, SeededNoise, TapeNoise, epsilon_from_mu
-from fdadp.privacy._fingerprint import difference, fingerprint
 from fdadp.privacy.kernel._kernel import Kernel
 from fdadp.privacy.noise.distributed import DistributedNoise, noise_source
 from fdadp.summaries.curves.tails import EDGES, Tail

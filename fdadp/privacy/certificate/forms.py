@@ -1,4 +1,15 @@
-"""An entry for the registry of differential privacy deployments (https://registry.opendp.org), tier 3.
+"""Forms of others, filled in from a certificate: questions of NIST, a privacy label, an entry of a registry.
+
+What NIST SP 800-226 (2025, doi:10.6028/NIST.SP.800-226) asks of a claim of differential privacy, answered.
+
+Its pyramid names what a claim rests on, from its parameters at the top to the collection of the data at the bottom.
+
+A privacy label: what experts want said of every release with differential privacy, in one format.
+
+The nine categories are those of Dibia, Lu, Bhattacharjee, Near & Feng (2025, arXiv:2507.15997, Table 1), as two
+summaries of the paper name them; what is written under each is ours.
+
+An entry for the registry of differential privacy deployments (https://registry.opendp.org), tier 3.
 
 Fields and their meaning: ``schemas/deployments-schema.yaml`` of https://github.com/opendp/deployments-registry-data (as
 of July 2026; MIT licence), after Nanayakkara, Ghazi & Vadhan (2025, arXiv:2509.13509). What is asked for is written
@@ -9,11 +20,97 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fdadp._common.promised import composed, promised, shown_up
 from fdadp.errors import PrivacyError
-from fdadp.privacy.certificate.nist import answers
 
 if TYPE_CHECKING:
     from fdadp.privacy.certificate.certificate import Certificate
+
+
+def answers(of: Certificate) -> tuple[tuple[str, str], ...]:
+    """Questions and answers, from the top of the pyramid to the bottom."""
+    promise = f"ε = {of.epsilon:g}" + ("" if of.delta is None else f", δ = {of.delta:g}")
+    n = "" if of.delta is None or of.n is None else f" n δ = {of.n * of.delta:.2g}."
+    variant = "pure" if of.delta is None else "approximate, counted in Gaussian DP" if of.mu else "approximate"
+    noise = [release.noise for release in of.releases]
+    solved = any("minimiser" in text or "objective" in text for text in noise)
+    several = "all rows with one id count as one" if of.unit.startswith("person") else "somebody with several has less"
+    return (
+        ("Which parameters?", f"{promise} ({variant}), of everything that draws on this budget together.{n}"),
+        ("Which unit of privacy?", f"The {of.unit.partition(' (')[0]}: {several}. Compared: {of.neighbours}."),
+        (
+            "Who must be trusted?",
+            "The custodian, who holds the rows (central model), and the machine that computes; nobody who gets the "
+            "results.",
+        ),
+        (
+            "Are the algorithms right?",
+            (
+                "Minima of penalised sums, with noise for how far one person moves them"
+                if solved
+                else "Contributions are bounded on integers, and sums are exact"
+            )
+            + "; proofs: docs/theory. Tests replay the mechanisms on "
+            "neighbouring data, attack them statistically, and hold costs against noise.",
+        ),
+        (
+            "Are the answers of use, and to whom?",
+            ("See How accurate" if of.accuracy else "Said by the plan before the fit and by the model's notes after it")
+            + "; small groups are described worst, and extremes are clipped.",
+        ),
+        (
+            "Floating point?",
+            "What is released lies on a lattice, and so does its noise"
+            + (", which covers the rounding of the solution." if solved else "; no sum is rounded."),
+        ),
+        ("Timing and other side channels?", "Not covered: time and memory may depend on the rows. Keep them inside."),
+        (
+            "Who has access, and to what?",
+            "For the custodian to say. The results hold no rows; the study's file is readable by its owner alone.",
+        ),
+        ("Were the data collected with care?", "For the custodian to say; no noise mends it."),
+    )
+
+
+CATEGORIES = (
+    "Privacy parameters",
+    "Unit of privacy",
+    "Utility",
+    "Mechanism",
+    "Hyperparameters",
+    "Deployment model",
+    "Empirical privacy metrics",
+    "Interpretation",
+    "Other",
+)
+"""In the order of the table."""
+
+
+def label(of: Certificate) -> dict[str, str]:
+    """What a certificate says under each category."""
+    told = dict(answers(of))
+    mu = "" if of.mu is None else f", μ = {shown_up(of.mu)} in Gaussian DP"
+    texts = (
+        f"{promised(of.epsilon, of.delta)}{mu}, for all that draws on this budget; spent so far: "
+        f"ε = {shown_up(of.spent)}",
+        f"{of.unit}; compared: {of.neighbours}",
+        _first(of.accuracy) or "the plan and the notes of the model say it",
+        f"{'; '.join(dict.fromkeys(fit.mechanism for fit in of.fits)) or 'nothing was released yet'}; noise: "
+        f"{of.kinds_of_noise or 'none drawn yet'}",
+        f"{len(of.public)} public inputs, each named above; the rest follows from public values and from releases",
+        told["Who must be trusted?"],
+        "of the software, not of this release: audits by replay and by attack, which can find too little noise and "
+        "cannot prove that there is enough (docs/theory)",
+        " ".join((of.promise, *of.meaning)),
+        f"{composed(of.delta)} Timing, settings chosen by looking at the data, and groups of persons are not covered",
+    )
+    return dict(zip(CATEGORIES, texts, strict=True))
+
+
+def _first(lines: tuple[str, ...]) -> str:
+    more = f" ({len(lines) - 1} more lines under How accurate)" if lines[1:] else ""
+    return (lines[0] if lines else "") + more
+
 
 PRODUCTS = ("Summary statistics", "Machine learning model", "Dataset", "Synthetic data", "Interactive API")
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
