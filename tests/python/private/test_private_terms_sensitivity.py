@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fdadp import Privacy
-from fdadp.audit.dp_aff import CANARIES
+from fdadp.audit.dp_aff import CANARIES, neighbours_of
 from fdadp.audit.replay import Neighbours, replay_audit
-from fdadp.audit.terms import neighbours_of, observe_terms, people, promised, put, term_model
+from fdadp.audit.terms import observe_terms, people, promised, put, term_model
 
 N = 40
 
