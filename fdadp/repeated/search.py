@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,29 +148,65 @@ def level_covariances(
             "fewer, or leave k out"
         ) from exc
     largest = (np.linalg.inv(P).T * np.sqrt(np.maximum(values, 1e-4)))[:, ::-1][:, :q]
-    triangle = np.tril_indices(k)
-    start = np.concatenate((np.linalg.solve(root, largest).ravel(), np.eye(k)[triangle]))
+    G, R, value, steps = over_factors(
+        lambda G, R: deviance_and_gradient(sums, G, R, restricted=restricted),
+        root,
+        np.linalg.solve(root, largest),
+        sums.n_rows,
+        tolerance,
+    )
+    return LevelCovariances(G, R, sums.noise_variance(), value, restricted, steps)
+
+
+def over_factors(
+    criterion: Callable[[FloatArray, FloatArray], tuple[float, FloatArray, FloatArray]],
+    root: FloatArray,
+    start: FloatArray,
+    rows: int,
+    tolerance: float,
+) -> tuple[FloatArray, FloatArray, float, int]:
+    """Minimise a criterion over ``G = L a a'L'`` and ``R = L C C'L'``: G may be singular, R is positive definite.
+
+    Parameters
+    ----------
+    criterion : callable
+        Value and derivatives in G (q k, q k) and R (k, k).
+    root : ndarray of shape (k, k)
+        L, a Cholesky factor of R's start; of G one such block for each of q functions.
+    start : ndarray of shape (q k, m)
+        a.
+    rows : int
+        The criterion is divided by their number.
+    tolerance : float
+
+    Returns
+    -------
+    G, R : ndarray
+    value : float
+    steps : int
+    """
+    k = len(root)
+    triangle, wide = np.tril_indices(k), np.kron(np.eye(len(start) // k), root)
 
     def factors(z: FloatArray) -> tuple[FloatArray, FloatArray]:
         lower = np.zeros((k, k))
-        lower[triangle] = z[q * k :]
-        return root @ z[: q * k].reshape(k, q), root @ lower
+        lower[triangle] = z[start.size :]
+        return wide @ z[: start.size].reshape(start.shape), root @ lower
 
     def objective(z: Any) -> Any:
         of_g, of_r = factors(z)
         try:
-            value, d_g, d_r = deviance_and_gradient(sums, of_g @ of_g.T, of_r @ of_r.T, restricted=restricted)
+            value, d_g, d_r = criterion(of_g @ of_g.T, of_r @ of_r.T)
         except np.linalg.LinAlgError:  # a step to a singular R
             return 1e300, np.zeros_like(z)
-        gradient = np.concatenate(((2 * root.T @ d_g @ of_g).ravel(), (2 * root.T @ d_r @ of_r)[triangle]))
-        return value / sums.n_rows, gradient / sums.n_rows
+        gradient = np.concatenate(((2 * wide.T @ d_g @ of_g).ravel(), (2 * root.T @ d_r @ of_r)[triangle]))
+        return value / rows, gradient / rows
 
     options: Any = {"maxiter": 3000, "maxfun": 6000, "maxcor": 40, "ftol": 1e-15, "gtol": tolerance}
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+    first = np.concatenate((start.ravel(), np.eye(k)[triangle]))
+    found = minimize(objective, first, jac=True, method="L-BFGS-B", options=options)
     of_g, of_r = factors(found.x)
-    return LevelCovariances(
-        of_g @ of_g.T, of_r @ of_r.T, sums.noise_variance(), float(found.fun) * sums.n_rows, restricted, int(found.nit)
-    )
+    return of_g @ of_g.T, of_r @ of_r.T, float(found.fun) * rows, int(found.nit)
 
 
 @dataclass(frozen=True, eq=False)

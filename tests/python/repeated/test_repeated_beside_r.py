@@ -15,6 +15,7 @@ from fdadp.repeated.multilevel_fpca import MultilevelFPCA
 from fdadp.repeated.person_effects import RepeatedFit
 from fdadp.repeated.person_sums import PersonPass
 from fdadp.repeated.search import LevelCovariances, level_covariances
+from fdadp.repeated.slopes import slope_covariances, slope_effects, slope_sums
 
 
 def relative(a, b) -> float:
@@ -97,6 +98,27 @@ def test_a_random_intercept_is_that_of_lmer():
     assert relative(RepeatedFit(s, levels, fixed).effects(), theirs["effects"]) < 1e-8
     ours = level_covariances(s, tolerance=1e-12)
     assert ours.deviance + (s.n_rows - 2) * np.log(2 * np.pi) <= float(theirs["deviance"][0]) + 1e-6
+
+
+@pytest.mark.lme4
+def test_a_random_slope_is_that_of_lmer():
+    rng, who = np.random.default_rng(5), np.repeat(np.arange(30), rng_rows(5, 30))
+    x = rng.normal(size=who.size)
+    y = 2 + x + rng.normal(size=30)[who] + 0.8 * rng.normal(size=30)[who] * x + rng.normal(size=who.size)
+    theirs = in_r("repeated_lmer", "lme4", y=y, x=x, id=who.astype(float), slope=True)
+    X = np.column_stack((np.ones(who.size), x))
+    s = slope_sums(PersonPass(np.eye(1), 2, intercept=False, cross=True).add(X, y[:, None], who).sums(), (0, 1))
+    found = slope_effects(s, LevelCovariances(theirs["G"], np.atleast_2d(theirs["R"]), 0.0, 0.0))
+    assert relative(found.fixed.ravel(), theirs["fixed"]) < 1e-8
+    assert relative(np.sqrt(np.diag(found.covariance)), theirs["se"]) < 1e-8
+    assert relative(found.effects[:, :, 0], theirs["effects"]) < 1e-8
+    ours = slope_covariances(s, tolerance=1e-11)
+    assert ours.deviance + (who.size - 2) * np.log(2 * np.pi) <= float(theirs["deviance"][0]) + 1e-6
+    assert relative(ours.G, theirs["G"]) < 1e-3
+
+
+def rng_rows(seed: int, persons: int):
+    return np.random.default_rng(seed).integers(2, 9, persons)
 
 
 @pytest.mark.refund

@@ -1,0 +1,117 @@
+"""Repeated curves at scale: CPU seconds and peak memory of one fit from chunks, each in a process of its own.
+
+    python benchmarks/repeated.py             10,000 people x 7 days x 1,440 points, and 60,000 x 7 x 144
+    python benchmarks/repeated.py --people 500 --days 7 --points 144 --k 12
+
+A fit is one pass over chunks of 200 people (4 features: a constant, age, sex, weekend), REML of both covariances, mean
+curves smoothed by REML, effects of all persons. Making the data is not counted. `--learn` takes the number of functions
+from one pass at 60 by BIC instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+from fdadp.repeated.diagnostics import icc
+from fdadp.repeated.fixed_effects import fixed_effects, terms_on
+from fdadp.repeated.person_effects import RepeatedFit
+from fdadp.repeated.person_sums import PersonPass, smooth_functions
+from fdadp.repeated.search import choose_functions, level_covariances
+
+SIZES = ((10_000, 7, 1440, 30, False), (10_000, 7, 1440, 60, True), (60_000, 7, 144, 30, False))
+LIMITS = "limits: 10 s of CPU and 1 GB at 10,000 x 7 x 1,440"
+PERSON_SD, ROW_SD = np.array([1, 0.7, 0.5, 0.3]), np.array([0.8, 0.6, 0.4, 0.2])
+TRUE_ICC = float((PERSON_SD**2).sum() / ((PERSON_SD**2).sum() + (ROW_SD**2).sum()))
+CHUNK = 200
+
+
+def chunk(rng: np.random.Generator, ids: np.ndarray, days: int, t: np.ndarray):
+    """Rows of some persons: features (m, 3), curves (m, T) and ids (m,)."""
+    waves, level = 2 * np.pi * np.outer([1, 2, 3], t), np.ones((1, t.size))
+    of_person, of_row = (np.vstack((np.sqrt(2) * wave(waves), level)) for wave in (np.sin, np.cos))
+    n = rng.integers(days - 2, days + 3, ids.size)
+    own = np.repeat(np.arange(ids.size), n)
+    day = np.concatenate([np.arange(m) for m in n])
+    X = np.column_stack((rng.normal(size=ids.size)[own], rng.integers(0, 2, ids.size)[own], day >= 5)).astype(float)
+    Y = np.sin(np.pi * t) + np.outer(X[:, 0], 0.3 * t) + ((rng.normal(size=(ids.size, 4)) * PERSON_SD) @ of_person)[own]
+    Y += (rng.normal(size=(own.size, 4)) * ROW_SD) @ of_row + rng.standard_normal((own.size, t.size), dtype=np.float32)
+    return X, Y, ids[own]
+
+
+def fit(people: int, days: int, points: int, k: int, learn: bool) -> dict[str, float]:
+    """CPU seconds of each step, and what was found."""
+    rng, t = np.random.default_rng(0), np.linspace(0, 1, points)
+    phi, roughness = smooth_functions(t, k)
+    one, seconds = PersonPass(phi, 3), dict.fromkeys(("pass", "functions", "REML", "mean curves", "persons"), 0.0)
+
+    def timed(step: str, call):
+        start = time.process_time()
+        out = call()
+        seconds[step] += time.process_time() - start
+        return out
+
+    for start in range(0, people, CHUNK):
+        X, Y, ids = chunk(rng, np.arange(start, min(start + CHUNK, people)), days, t)
+        timed("pass", lambda X=X, Y=Y, ids=ids: one.add(X, Y, ids))
+    sums = timed("pass", one.sums)
+    if learn:
+        sums = timed("functions", lambda: choose_functions(sums)).sums
+    levels = timed("REML", lambda: level_covariances(sums))
+    fixed = timed("mean curves", lambda: fixed_effects(sums, levels, terms_on(sums, roughness)))
+    timed("persons", RepeatedFit(sums, levels, fixed).effects)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    found = {"curves": sums.n_rows, "k": sums.k, "icc": icc(sums, levels), "noise": levels.noise_variance}
+    return {**seconds, "all": sum(seconds.values()), "peak": peak, **found}
+
+
+def row(people: int, days: int, points: int, found: dict[str, float]) -> str:
+    steps = " | ".join(f"{found[name]:.2f}" for name in ("pass", "functions", "REML", "mean curves", "persons", "all"))
+    size = f"{people:,} x {days} x {points:,} ({found['curves']:,} curves)"
+    return f"| {size} | {found['k']} | {steps} | {found['peak']:.2f} | {found['icc']:.3f} | {found['noise']:.3f} |"
+
+
+HEAD = (
+    "| people x days x points | k | pass | choosing k | REML | mean curves | persons | all, CPU s | peak GB | ICC "
+    "| noise |\n"
+    "|---|---|---|---|---|---|---|---|---|---|---|"
+)
+
+
+def main(arguments: list[str] | None = None) -> str:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in (("people", None), ("days", 7), ("points", 144), ("k", 30)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--learn", action="store_true", help="choose k by BIC, from a pass at --k functions")
+    parser.add_argument("--out", type=Path, help="file for the table")
+    asked = parser.parse_args(arguments)
+    if asked.people is not None:
+        table = row(
+            asked.people, asked.days, asked.points, fit(asked.people, asked.days, asked.points, asked.k, asked.learn)
+        )
+        print(table)
+        return table
+    rows = []
+    for people, days, points, k, learn in SIZES:
+        command = [sys.executable, __file__, "--people", people, "--days", days, "--points", points, "--k", k]
+        command += ["--learn"] if learn else []
+        done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=True)
+        rows.append(done.stdout.strip())
+        print(rows[-1], flush=True)
+    table = "\n".join((HEAD, *rows, "", f"True ICC {TRUE_ICC:.3f}, noise 1; {LIMITS}. One BLAS thread."))
+    if asked.out:
+        asked.out.write_text(f"# Repeated curves\n\n`python benchmarks/repeated.py`\n\n{table}\n", encoding="utf-8")
+    return table
+
+
+if __name__ == "__main__":
+    main()
