@@ -140,7 +140,7 @@ def level_covariances(
     k, q = sums.k, rank or sums.k
     try:
         start_g, start_r = moment_covariances(sums)
-        root = np.linalg.cholesky(start_r)
+        root = np.asarray(np.linalg.cholesky(start_r), dtype=np.float64)
         values, P = eigh(start_g, start_r)
     except np.linalg.LinAlgError as exc:
         raise InputError(
