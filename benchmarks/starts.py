@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.solve.smoothing import starts
+from fdadp.solve.smoothing import search as starts
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 from fdadp.terms._rows import FeatureMap
 from r_bridge.tensor import TensorProduct, te_margin

@@ -37,8 +37,7 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
 from fdadp.regression.additive.fitting import settings_of
 from fdadp.regression.whole import estimate_whole
-from fdadp.solve.eigen.components import ComponentsFit
-from fdadp.solve.fit.least_squares import problem_of
+from fdadp.solve.eigen.components import ComponentsFit, problem_of
 from fdadp.terms.surface import Surface
 from r_bridge.report import Difference, absolute, of_range, relative
 from r_bridge.tensor import TensorProduct

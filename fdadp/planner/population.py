@@ -22,7 +22,7 @@ from fdadp.private.public.columns import HALF_WIDTH
 from fdadp.private.public.prior import PublicPrior
 from fdadp.private.release.dp_aff import fit_dp_aff
 from fdadp.private.rows.rows import RowFunctions
-from fdadp.solve.eigen.surface_fit import SurfaceFit
+from fdadp.solve.eigen.surface import SurfaceFit
 
 EXPLAINABLE = 0.6
 """Share of the variance of Y that the simulated surface explains."""

@@ -26,11 +26,10 @@ from fdadp.private.public.prior import CurvePrior
 from fdadp.private.release.intervals import PrivateFit, Regression
 from fdadp.private.rows.errors_by_record import Probe, factors, looks_of
 from fdadp.private.whitened.base import WhiteTerm
-from fdadp.solve.eigen.surface_fit import SurfaceFit
-from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.fit.residuals import PointwiseVariance
+from fdadp.solve.eigen.components import PointwiseVariance
+from fdadp.solve.eigen.surface import SurfaceFit
+from fdadp.solve.fit.additive_fit import AdditiveFit, ByFunction
 from fdadp.solve.form.long_form import LongForm
-from fdadp.solve.linear.block_diagonal import ByFunction
 from fdadp.terms.intercept import Intercept
 from fdadp.terms.spec import TermDesign, no_penalties
 

@@ -28,7 +28,7 @@ from fdadp.privacy.account.ledger import Ledger
 from fdadp.privacy.settings import Privacy
 from fdadp.private.release.mechanisms import NoiseAfterFit, Pass
 from fdadp.regression.reading.chunked_records import CurvePairs
-from fdadp.solve.eigen.surface_fit import SurfaceFit
+from fdadp.solve.eigen.surface import SurfaceFit
 
 if TYPE_CHECKING:
     from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction

@@ -34,8 +34,7 @@ from fdadp.regression.settings import ModelSettings
 from fdadp.regression.spec import ModelSpec, designs, read_spec
 from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.errors.sandwich import LEVERAGES, ChangeSums, cluster_errors, left_out, of_many
-from fdadp.solve.fit.chunked_observations import ChunkedObservations
-from fdadp.solve.fit.observations import Observations
+from fdadp.solve.fit.observations import ChunkedObservations, Observations
 from fdadp.solve.form.family import Family
 
 

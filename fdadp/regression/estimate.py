@@ -13,17 +13,15 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.regression.spec import ModelSpec
 from fdadp.responses import Functional
-from fdadp.solve.eigen.components import ComponentsFit, fit_components
-from fdadp.solve.eigen.components_of_gaps import ComponentsOfGaps, fit_components_of_gaps
+from fdadp.solve.eigen.components import ComponentsFit, ComponentsOfGaps, fit_components, fit_components_of_gaps
 from fdadp.solve.errors.gls import ErrorCovariance, fit_along_curves, judging_system
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.fit.chunked_observations import ChunkedObservations
-from fdadp.solve.fit.observations import Observations, fit_terms
+from fdadp.solve.fit.observations import ChunkedObservations, Observations, fit_terms
 from fdadp.solve.form.long_form import LongForm
 
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis
-    from fdadp.solve.covariance.low_rank import LowRankPrecision
+    from fdadp.solve.errors.precisions import LowRankPrecision
 
 
 @dataclass(frozen=True, kw_only=True)

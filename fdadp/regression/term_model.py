@@ -424,7 +424,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
             ``p``. By curves or clusters directions are the smoothest ones, without what smoothing takes away
             (:func:`fdadp.solve.errors.term_tests.wald_by_clusters`); else those in which the term varies most. Of
             ``re(g)`` the test is that its variance is 0: on numbers the exact score test, on curves one by flipped
-            signs of curves, or of groups of them (:mod:`fdadp.solve.errors.variance_tests`), except where `kind` asks
+            signs of curves, or of groups of them (:mod:`fdadp.solve.errors.term_tests`), except where `kind` asks
             for refund's.
 
         References

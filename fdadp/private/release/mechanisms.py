@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fdadp.functional.tables.sample import Curves
     from fdadp.privacy import Cohort, Privacy
     from fdadp.private.release.intervals import PrivateFit
-    from fdadp.solve.eigen.surface_fit import SurfaceFit
+    from fdadp.solve.eigen.surface import SurfaceFit
 
 
 class Mechanism(Parameters):

@@ -37,7 +37,7 @@ from fdadp.regression.reading.chunked_records import CurvePairs, pairs_of
 from fdadp.regression.reading.completion import MISSING_CURVES, Completion, completed_response
 from fdadp.regression.reading.joined import aligned
 from fdadp.regression.reading.person_rows import private_law
-from fdadp.solve.eigen.surface_fit import SurfaceFit
+from fdadp.solve.eigen.surface import SurfaceFit
 from fdadp.solve.form.chunks import Partitions, pairs_in_partitions
 from fdadp.terms.sizes import check_size
 

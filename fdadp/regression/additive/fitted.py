@@ -36,7 +36,7 @@ from fdadp.regression.fitted.term_files import may_be_made
 from fdadp.regression.private.near_the_mean import near_the_mean
 from fdadp.regression.reading.completion import Completion, cure_of
 from fdadp.regression.settings import ModelSettings
-from fdadp.solve.eigen.surface_fit import SurfaceFit
+from fdadp.solve.eigen.surface import SurfaceFit
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary

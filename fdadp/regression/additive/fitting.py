@@ -27,12 +27,9 @@ from fdadp.regression.reading.person_rows import check_max_rows, check_person_ro
 from fdadp.regression.settings import ModelSettings
 from fdadp.regression.spec import ModelSpec
 from fdadp.regression.whole import estimate_whole
-from fdadp.solve.eigen.components import ComponentsFit
-from fdadp.solve.eigen.components_of_gaps import ComponentsOfGaps
-from fdadp.solve.eigen.surface_fit import SurfaceFit
-from fdadp.solve.eigen.surface_of_gaps import surface_of_gaps
-from fdadp.solve.fit.chunked_observations import ChunkedObservations
-from fdadp.solve.fit.observations import Observations
+from fdadp.solve.eigen.components import ComponentsFit, ComponentsOfGaps
+from fdadp.solve.eigen.surface import SurfaceFit, surface_of_gaps
+from fdadp.solve.fit.observations import ChunkedObservations, Observations
 from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.curves.functional_additive import surface_on
 from fdadp.terms.sizes import basis_sizes

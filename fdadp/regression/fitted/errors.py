@@ -18,8 +18,7 @@ from fdadp.regression.fitted.coefficient_functions import place_of
 from fdadp.regression.settings import ModelSettings
 from fdadp.solve.errors.leave_one_out import RecordScores, Residuals
 from fdadp.solve.errors.residual_variance import ResidualVariance, looks, residual_variance
-from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors, left_out
-from fdadp.solve.errors.smoothing_uncertainty import unconditional_covariance_of_fit
+from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors, left_out, unconditional_covariance_of_fit
 from fdadp.solve.errors.term_tests import TermTest
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.observations import Observations

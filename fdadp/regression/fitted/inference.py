@@ -18,8 +18,7 @@ from fdadp.regression.fitted.errors import BY_CLUSTERS, CoefficientErrors
 from fdadp.regression.fitted.random_effects import curves_tested, numbers_tested
 from fdadp.regression.reading.person_rows import clusters_of
 from fdadp.solve.errors.leave_one_out import Residuals
-from fdadp.solve.errors.resampling import resampled
-from fdadp.solve.errors.sandwich import corrected_edf
+from fdadp.solve.errors.sandwich import corrected_edf, resampled
 from fdadp.solve.errors.term_tests import TermTest, largest_ratio, wald, wald_by_clusters
 from fdadp.solve.fit.additive_fit import AdditiveFit
 

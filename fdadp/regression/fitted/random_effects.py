@@ -10,8 +10,7 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.tables.records import Records
 from fdadp.solve.errors.leave_one_out import Residuals
-from fdadp.solve.errors.term_tests import TermTest
-from fdadp.solve.errors.variance_tests import flip_test, score_test
+from fdadp.solve.errors.term_tests import TermTest, flip_test, score_test
 from fdadp.terms.numbers.labels import levels_of
 from fdadp.terms.on_functions import OnFunctions
 from fdadp.terms.spec import TermDesign

@@ -11,12 +11,10 @@ import numpy as np
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.tables.records import Records
 from fdadp.responses import PointwiseResponse
-from fdadp.solve.covariance.loo_precision import LearnedPrecision
-from fdadp.solve.covariance.low_rank import LowRankPrecision
+from fdadp.solve.errors.precisions import CurvePrecision, LearnedPrecision, LowRankPrecision
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.family import Family
 from fdadp.solve.form.long_form import LongForm
-from fdadp.solve.linear.curve_precision import CurvePrecision
 
 AT_A_TIME = 2**21
 """Numbers of long-form rows, and of products of them, that are held at once."""

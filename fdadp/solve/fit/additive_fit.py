@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,10 +12,9 @@ from fdadp._common.checks import numbers
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records
-from fdadp.solve.fit.qr import Triangle, refined
 from fdadp.solve.form.long_form import LongForm, System
-from fdadp.solve.linear.block_diagonal import ByFunction
-from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
+from fdadp.solve.smoothing.normal_equations import from_roots
+from fdadp.solve.smoothing.penalized import PenalizedLeastSquares, Solution
 
 CONSTANT = 1e-10
 """Share of squares about the mean below which a column is taken for constant."""
@@ -217,3 +216,157 @@ def _problem(form: LongForm, system: System, n_unpenalized: int | None) -> Penal
         intercept=False,
         n_unpenalized=n_unpenalized,
     )
+
+
+# Matrices of coefficients on K functions along the response that know nothing of each other: K blocks, not one square.
+
+
+@dataclass(frozen=True)
+class ByFunction:
+    """A symmetric matrix of the coefficients of a mean curve (c of them) and of slopes (pK, the function fast).
+
+    Attributes
+    ----------
+    blocks : ndarray of shape (K, 1 + p, 1 + p) or (1, 1 + p, 1 + p)
+        Of the constant and the slopes on each function; one where all are alike.
+    sizes : ndarray of shape (K,)
+        By which the blocks are multiplied.
+    centre : ndarray of shape (p,)
+        Values of the features at which the constants are taken.
+    turn : ndarray of shape (c, K)
+        A constant on each function as coefficients of the mean curve.
+    rest : ndarray of shape (c, c)
+        Of the mean curve's coefficients, besides what is in the blocks.
+    """
+
+    blocks: FloatArray
+    sizes: FloatArray
+    centre: FloatArray
+    turn: FloatArray
+    rest: FloatArray
+
+    @cached_property
+    def matrix(self) -> FloatArray:
+        """All of it, shape (c + pK, c + pK)."""
+        c, k = self.turn.shape
+        shift = np.eye(1 + self.centre.size)
+        shift[0, 1:] = -self.centre  # to constants where features are 0
+        blocks = (shift @ self.blocks @ shift.T) * self.sizes[:, None, None]
+        out = np.zeros((c + self.centre.size * k,) * 2)
+        out[:c, :c] = self.rest + (self.turn * blocks[:, 0, 0]) @ self.turn.T
+        out[:c, c:] = np.einsum("ak,kp->apk", self.turn, blocks[:, 0, 1:]).reshape(c, -1)
+        out[c:, :c] = out[:c, c:].T
+        for i, block in enumerate(blocks):
+            out[c + i :: k, c + i :: k] = block[1:, 1:]
+        return out
+
+    def variances(self, mean: FloatArray, features: FloatArray) -> FloatArray:
+        """Variances of predicted curves, where this is a covariance; shape (n, T).
+
+        Parameters
+        ----------
+        mean : ndarray of shape (T, c)
+            Functions of the mean curve's coefficients.
+        features : ndarray of shape (n, p)
+        """
+        z = np.ones((len(features), 1 + self.centre.size))
+        np.subtract(features, self.centre, out=z[:, 1:])
+        own = np.stack([((z @ block) * z).sum(axis=1) for block in self.blocks], axis=1) * self.sizes
+        along = mean @ self.turn
+        return np.asarray(np.maximum(own, 0.0) @ (along**2).T + ((mean @ self.rest) * mean).sum(axis=1))
+
+    def of_slopes(self, rows: FloatArray) -> FloatArray:
+        """Variances of what rows (m, p) make of the slopes on each function, where this is a covariance; (m, K)."""
+        own = np.stack([((rows @ block[1:, 1:]) * rows).sum(axis=1) for block in self.blocks], axis=1)
+        return np.asarray(np.maximum(own * self.sizes, 0.0))
+
+
+# Least squares from the triangle of the QR of the records' rows: twice the digits of sums of products.
+#
+# A row holds the features of all terms and what of the response lies in the few directions that functions along it
+# span. The triangle R of the QR of the rows has R'R = Σ rows' rows, merges by the QR of two stacked triangles and does
+# not grow with the number of records, but a direction that is 10⁻⁸ of the largest still has half its digits there, and
+# none in the products.
+
+
+@dataclass(frozen=True)
+class Triangle:
+    """Of the rows of a model whose terms all have the same features at all t.
+
+    Attributes
+    ----------
+    factor : ndarray of shape (r, q + m)
+        Upper triangle: q features of all terms, m coordinates of the response (:attr:`LongForm.directions`).
+    beyond : float
+        Sum of squares of what of the responses lies in no such direction.
+    """
+
+    factor: FloatArray
+    beyond: float
+
+    @classmethod
+    def of(cls, form: LongForm, records: Records, y: FloatArray) -> Triangle:
+        """Of records with responses (n, T)."""
+        of_y = y @ form.directions
+        rows = np.hstack([*form.features(records), of_y])
+        return cls(np.asarray(np.linalg.qr(rows, mode="r")), float(((y - of_y @ form.directions.T) ** 2).sum()))
+
+    def merge(self, other: Triangle) -> Triangle:
+        """Of the rows of both."""
+        both = np.vstack((self.factor, other.factor))
+        return Triangle(np.asarray(np.linalg.qr(both, mode="r")), self.beyond + other.beyond)
+
+
+def refined(problem: PenalizedLeastSquares, solution: Solution, triangle: Triangle, form: LongForm) -> Solution:
+    """Solve once more at the smoothing parameters of a solution, from a triangle.
+
+    Parameters
+    ----------
+    problem : PenalizedLeastSquares
+        Of the long form, without an intercept of its own.
+    solution : Solution
+    triangle : Triangle
+    form : LongForm
+
+    Returns
+    -------
+    Solution
+        With other coefficients, inverse, edf, residual sum of squares and variances; criteria and their derivatives
+        remain.
+    """
+    keep = problem.identified
+    q, m = sum(design.n_features for design in form.designs), form.directions.shape[1]
+    of_y = triangle.factor[:, q:]
+    unit = problem.units[keep]
+    rows = _along_directions(triangle.factor[:q, :q], form)[:, keep] * unit
+    penalty = solution.smoothing_parameters @ problem.penalties[:, keep] * unit**2
+    root, half, _ = from_roots(rows, of_y[:q].reshape(-1, 1), penalty)
+    beta, own_inverse = half[:, 0] @ root, root.T @ root
+    left = np.vstack((of_y[:q] - (rows @ beta).reshape(-1, m), of_y[q:]))
+    rss = float((left**2).sum()) + triangle.beyond
+    edf = 1 - penalty * own_inverse.diagonal()
+    dof = problem.n - problem.n_unpenalized
+    known = problem.scale
+    coefficients, all_edf, inverse = np.zeros(keep.size), np.zeros(keep.size), np.zeros((keep.size, keep.size))
+    coefficients[keep], all_edf[keep] = beta * unit, edf
+    inverse[np.ix_(keep, keep)] = own_inverse * unit * unit[:, None]
+    return replace(
+        solution,
+        coefficients=coefficients,
+        inverse=inverse,
+        edf=all_edf,
+        rss=rss,
+        noise_variance=rss / (problem.n - float(edf.sum())) if known is None else known,
+        scale=(rss + float(penalty @ beta**2)) / dof if known is None else known,
+    )
+
+
+def _along_directions(features: FloatArray, form: LongForm) -> FloatArray:
+    """Rows of the long form of features of all terms (r, q) along the directions: shape (r m, p)."""
+    out, at = [], 0
+    for design, along in zip(form.designs, form.along, strict=True):
+        own, turned = features[:, at : at + design.n_features], form.directions.T @ along
+        whole = own[:, None, :, None] * turned[None, :, None, :]
+        out.append(whole.reshape(len(own) * len(turned), -1)[:, design.kept])
+        at += design.n_features
+    return np.hstack(out)

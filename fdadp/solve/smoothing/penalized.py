@@ -19,11 +19,8 @@ import numpy as np
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.solve.linear.bordered import in_blocks
-from fdadp.solve.linear.normal_equations import OWN_SCALE, NormalEquations, identified, units_of
-from fdadp.solve.smoothing.criteria import Criteria
-from fdadp.solve.smoothing.search import judged, minima, with_jumps
-from fdadp.solve.smoothing.starts import apart, starts_of
+from fdadp.solve.smoothing.normal_equations import OWN_SCALE, NormalEquations, identified, in_blocks, units_of
+from fdadp.solve.smoothing.search import Criteria, apart, judged, minima, starts_of, with_jumps
 
 # What a penalised fit of one response found.
 

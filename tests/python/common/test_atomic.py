@@ -15,7 +15,7 @@ from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateMean, simulate_aff
 from fdadp.errors import InputError
 from fdadp.files.atomic import PUBLIC, SECRET, STALE, _take_over, replacing
 from fdadp.functional.files.curve_files import read_curves, write_curves
-from fdadp.solve.linear.moments import Moments
+from fdadp.solve.form.sums import Moments
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes and links of POSIX")
 

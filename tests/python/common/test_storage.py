@@ -21,7 +21,7 @@ from fdadp.files.container import FILE_VERSION, Layout
 from fdadp.files.records import labels_from_json, labels_to_json
 from fdadp.privacy import Budget
 from fdadp.regression.additive.fitted import LAYOUT as REGRESSION
-from fdadp.solve.linear.moments import LAYOUT, Moments
+from fdadp.solve.form.sums import LAYOUT, Moments
 
 GAP = np.s_[3, 2:5]
 

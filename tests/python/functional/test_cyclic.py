@@ -9,7 +9,7 @@ from fdadp import AdditiveFunctionOnFunction, Privacy
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.margins import SmoothMargin
-from fdadp.solve.linear.moments import Moments
+from fdadp.solve.form.sums import Moments
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 from fdadp.terms._rows import FeatureMap
 from r_bridge._r import call

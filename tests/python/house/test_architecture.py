@@ -137,7 +137,7 @@ def test_every_room_has_its_floor() -> None:
         ("fdadp.functional.tables.curves", "from fdadp import AdditiveFunctionOnFunction"),
         ("fdadp.functional.tables.curves", "from ... import plot"),
         ("fdadp.functional.tables.curves", "if TYPE_CHECKING:\n    from fdadp.regression import R"),
-        ("fdadp.solve.linear.moments", "def f():\n    from ...regression.results import R"),
+        ("fdadp.solve.form.sums", "def f():\n    from ...regression.results import R"),
         ("fdadp.privacy.kernel", "import fdadp.functional.tables.curves as c"),
         ("fdadp.privacy.kernel", "from ..terms._rows import feature_rows"),
         ("fdadp.privacy.kernel", "from fdadp import FPCA"),

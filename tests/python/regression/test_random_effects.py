@@ -8,7 +8,7 @@ import pytest
 from fdadp import FunctionalRegression, ScalarRegression
 from fdadp.errors import InputError
 from fdadp.regression.memory import free_memory
-from fdadp.solve.errors.variance_tests import flip_test
+from fdadp.solve.errors.term_tests import flip_test
 
 T = np.linspace(0, 1, 21)
 SMOOTH = np.linalg.cholesky(np.exp(-(np.subtract.outer(T, T) ** 2) / 0.045) + 1e-8 * np.eye(T.size))

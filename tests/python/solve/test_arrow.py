@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fdadp.solve.linear.bordered import in_blocks, worth
-from fdadp.solve.linear.normal_equations import NormalEquations
+from fdadp.solve.smoothing.normal_equations import NormalEquations, in_blocks, worth
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
-from fdadp.solve.smoothing.starts import apart
+from fdadp.solve.smoothing.search import apart
 
 
 def by_level(levels, size, shared, n=600, seed=0):
@@ -87,7 +86,7 @@ def test_the_search_finds_what_it_finds_without_blocks(monkeypatch):
     found = []
     for blocks in (True, False):
         if not blocks:
-            monkeypatch.setattr("fdadp.solve.linear.bordered.worth", lambda blocks, p: False)
+            monkeypatch.setattr("fdadp.solve.smoothing.normal_equations.worth", lambda blocks, p: False)
         problem = PenalizedLeastSquares(z.T @ z, z.T @ y, y @ y, len(z), [penalties], intercept=False)
         assert bool(problem._criteria.normal.blocks) == blocks
         found.append(problem.optimize()[0])

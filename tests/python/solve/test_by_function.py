@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fdadp import FunctionalRegression, Privacy, simulate_affr, terms
-from fdadp.solve.linear.block_diagonal import ByFunction
+from fdadp.solve.fit.additive_fit import ByFunction
 
 GRID = np.linspace(0, 1, 21)
 

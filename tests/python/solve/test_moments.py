@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.container import Layout
-from fdadp.solve.linear.moments import Moments
+from fdadp.solve.form.sums import Moments
 
 
 @given(seed=st.integers(0, 2**32 - 1), cuts=st.lists(st.integers(0, 30), max_size=4), shift=st.floats(-1e6, 1e6))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fdadp.errors import InputError
 from fdadp.solve.eigen import components
-from fdadp.solve.fit import least_squares
+from fdadp.solve.eigen import components as least_squares
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 from fdadp.terms.surface import Surface
 from r_bridge.affr import GCV_NOT_REPRODUCIBLE, AffrFits, differences, fits_of, recorded_fit

@@ -10,10 +10,10 @@ import pytest
 from scipy.optimize import minimize
 
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.solve.linear.normal_equations import NormalEquations
 from fdadp.solve.smoothing import penalized
+from fdadp.solve.smoothing.normal_equations import NormalEquations
 from fdadp.solve.smoothing.penalized import LOG_RANGE, PenalizedLeastSquares
-from fdadp.solve.smoothing.starts import term_grids
+from fdadp.solve.smoothing.search import term_grids
 from fdadp.terms._rows import FeatureMap
 from r_bridge.tensor import TensorProduct, te_margin
 

@@ -12,8 +12,7 @@ from fdadp.errors import InputError
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.records import Records
 from fdadp.responses import PointwiseResponse
-from fdadp.solve.covariance.smooth_errors import SmoothErrors, smooth_errors
-from fdadp.solve.errors.gls import curves_system
+from fdadp.solve.errors.gls import SmoothErrors, curves_system, smooth_errors
 from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form import LongForm

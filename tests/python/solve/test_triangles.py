@@ -11,7 +11,7 @@ from fdadp import FunctionalRegression, terms
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.solve.fit import additive_fit
-from fdadp.solve.fit.qr import Triangle, refined
+from fdadp.solve.fit.additive_fit import Triangle, refined
 from fdadp.solve.form.long_form import LongForm, LongSums
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 from fdadp.terms.intercept import Intercept, MeanCurve

@@ -9,8 +9,8 @@ from scipy.linalg import block_diag
 from fdadp import ScalarRegression, terms
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
-from fdadp.solve.errors import smoothing_uncertainty as unconditional
-from fdadp.solve.errors.smoothing_uncertainty import unconditional_covariance
+from fdadp.solve.errors import sandwich as unconditional
+from fdadp.solve.errors.sandwich import unconditional_covariance
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 
 RULES = {"simpson": "simpson_legacy", "trapezoidal": "trapezoid"}

@@ -8,8 +8,7 @@ import pytest
 from fdadp import terms
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
-from fdadp.solve.covariance.smooth_errors import smooth_errors
-from fdadp.solve.covariance.working_covariance import precision_system, working_covariance
+from fdadp.solve.errors.gls import precision_system, smooth_errors, working_covariance
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.intercept import Intercept, MeanCurve

@@ -1,1 +1,0 @@
-"""Covariances and precisions of the errors along a response curve."""

@@ -1,1 +1,0 @@
-"""Normal equations and the matrices that they are made of."""
