@@ -19,11 +19,11 @@ from fdadp.privacy.account._book import Release
 from fdadp.privacy.account.accounting import IN_RHO, amount_for, cost_of
 from fdadp.privacy.account.budget import Account, Budget
 from fdadp.privacy.declared import UNITS
-from fdadp.privacy.kernel._sums import Contributions, Factors, count_persons, exact_sum, rank_one_sum
+from fdadp.privacy.kernel._sums import Contributions, Factors, contrast_sum, count_persons, exact_sum, rank_one_sum
 from fdadp.privacy.noise._matrices import BITS
 from fdadp.privacy.noise.distributed import DistributedNoise
 from fdadp.privacy.noise.sources import DRAWS, MATRICES, SELECTIONS, Noise, OpenDPNoise, Sampler
-from fdadp.privacy.rows._laws import MEAN, Law
+from fdadp.privacy.rows._laws import MEAN, Exchangeable, Law, moment_weights
 from fdadp.privacy.rows._local import RowFunction, probe, silence
 from fdadp.privacy.rows._partitions import AnyVault
 from fdadp.privacy.rows._rows import L1, L2, LINF, NUCLEAR
@@ -209,6 +209,22 @@ class Kernel:
         gamma = float(clip) * 2.0**-bits
         return Noisy(noisy * gamma, sampler.sd * gamma)
 
+    def contrasts(
+        self, f: RowFunction, shape: tuple[int, ...], law: str | Exchangeable, clip: float, share: float, name: str
+    ) -> Noisy:
+        """Release the entries on and above the diagonal of Σ over persons of their moments, with matrix Laplace noise.
+
+        Each is clipped in the nuclear norm, which is its trace.
+        """
+        check_clip(clip, name)
+        D, weights = shape[1], moment_weights(law, shape[0])
+
+        def exact(bits: int) -> IntArray:
+            task = partial(contrast_sum, f=f, shape=shape, weights=weights, clip=float(clip), bits=bits // 2)
+            return self.vault.total(task).reshape(D, D)[np.triu_indices(D)]
+
+        return self._nuclear(exact, (D * (D + 1) // 2, "symmetric"), D, float(clip), share, name)
+
     def products(
         self, factors: Factors, D: int, K: int, clip: float, share: float, name: str, *, symmetric: bool = False
     ) -> Noisy:
@@ -226,22 +242,25 @@ class Kernel:
             total = self.vault.total(task)
             return total.reshape(D, K)[np.triu_indices(D)] if symmetric else total
 
-        size, matrix = (D * (D + 1) // 2, "symmetric") if symmetric else (D * K, "product")
+        kind = (D * (D + 1) // 2, "symmetric") if symmetric else (D * K, "product")
+        value, sd = self._nuclear(exact, kind, K, float(clip) * self.law.most, share, name)
+        return Noisy(value if symmetric else value.reshape(D, K), sd)
+
+    def _nuclear(
+        self,
+        exact: Callable[[int], IntArray],
+        kind: tuple[int, str],
+        columns: int,
+        clip: float,
+        share: float,
+        name: str,
+    ) -> Noisy:
+        """Release integers of which a person adds 4^BITS in the nuclear norm, in steps of clip 4^-BITS."""
+        size, matrix = kind
         noisy, sampler = self.release(
-            "sum",
-            size,
-            float(clip) * self.law.most,
-            share,
-            name,
-            NUCLEAR,
-            2 * BITS,
-            None,
-            exact=exact,
-            matrix=matrix,
-            columns=K,
+            "sum", size, clip, share, name, NUCLEAR, 2 * BITS, None, exact=exact, matrix=matrix, columns=columns
         )
-        step = float(clip) * self.law.most * 4.0**-BITS
-        return Noisy(noisy * step if symmetric else noisy.reshape(D, K) * step, sampler.sd * step)
+        return Noisy(noisy * clip * 4.0**-BITS, sampler.sd * clip * 4.0**-BITS)
 
     def release(
         self,

@@ -425,7 +425,8 @@ class SumReleases:
         law : {"mean", "sum", "between", "within"} or Exchangeable
             How rows are weighed (:func:`fdadp.privacy.person_moments`).
         clip : float
-            Bound on the Frobenius norm of a person's moment, public or released.
+            Bound on the Frobenius norm of a person's moment, public or released. With pure ε and without g on its
+            nuclear norm, the trace; with pure ε and g on the sum of its entries' sizes.
         share, name, bits
             As in :meth:`sum`.
 
@@ -433,7 +434,7 @@ class SumReleases:
         -------
         Noisy
             ``value`` (D, D), symmetric, and the ``sd`` of the noise on its diagonal; that of the other entries is
-            sd/√2. With g: (D, K) and the sd of each entry.
+            sd/√2. With g: (D, K) and the sd of each entry. Pure ε: sd = clip √(D + 1)/ε without g.
 
         Raises
         ------
@@ -447,8 +448,6 @@ class SumReleases:
         """
         if self._kernel.law.name != "person":
             raise PrivacyError(f"{name}: moments of persons want their rows side by side: call by_person first")
-        if self._kernel.pure:
-            raise PrivacyError(f"{name}: moments of persons are released with Gaussian noise: the budget needs a delta")
         shapes = [self._kernel.probe(h, name, 1)[0] for h in (f, g) if h is not None]
         most = self._kernel.law.max_rows
         if any(len(shape) != 2 or shape[0] != most for shape in shapes):
@@ -465,6 +464,11 @@ class SumReleases:
         if g is not None:
             value, sd = self._kernel.sum(contributions, D * K, *how)
             return Noisy(value.reshape(D, K), sd)
+        if self._kernel.pure:
+            if bits != 24:
+                raise PrivacyError(f"{name}: bits must be left out with pure noise")
+            entries, sd = self._kernel.contrasts(f, shapes[0], law, clip, share, name)
+            return Noisy(_symmetric(entries), sd)
         size = D * (D + 1) // 2
         value, sd = self._kernel.sum(contributions, size, *how, factor=_exchange(size, bits))
         return Noisy(symmetric(value / _doubled(D)[triangle(D)]), sd)

@@ -19,6 +19,7 @@ from fdadp.privacy.rows._laws import MEAN, Law
 from fdadp.privacy.rows._local import BLOCK, RowFunction, Rows, evaluate, sealed, silence
 from fdadp.privacy.rows._rows import (
     add_cells,
+    add_contrasts,
     add_outer_rows,
     add_persons,
     add_rank_one_rows,
@@ -161,6 +162,28 @@ def exact_moment(vault: Vault, f: RowFunction, shape: tuple[int, ...], clip: flo
             quantise_rows(a, np.zeros((BLOCK, 1)), m, ones, clip, 1.0, 2.0**BITS, points, unused)
             total += (points[:m].T @ points[:m]).astype(np.int64)  # exact, whatever the order
     return total[np.triu_indices(p)]
+
+
+@sealed
+def contrast_sum(
+    vault: Vault,
+    f: RowFunction,
+    shape: tuple[int, ...],
+    weights: tuple[FloatArray, FloatArray],
+    *,
+    clip: float,
+    bits: int,
+) -> IntArray:
+    """Return Σ over persons of the moments of their rows, each of nuclear norm at most clip, times 4^bits / clip.
+
+    One row of the vault is a person, with its rows side by side. It changes the result by positive semidefinite integer
+    matrices whose traces add up to 4^bits at most. The sum is exact modulo 2^64.
+    """
+    total = np.zeros(shape[1] ** 2, dtype=np.int64)
+    with silence():
+        for rows, m, _ in vault.blocks():
+            add_contrasts(evaluate(f, rows, m, [shape])[0], *weights, m, clip, bits, total)
+    return total
 
 
 @sealed

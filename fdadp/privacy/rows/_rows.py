@@ -165,6 +165,58 @@ def add_rank_one_rows(f, r, counts, m, clip, bits, total):  # type: ignore[no-un
 
 
 @njit(cache=True, nogil=True)
+def add_contrasts(f, alpha, gamma, m, clip, bits, total):  # type: ignore[no-untyped-def]
+    """Add Σ a a' over the contrasts of the rows of each of m persons, Σ |a|² <= 4^bits a person, on the integers.
+
+    With Helmert contrasts h of the centred rows and their mean f̄, α Σ h h' + γ f̄ f̄' is the person's moment, of the
+    nuclear norm α Σ |h|² + γ |f̄|²; it is scaled down where that is above `clip`. What overflows adds nothing.
+    """
+    D = f.shape[2]
+    rows, a = np.empty((f.shape[1] + 1, D)), np.empty((f.shape[1] + 1, D), dtype=np.int64)
+    mean, before = np.empty(D), np.empty(D)
+    bound = np.int64(4**bits)
+    for i in range(m):
+        n = 0
+        mean[:] = 0.0
+        for j in range(f.shape[1]):
+            if np.isfinite(f[i, j]).all():
+                rows[n] = f[i, j]
+                mean += f[i, j]
+                n += 1
+        if n == 0:
+            continue
+        mean /= n
+        before[:] = 0.0
+        for j in range(n):  # contrasts of centred rows, the first one of which is nothing
+            for k in range(D):
+                own = rows[j, k] - mean[k]
+                rows[j, k] = math.sqrt(alpha[n]) * (before[k] - j * own) / math.sqrt(j * (j + 1.0)) if j > 0 else 0.0
+                before[k] += own
+        rows[n] = math.sqrt(gamma[n]) * mean
+        size = 0.0
+        for j in range(n + 1):
+            for k in range(D):
+                size += rows[j, k] * rows[j, k]
+        if not 0 < size < math.inf:
+            continue
+        factor = 2.0**bits / math.sqrt(max(size, clip))
+        for _ in range(2 * ATTEMPTS):
+            left = bound
+            for j in range(n + 1):
+                for k in range(D):
+                    a[j, k] = np.int64(np.rint(rows[j, k] * factor))  # at most 2^bits, as |row|² <= size
+                    left -= a[j, k] * a[j, k]
+            if left >= 0:
+                for j in range(n + 1):
+                    for k in range(D):
+                        if a[j, k] != 0:
+                            for c in range(D):
+                                total[k * D + c] += a[j, k] * a[j, c]
+                break
+            factor *= 1 - math.sqrt(D * (n + 1.0)) * 2.0**-bits
+
+
+@njit(cache=True, nogil=True)
 def add_cells(codes, weights, m, starts, limit, total):  # type: ignore[no-untyped-def]
     """Add trunc(weight · limit), weight clipped to [0, 1], to one cell of each feature, for the first m rows.
 

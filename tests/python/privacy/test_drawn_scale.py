@@ -100,7 +100,7 @@ CASES = {
             .value
         ),
         *AXES,
-        modes=("gdp",),
+        modes=("pure", "gdp"),
         alone=False,
     ),
     "matrix Laplace, symmetric": Case(of("second_moment", clip=1.0, norm="nuclear"), *AXES, modes=("pure", "gdp")),
