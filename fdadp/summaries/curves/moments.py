@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.privacy import Cohort
+from fdadp.privacy import Cohort, Noisy
 from fdadp.privacy.account.accounting import unit_noise
 from fdadp.privacy.clipped import release_shares
 from fdadp.private.denoise.bayes import shrunk, shrunk_coefficients, shrunk_scale
@@ -88,25 +89,55 @@ def release_covariance(
     n: float,
     tail: Tail,
 ) -> tuple[FloatArray, float, float]:
+    """Covariance of curves about the released centre, as :func:`covariance_of`."""
+
+    def ask(d: int, reach: float) -> Noisy:
+        rows.leading, rows.reach = d, reach
+        return cohort.second_moment(rows.within_reach, clip=reach**2, share=tuning.covariance, name="covariance")
+
+    return covariance_of(ask, cohort, prior_shares, tuning.covariance, n, tail, tuning.size_clip)
+
+
+def covariance_of(
+    ask: Callable[[int, float], Noisy],
+    cohort: Cohort,
+    prior_shares: FloatArray,
+    share: float,
+    n: float,
+    tail: Tail,
+    size_clip: float,
+) -> tuple[FloatArray, float, float]:
     """Covariance, shrunk entry by entry towards the prior's and positive; sd of its noise; size that was the clip.
 
     In pure form of the leading functions alone; of the others it is the prior's, of the size that is found.
+
+    Parameters
+    ----------
+    ask : callable
+        From the number d of functions and the size beyond which persons are clipped to the released sum over persons
+        of second moments (d, d).
+    share : float
+        Of the cohort's reservation, that `ask` spends.
+    n : float
+        Persons in the sum.
+    tail : Tail
+        Of the sizes of persons, whose squares are the norms of their moments.
     """
     m = prior_shares.size
-    noise_of_one = unit_noise(cohort, tuning.covariance)
-    rows.leading = d = _leading(prior_shares, tuning.size_clip**2 * noise_of_one / 2 / n) if cohort.pure else m
+    noise_of_one = unit_noise(cohort, share)
+    d = _leading(prior_shares, size_clip**2 * noise_of_one / 2 / n) if cohort.pure else m
     if cohort.pure:  # as Cohort.second_moment: matrix Laplace noise, √(d + 1) and not √2
         noise_of_one *= math.sqrt((d + 1) / 2)
     elif cohort.adjacency == "replace":  # not 2 clips, but √2
         noise_of_one /= math.sqrt(2)
     per_square = math.sqrt(d) * noise_of_one / n
-    rows.reach = tail.clip(per_square * tail.candidates**2, power=2)
-    moment, sd = cohort.second_moment(rows.within_reach, clip=rows.reach**2, share=tuning.covariance, name="covariance")
+    reach = tail.clip(per_square * tail.candidates**2, power=2)
+    moment, sd = ask(d, reach)
     off = math.sqrt(2)
     matrix, noise = np.zeros((m, m)), np.full((m, m), math.inf)
     matrix[:d, :d], noise[:d, :d] = moment / n, np.where(np.eye(d, dtype=bool), 1.0, 1 / off) * sd / n
     part = prior_shares[:d].sum()
-    size = max(tail.mean_square - tail.excess(rows.reach, power=2), tail.typical**2 / 2)
+    size = max(tail.mean_square - tail.excess(reach, power=2), tail.typical**2 / 2)
     trace = shrunk(float(np.trace(matrix)) / part, math.sqrt(d) * sd / n / part, size, TRACE_SD * size)
     trace = max(trace, LEAST_TRACE * size)
     towards = np.diag(prior_shares * trace)
@@ -114,8 +145,8 @@ def release_covariance(
     matrix = shrunk(matrix, noise, towards, trace * np.sqrt(np.outer(prior_shares, prior_shares)))
     values, vectors = np.linalg.eigh(matrix)
     # What lies beyond the clip is taken to be shaped as what lies within.
-    beyond = 1 + tail.excess(rows.reach, power=2) / trace
-    return (vectors * np.maximum(values, 0.0) * beyond) @ vectors.T, float(sd / n / off * beyond), rows.reach
+    beyond = 1 + tail.excess(reach, power=2) / trace
+    return (vectors * np.maximum(values, 0.0) * beyond) @ vectors.T, float(sd / n / off * beyond), reach
 
 
 def _leading(prior_shares: FloatArray, noise: float) -> int:

@@ -181,22 +181,38 @@ def _check_noise(declared: Declared, n: float, relative: float) -> None:
         )
 
 
-def summarise(
-    data: Any, grid: FloatArray, groups: Any, declared: Declared, tuning: SummaryTuning, *, noise: Noise | None
-) -> Summary:
-    """Spend the budget on mean and covariance. What is declared was checked; the first read comes after all validation.
+@dataclass(frozen=True)
+class Opened:
+    """Private curves behind the wall, and what is known of them before the first release but for their number.
 
-    Parameters
+    Attributes
     ----------
-    data : curves (n, T) as they are, or PrivateChunks
-    grid : ndarray of shape (T,)
-    groups : sequence of ids (n,), True or None
-        As a :class:`~fdadp.privacy.Cohort` takes them.
-    declared : Declared
+    cohort : Cohort
+    rows : CurveRowFunctions
+    functions : ndarray of shape (T, m)
+    weights : ndarray of shape (T,)
+    prior_shares : ndarray of shape (m,)
+    n : float
+        Declared, or released.
     tuning : SummaryTuning
-        Such as `MEAN` and `COVARIANCE`.
-    noise : Noise, optional
-        For audits.
+        Shares of what is left of the budget.
+    """
+
+    cohort: Cohort
+    rows: CurveRowFunctions
+    functions: FloatArray
+    weights: FloatArray
+    prior_shares: FloatArray
+    n: float
+    tuning: SummaryTuning
+
+
+def opened(
+    data: Any, grid: FloatArray, groups: Any, declared: Declared, tuning: SummaryTuning, *, noise: Noise | None
+) -> Opened:
+    """Make a cohort of curves and settle n. All validation comes before the first read.
+
+    Parameters are those of :func:`summarise`.
     """
     privacy, prior = declared.privacy, declared.prior
     unit = (grid - grid[0]) / (grid[-1] - grid[0])
@@ -222,27 +238,39 @@ def summarise(
     eta = unit_noise(cohort, left) / n  # with what many owners add
     with cohort.refusing():
         _check_noise(declared, n, _relative_noise(eta, tuning, pure=cohort.pure))
-    tuning = tuning.scaled(left)
-    coefficients = cohort.derive(rows.coefficients, name="coefficients of curves")
-    observed = _release_observed(coefficients, rows, n, tuning.observed)
-    outside = release_shares(
-        coefficients, rows.outside, n=observed, share=tuning.outside, name="share of values beyond the bounds"
-    )
+    return Opened(cohort, rows, functions, weights, prior_shares, n, tuning.scaled(left))
+
+
+def summarise(
+    data: Any, grid: FloatArray, groups: Any, declared: Declared, tuning: SummaryTuning, *, noise: Noise | None
+) -> Summary:
+    """Spend the budget on mean and covariance. What is declared was checked; the first read comes after all validation.
+
+    Parameters
+    ----------
+    data : curves (n, T) as they are, or PrivateChunks
+    grid : ndarray of shape (T,)
+    groups : sequence of ids (n,), True or None
+        As a :class:`~fdadp.privacy.Cohort` takes them.
+    declared : Declared
+    tuning : SummaryTuning
+        Such as `MEAN` and `COVARIANCE`.
+    noise : Noise, optional
+        For audits.
+    """
+    start = opened(data, grid, groups, declared, tuning, noise=noise)
+    rows, tuning, prior_shares = start.rows, start.tuning, start.prior_shares
+    coefficients = start.cohort.derive(rows.coefficients, name="coefficients of curves")
+    observed, outside = release_observed(coefficients, rows, start.n, tuning)
     mean, variance, lost, tail = release_mean(coefficients, rows, prior_shares, tuning, observed)
-    spread = tail.typical
     covariance, sd, reach = release_covariance(coefficients, rows, prior_shares, tuning, observed, tail)
-    rest = math.nan
-    if tuning.rest:
-        total, noise_sd = coefficients.sum(
-            rows.rest, clip=spread**2, size=1, share=tuning.rest, name="energy outside the functions"
-        )
-        rest = max(shrunk(float(total[0]) / observed, noise_sd / observed, 0.0, REST * spread**2), 0.0)
+    rest = release_rest(coefficients, rows, tail.typical, tuning, observed) if tuning.rest else math.nan
     return Summary(
-        n=n,
+        n=start.n,
         observed=observed,
-        functions=functions,
-        weights=weights,
-        outside=float(outside.surely[0]),
+        functions=start.functions,
+        weights=start.weights,
+        outside=outside,
         mean=mean,
         mean_variance=variance,
         mean_bias=lost,
@@ -251,8 +279,23 @@ def summarise(
         beyond=tail.excess(reach, 2) / max(tail.mean_square, TINY),
         surely_beyond=tail.sure_excess(reach, 2) / max(tail.mean_square, TINY),
         rest=rest,
-        ledger=cohort.ledger,
+        ledger=start.cohort.ledger,
     )
+
+
+def release_rest(cohort: Cohort, rows: CurveRowFunctions, spread: float, tuning: SummaryTuning, n: float) -> float:
+    """Mean square of curves outside the functions, shrunk by the known noise; `spread` is the clip's root."""
+    total, sd = cohort.sum(rows.rest, clip=spread**2, size=1, share=tuning.rest, name="energy outside the functions")
+    return max(float(shrunk(float(total[0]) / n, sd / n, 0.0, REST * spread**2)), 0.0)
+
+
+def release_observed(cohort: Cohort, rows: CurveRowFunctions, n: float, tuning: SummaryTuning) -> tuple[float, float]:
+    """Number of persons with an observed curve, and the share of their values that is surely beyond the bounds."""
+    observed = _release_observed(cohort, rows, n, tuning.observed)
+    outside = release_shares(
+        cohort, rows.outside, n=observed, share=tuning.outside, name="share of values beyond the bounds"
+    )
+    return observed, float(outside.surely[0])
 
 
 def _release_observed(cohort: Cohort, rows: CurveRowFunctions, n: float, share: float) -> float:

@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryTuning:
-    """Of a private summary of curves; the first ten are shares of the budget, which add up to one.
+    """Of a private summary of curves; :data:`SHARES` are shares of the budget, which add up to one.
 
     Attributes
     ----------
@@ -18,6 +18,9 @@ class SummaryTuning:
         Number of persons with an observed curve;
         share of values beyond the bounds; levels of curves; their size about the level; a rough mean; their size about
         that; shares of large curves; mean; covariance; energy outside the functions.
+    rows, within_size, within_tail, within : float
+        Where persons have several curves: how many; the size of what differs within a person; shares of persons that
+        vary much; the covariance within persons.
     size_below, spread_below : float
         The sizes are looked for from the bounds, and from the size about the level, divided by this.
     size_clip : float
@@ -39,6 +42,10 @@ class SummaryTuning:
     mean: float
     covariance: float
     rest: float = 0.0
+    rows: float = 0.0
+    within_size: float = 0.0
+    within_tail: float = 0.0
+    within: float = 0.0
     size_below: float = 64.0
     spread_below: float = 32.0
     size_clip: float = 1.5
@@ -57,11 +64,26 @@ class SummaryTuning:
 
     def scaled(self, left: float) -> SummaryTuning:
         """Return shares of the whole budget, of which `left` is left."""
-        names = ("observed", "outside", "level", "size", "rough_mean", "spread", "tail", "mean", "covariance", "rest")
-        return replace(self, **{name: getattr(self, name) * left for name in names})
+        return replace(self, **{name: getattr(self, name) * left for name in SHARES})
 
 
+_OF_CURVES = ("observed", "outside", "level", "size", "rough_mean", "spread", "tail", "mean", "covariance", "rest")
+SHARES = (*_OF_CURVES, "rows", "within_size", "within_tail", "within")
 MEAN = SummaryTuning(goal="mean", size=0.03, rough_mean=0.07, spread=0.04, tail=0.06, mean=0.64, covariance=0.12)
 COVARIANCE = SummaryTuning(
     goal="covariance", size=0.04, rough_mean=0.06, spread=0.05, tail=0.05, mean=0.10, covariance=0.58, rest=0.08
+)
+LEVELS = SummaryTuning(
+    goal="covariance",
+    size=0.03,
+    rough_mean=0.05,
+    spread=0.04,
+    tail=0.04,
+    mean=0.08,
+    covariance=0.31,
+    rest=0.05,
+    rows=0.02,
+    within_size=0.04,
+    within_tail=0.04,
+    within=0.26,
 )
