@@ -6,6 +6,7 @@ from fdadp.summaries.estimates import Estimates
 from fdadp.summaries.mean import PrivateMean
 from fdadp.summaries.scalars import private_mean, private_quantiles, private_variance
 from fdadp.summaries.suggested import SuggestedBounds, suggest_bounds
+from fdadp.summaries.survival import private_survival
 from fdadp.summaries.table1 import PrivateTable1
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "private_histogram",
     "private_mean",
     "private_quantiles",
+    "private_survival",
     "private_variance",
     "suggest_bounds",
 ]

@@ -43,6 +43,7 @@ from fdadp.summaries import (
     private_histogram,
     private_mean,
     private_quantiles,
+    private_survival,
     private_variance,
     suggest_bounds,
 )
@@ -125,7 +126,7 @@ def of_privacy(function, **arguments):
 
     def fit(table, *, random_state, **settings):
         frame, persons = table
-        data = frame if function in (private_cross_table,) else frame["x"]
+        data = frame if function in (private_cross_table, private_survival) else frame["x"]
         privacy = Privacy(**settings, random_state=random_state)
         return function(data, **arguments, privacy=privacy, groups=persons)
 
@@ -151,6 +152,8 @@ def learner(cls, **arguments):
 def held(found):
     """Noisy sums that an ``Estimates`` holds, of whatever kind."""
     part = found.rows.args[0]
+    if isinstance(part, list):  # curves by group
+        return np.concatenate([np.append(curve.d, curve.q) for curve in part])
     for name, weights in (("sums", WEIGHTS), ("counts", 1.0), ("noisy", 1.0)):
         if hasattr(part, name):
             return getattr(part, name) * weights
@@ -190,6 +193,13 @@ TARGETS = {
         held,
         {k: v for k, v in TABLE.items() if k != "x"},
         {"arm": 1.0, "sex": 1.0},
+        BOTH,
+    ),
+    "survival": Target(
+        of_privacy(private_survival, time="x", event="arm", edges=[0, 30, 60, 90], by={"sex": [0, 1]}),
+        held,
+        TABLE,
+        {"x": 70.0, "arm": 1.0, "sex": 1.0},
         BOTH,
     ),
     "table 1": Target(

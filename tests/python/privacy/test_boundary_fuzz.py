@@ -33,6 +33,7 @@ from fdadp.summaries import (
     private_histogram,
     private_mean,
     private_quantiles,
+    private_survival,
     suggest_bounds,
 )
 
@@ -170,7 +171,7 @@ def trial_table(rng):
     form, pure = str(rng.choice(FORMS)), bool(rng.integers(2))
     privacy = Privacy(8.0, None if pure else 1e-6, n=pair.n, adjacency=pair.adjacency, random_state=0)
     facts = {"x0": (-2, 2), "x1": [-1, 0, 1, "unknown", 2.5] if rng.integers(2) else (-3, 3)}
-    kind = str(rng.choice(["table1", "bounds", "mean", "quantiles", "classes", "cells"]))
+    kind = str(rng.choice(["table1", "bounds", "mean", "quantiles", "classes", "cells", "survival"]))
 
     def fit(columns):
         X, y, ids = table(columns, form, np.random.default_rng(0))
@@ -182,6 +183,8 @@ def trial_table(rng):
             suggest_bounds(X, within=(-9, 9), **told)
         elif kind == "cells":
             private_cross_table(X, {"x0": [0, 1, -1], "x1": [0.5, 2]}, **told)
+        elif kind == "survival":
+            private_survival(X, "x0", "x1", edges=[-2, -0.5, 0, 1], **told)
         elif kind == "classes":
             private_histogram(y, levels=[0, 1], **told)
         else:

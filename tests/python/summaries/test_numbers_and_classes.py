@@ -27,6 +27,7 @@ from fdadp.summaries import (
     private_histogram,
     private_mean,
     private_quantiles,
+    private_survival,
     private_variance,
     suggest_bounds,
 )
@@ -283,6 +284,7 @@ LABELLED = {
     "bins": lambda X, **more: private_histogram(X["age"], edges=[0, 50, 100], **more),
     "classes": lambda X, **more: private_histogram(X["old"], levels=[0, 1], **more),
     "cross-table": lambda X, **more: private_cross_table(X, {"old": [0, 1], "arm": [0, 1]}, **more),
+    "survival": lambda X, **more: private_survival(X, "age", "old", edges=[0, 50, 100], **more),
     "table 1": lambda X, privacy, groups: PrivateTable1(privacy=privacy, columns={"age": (0, 100)}).fit(
         X, groups=groups
     ),
