@@ -16,14 +16,15 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.tables.kinds import names_of
 from fdadp.privacy.boundary import labels, table
-from fdadp.summaries.columns import codes_table, level_list
 from fdadp.summaries.estimates import Estimates, Row
 from fdadp.summaries.opening import (
     MISSING_COUNTS,
     answer_to,
     check,
+    codes_table,
     declared_n,
     flat,
+    level_list,
     numbers_of,
     open_cohort,
     refuse_curves,

@@ -19,8 +19,7 @@ from fdadp.errors import InputError, PrivacyError, PublicInputWarning
 from fdadp.privacy.boundary import RAGGED, Table, column_names, table
 from fdadp.private.public.columns import Range, public_range
 from fdadp.private.public.inputs import private_curves
-from fdadp.summaries.columns import codes_table
-from fdadp.summaries.opening import check, numbers_of, open_cohort
+from fdadp.summaries.opening import check, codes_table, numbers_of, open_cohort
 from fdadp.summaries.questions.distribution import AskDistribution, Distribution, cell_edges
 from fdadp.summaries.questions.questions import ask
 

@@ -16,10 +16,9 @@ from scipy.special import ndtri
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.summaries.columns import codes_table, level_list
 from fdadp.summaries.counts import edge_list
 from fdadp.summaries.estimates import Estimates, Row
-from fdadp.summaries.opening import answer_to, check, declared_n, open_cohort
+from fdadp.summaries.opening import answer_to, check, codes_table, declared_n, level_list, open_cohort
 from fdadp.summaries.questions.cells import AskCells
 from fdadp.summaries.questions.laws import TINY, NoisyEstimate
 

@@ -468,7 +468,7 @@ class SumReleases:
             if bits != 24:
                 raise PrivacyError(f"{name}: bits must be left out with pure noise")
             entries, sd = self._kernel.contrasts(f, shapes[0], law, clip, share, name)
-            return Noisy(_symmetric(entries), sd)
+            return Noisy(symmetric(entries), sd)
         size = D * (D + 1) // 2
         value, sd = self._kernel.sum(contributions, size, *how, factor=_exchange(size, bits))
         return Noisy(symmetric(value / _doubled(D)[triangle(D)]), sd)

@@ -26,7 +26,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort, Ledger, Noisy, person_moments, rowwise_norm
 from fdadp.privacy.clipped import release_shares
 from fdadp.privacy.noise.sources import Noise
-from fdadp.private.denoise.shrinkage import shrunk_scale
+from fdadp.private.denoise.bayes import shrunk_scale
 from fdadp.summaries.curves.moments import PRIOR, covariance_of, release_covariance, release_mean
 from fdadp.summaries.curves.release import TINY, Declared, Opened, opened, release_observed, release_rest
 from fdadp.summaries.curves.rows import Block, CurveRowFunctions
@@ -145,19 +145,10 @@ class PersonRows:
         return np.where(np.isnan(size), np.nan, size > self.edges)
 
 
-def release_levels(
-    persons: Cohort, means: Cohort, rows: CurveRowFunctions, prior_shares: FloatArray, tuning: SummaryTuning, n: float
-) -> Levels:
-    """Spend on both levels, of `n` persons. `means` are those of :meth:`PersonRows.means` of `persons`."""
-    own = PersonRows(pure=persons.pure)
-    n, outside = release_observed(means, rows, n, tuning)
-    counts, _ = persons.histogram(own.counts, share=tuning.rows, name="curves a person")
-    row_shares = np.maximum(counts, 0.0)
-    row_shares = row_shares / row_shares.sum() if row_shares.any() else np.full(counts.size, 1 / counts.size)
-    several = max(n * (1 - float(row_shares[0])), 1.0)
-    once = float(row_shares @ (1 / np.arange(1, row_shares.size + 1)))
-    mean, variance, lost, tail = release_mean(means, rows, prior_shares, tuning, n)
-    of_means, between_sd, reach = release_covariance(means, rows, prior_shares, tuning, n, tail)
+def _release_within(
+    persons: Cohort, own: PersonRows, prior_shares: FloatArray, tuning: SummaryTuning, several: float, tail: Tail
+) -> tuple[FloatArray, float, float, Tail]:
+    """Covariance within persons, sd of its noise, size that was the clip, sizes; `tail` is of the means of persons."""
     size, error = persons.geometric_mean(
         own.size_within,
         tail.typical / tuning.size_below,
@@ -185,9 +176,24 @@ def release_levels(
             leading, law="within", clip=reach**2, share=tuning.within, name="covariance within persons"
         )
 
-    within, within_sd, within_reach = covariance_of(
-        ask, persons, prior_shares, tuning.within, several, spread, tuning.size_clip
-    )
+    within, sd, reach = covariance_of(ask, persons, prior_shares, tuning.within, several, spread, tuning.size_clip)
+    return within, sd, reach, spread
+
+
+def release_levels(
+    persons: Cohort, means: Cohort, rows: CurveRowFunctions, prior_shares: FloatArray, tuning: SummaryTuning, n: float
+) -> Levels:
+    """Spend on both levels, of `n` persons. `means` are those of :meth:`PersonRows.means` of `persons`."""
+    own = PersonRows(pure=persons.pure)
+    n, outside = release_observed(means, rows, n, tuning)
+    counts, _ = persons.histogram(own.counts, share=tuning.rows, name="curves a person")
+    row_shares = np.maximum(counts, 0.0)
+    row_shares = row_shares / row_shares.sum() if row_shares.any() else np.full(counts.size, 1 / counts.size)
+    several = max(n * (1 - float(row_shares[0])), 1.0)
+    once = float(row_shares @ (1 / np.arange(1, row_shares.size + 1)))
+    mean, variance, lost, tail = release_mean(means, rows, prior_shares, tuning, n)
+    of_means, between_sd, reach = release_covariance(means, rows, prior_shares, tuning, n, tail)
+    within, within_sd, within_reach, spread = _release_within(persons, own, prior_shares, tuning, several, tail)
     values, vectors = np.linalg.eigh(of_means - once * within)
     between = (vectors * np.maximum(values, 0.0)) @ vectors.T
     sds = (

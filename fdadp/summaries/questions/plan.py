@@ -10,7 +10,7 @@ from typing import Any
 from fdadp._common.checks import is_number
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.private.public.columns import public_range
-from fdadp.summaries.columns import level_list
+from fdadp.summaries.opening import level_list
 from fdadp.summaries.questions.cells import AskCells
 from fdadp.summaries.questions.distribution import AskDistribution, cell_edges
 from fdadp.summaries.questions.numbers import AskMoments
