@@ -28,7 +28,7 @@ from fdadp.privacy.clipped import release_shares
 from fdadp.privacy.noise.sources import Noise
 from fdadp.private.denoise.bayes import shrunk_scale
 from fdadp.summaries.curves.moments import PRIOR, covariance_of, release_covariance, release_mean
-from fdadp.summaries.curves.release import TINY, Declared, Opened, opened, release_observed, release_rest
+from fdadp.summaries.curves.release import TINY, Declared, PrivateCurves, opened, release_observed, release_rest
 from fdadp.summaries.curves.rows import Block, CurveRowFunctions
 from fdadp.summaries.curves.tails import EDGES, Tail
 from fdadp.summaries.curves.tuning import SummaryTuning
@@ -37,7 +37,7 @@ ICC_DRAWS = 2000
 
 
 @dataclass(frozen=True)
-class Levels:
+class ReleasedLevels:
     """Released covariances of two levels, of coefficients on orthonormal functions.
 
     Attributes
@@ -182,7 +182,7 @@ def _release_within(
 
 def release_levels(
     persons: Cohort, means: Cohort, rows: CurveRowFunctions, prior_shares: FloatArray, tuning: SummaryTuning, n: float
-) -> Levels:
+) -> ReleasedLevels:
     """Spend on both levels, of `n` persons. `means` are those of :meth:`PersonRows.means` of `persons`."""
     own = PersonRows(pure=persons.pure)
     n, outside = release_observed(means, rows, n, tuning)
@@ -200,7 +200,7 @@ def release_levels(
         _trace_sd(of_means, between_sd, 1 / n),
         _trace_sd(within, within_sd, _mean_of_degrees(row_shares) / several),
     )
-    return Levels(
+    return ReleasedLevels(
         observed=n,
         outside=outside,
         mean=mean,
@@ -228,7 +228,7 @@ def summarise_levels(
     *,
     max_rows: int,
     noise: Noise | None,
-) -> tuple[Opened, Levels]:
+) -> tuple[PrivateCurves, ReleasedLevels]:
     """Spend the budget on both levels; arguments are those of :func:`summarise`, and `max_rows` of a person count.
 
     All validation comes before the first read.

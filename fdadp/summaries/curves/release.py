@@ -182,7 +182,7 @@ def _check_noise(declared: Declared, n: float, relative: float) -> None:
 
 
 @dataclass(frozen=True)
-class Opened:
+class PrivateCurves:
     """Private curves behind the wall, and what is known of them before the first release but for their number.
 
     Attributes
@@ -209,7 +209,7 @@ class Opened:
 
 def opened(
     data: Any, grid: FloatArray, groups: Any, declared: Declared, tuning: SummaryTuning, *, noise: Noise | None
-) -> Opened:
+) -> PrivateCurves:
     """Make a cohort of curves and settle n. All validation comes before the first read.
 
     Parameters are those of :func:`summarise`.
@@ -238,7 +238,7 @@ def opened(
     eta = unit_noise(cohort, left) / n  # with what many owners add
     with cohort.refusing():
         _check_noise(declared, n, _relative_noise(eta, tuning, pure=cohort.pure))
-    return Opened(cohort, rows, functions, weights, prior_shares, n, tuning.scaled(left))
+    return PrivateCurves(cohort, rows, functions, weights, prior_shares, n, tuning.scaled(left))
 
 
 def summarise(
