@@ -4,10 +4,11 @@
 The kernel cannot prove this of a Python function, so it does three things. It always calls it with blocks of the same
 number of rows (short ones padded with zero rows), so that neither the cohort's nor a chunk's size shows; it hands over
 copies, so that nothing written to them lasts; and before the first read it compares, bit for bit, what the function
-gives for **public** rows at other places, among other neighbours and alone, and refuses it if they differ. That finds
-statistics of the block, row indices, cumulative sums, counters, and products by BLAS where they round differently. It
-is a guard against mistakes and no proof (a function may keep a hidden state on purpose): functions handed to the
-kernel are part of the trusted code.
+gives for **public** rows at other places, among other neighbours and alone, and refuses it if they differ. These rows
+lie about 0, far from it, and between the numbers that the function holds, such as public bounds. That finds statistics
+of the block, row indices, cumulative sums, counters, and products by BLAS where they round differently. It is a guard
+against mistakes and no proof (a function may keep a hidden state on purpose): functions handed to the kernel are part
+of the trusted code.
 
 *Silent.* A block whose evaluation raises is evaluated again row by row; a row that raises, or gives the wrong shape,
 becomes NaN, and its contribution zero. No exception, warning or NumPy state depends on private values; the time does
@@ -22,6 +23,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
@@ -33,7 +35,11 @@ from fdadp.errors import FailedReadError, PrivacyError
 BLOCK = 512
 """Rows that a function sees at once, always."""
 N_PROBES, N_CODES = 37, 9
-"""Public rows that a function is tried on, and how many of them are zeros and ones."""
+"""Public rows about 0 that a function is tried on, and how many of them are zeros and ones."""
+MOST_LEVELS, FARTHEST = 110, 12
+"""Numbers of a function that rows are put at and between, and the power of ten up to which rows go."""
+ABOUT_ZERO = 10.0
+"""Numbers of less size have rows about 0 around them."""
 
 Rows = tuple[Any, ...]
 Spec = tuple[tuple[int, ...], ...]
@@ -198,6 +204,58 @@ def _is_empty(cell: Any) -> bool:
     return False
 
 
+def _numbers(value: Any, depth: int = DEPTH, seen: set[int] | None = None) -> Iterator[float]:
+    """Numbers that a function holds; of an array its ends."""
+    seen = set() if seen is None else seen
+    if isinstance(value, bool | str | bytes) or not depth or id(value) in seen:
+        return
+    if isinstance(value, int | float | np.integer | np.floating):
+        with contextlib.suppress(OverflowError):  # of an integer beyond all floats
+            yield float(value)
+        return
+    seen.add(id(value))
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "iuf" and value.size:
+            yield from (float(np.nanmin(value)), float(np.nanmax(value)))
+        return
+    for part in _held(value):
+        yield from _numbers(part, depth - 1, seen)
+
+
+def _held(value: Any) -> Sequence[Any]:
+    """What an object holds: of a function its constants, its variables from outside and its defaults."""
+    if isinstance(value, types.MethodType):
+        return (value.__func__, value.__self__)
+    if isinstance(value, types.FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or () if not _is_empty(cell)]
+        outside = [value.__globals__.get(name) for name in value.__code__.co_names]
+        plain = [part for part in outside if isinstance(part, int | float | np.ndarray)]
+        given = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+        return [*value.__code__.co_consts, *plain, *cells, *given]
+    if isinstance(value, tuple | list):
+        return value[:64]
+    named = value if isinstance(value, dict) else getattr(value, "__dict__", None)
+    return list(named.values())[:64] if isinstance(named, dict) else ()
+
+
+def _far_rows(f: RowFunction, spec: Spec) -> Rows:
+    """Two rows at each number that f holds, and between it and the next; rows of all sizes on both sides of 0."""
+    rng = np.random.default_rng(20240119)
+    held = (v for v in islice(_numbers(f), 4096) if ABOUT_ZERO < abs(v) < np.inf)
+    levels = np.unique([0.0, *held])
+    levels = levels[np.unique(np.linspace(0, levels.size - 1, MOST_LEVELS).astype(int))]
+    sizes, none = 10.0 ** np.arange(FARTHEST + 1), np.zeros(FARTHEST + 1)
+    low = np.concatenate([np.repeat(levels[:-1], 2), np.repeat(levels - 1, 2), -sizes, none])
+    high = np.concatenate([np.repeat(levels[1:], 2), np.repeat(levels + 1, 2), none, sizes])
+    order = rng.permutation(low.size)  # neighbours in a block are of other sizes
+    rows = []
+    for shape in spec:
+        part = rng.uniform(size=(low.size, *shape))
+        between = [v[order].reshape(-1, *(1,) * len(shape)) for v in (low, high)]
+        rows.append(between[0] * (1 - part) + between[1] * part)
+    return tuple(rows)
+
+
 def _probe_rows(spec: Spec) -> Rows:
     rng = np.random.default_rng(20240117)
     rows = []
@@ -210,10 +268,15 @@ def _probe_rows(spec: Spec) -> Rows:
 
 
 def _same_everywhere(f: RowFunction, spec: Spec, shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether f gives public rows about 0, and far from it, the same bits everywhere."""
+    return all(_same_bits(f, public, spec, shapes) for public in (_probe_rows(spec), _far_rows(f, spec)))
+
+
+def _same_bits(f: RowFunction, public: Rows, spec: Spec, shapes: Sequence[tuple[int, ...]]) -> bool:
     """Compare bits at two sets of places in full blocks, in a short block among zeros, and of rows alone."""
-    public = _probe_rows(spec)
     rng = np.random.default_rng(20240118)
-    orders = [np.arange(BLOCK) % N_PROBES, rng.integers(0, N_PROBES, BLOCK), np.arange(N_PROBES)[::-1]]
+    n = len(public[0])
+    orders = [np.arange(BLOCK) % n, rng.integers(0, n, BLOCK), np.arange(n)[::-1]]
     places: list[tuple[Any, tuple[FloatArray, ...]]] = []
     for order in orders:
         block = tuple(np.concatenate([a[order], z[len(order) :]]) for a, z in zip(public, zero_rows(spec), strict=True))
@@ -221,7 +284,7 @@ def _same_everywhere(f: RowFunction, spec: Spec, shapes: Sequence[tuple[int, ...
             places.append((order, call(f, block, BLOCK, shapes)))
         except Exception:
             return True  # public rows that f cannot take tell nothing
-    for i in range(0, N_PROBES, 6):
+    for i in range(0, n, n // 6):
         try:
             places.append((np.array([i]), call(f, tuple(a[i : i + 1] for a in public), 1, shapes)))
         except Exception:

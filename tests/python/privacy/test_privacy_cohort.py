@@ -314,6 +314,53 @@ def test_functions_that_are_not_row_local_are_refused_before_the_first_read(f):
     assert (c.reads, c.left, c.budget.spent) == (0, 1.0, 0.0)
 
 
+LOW, HIGH = 1e6, 1e6 + 1
+
+
+class Levels:
+    """Bounds of each column, as private estimators hold them."""
+
+    def __init__(self, columns):
+        self.low, self.high = np.full(columns, 1234567.0), np.full(columns, 1234568.5)
+        self.more = list(range(150))
+
+    def centred(self, rows):
+        x = np.where((rows[0] >= self.low) & (rows[0] <= self.high), rows[0], np.nan)
+        return np.nan_to_num(x - np.nanmean(x, axis=0))
+
+
+def of_bounds(low, high):
+    def f(rows):
+        x = np.clip(rows[0], low, high)
+        return x - x.mean(axis=0)
+
+    return f
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        of_bounds(1e6, 1e6 + 1),
+        of_bounds(-5e8, -5e8 + 0.25),
+        lambda r: np.where(np.abs(r[0] - 2718281.5) < 0.5, r[0] - r[0][np.abs(r[0] - 2718281.5) < 0.5].mean(), 0.0),
+        lambda r: np.clip(r[0], LOW, HIGH) - np.clip(r[0], LOW, HIGH).mean(axis=0),
+        Levels(2).centred,
+    ],
+)
+def test_rows_far_from_zero_are_tried_too(f):
+    """All rows about 0 are clipped to one value, whose mean it is: such functions passed."""
+    c = cohort()
+    with pytest.raises(PrivacyError, match="row-local"):
+        c.sum(f, clip=1.0, share=0.1, name="s")
+    assert (c.reads, c.left, c.budget.spent) == (0, 1.0, 0.0)
+
+
+def test_functions_that_keep_to_public_bounds_far_from_zero_pass():
+    c = cohort()
+    c.sum(lambda r: np.clip(r[0], LOW, HIGH) - LOW, clip=1.0, share=0.1, name="s")
+    c.sum(lambda r: np.where((r[0] > LOW) & (r[0] < HIGH), r[0] - LOW, np.nan), clip=1.0, share=0.1, name="t")
+
+
 def test_a_wrapper_is_checked_again_with_another_function_inside():
     def wrap(inner):
         return lambda r: inner(r[0])
