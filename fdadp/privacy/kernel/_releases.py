@@ -17,7 +17,7 @@ from scipy import sparse
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy.kernel._kernel import Kernel, Noisy, check_clip, check_name
-from fdadp.privacy.kernel._sums import Contributions, Products, cell_sums, exact_moment, exact_sum
+from fdadp.privacy.kernel._sums import Contributions, Placed, Products, cell_sums, exact_moment, exact_sum
 from fdadp.privacy.noise._matrices import BITS, LARGEST_ORDER, degrees, symmetric, triangle
 from fdadp.privacy.rows._laws import Exchangeable, moment_weights
 from fdadp.privacy.rows._local import BLOCK, RowFunction, Rows, evaluate
@@ -43,6 +43,7 @@ class SumReleases:
         size: int | None = None,
         bits: int = 24,
         nonnegative: bool = False,
+        blocks: int | None = None,
     ) -> Noisy:
         """Release Σ over persons of clip(mean, or sum, over the person's rows of f(row)), by the law of the cohort.
 
@@ -67,25 +68,37 @@ class SumReleases:
         nonnegative : bool
             Negative entries count as 0. Then ⟨v, v'⟩ >= 0 for any two persons, on the lattice too, and replacing one
             changes the sum by at most √2 clip in L2, not 2 clip.
+        blocks : int, optional
+            f gives a number (m,) from 0 to blocks - 1 besides: in which of so many blocks, of d entries each, a row's
+            values stand; they are 0 in all others. A row of another number adds nothing. The norm of a contribution,
+            and so the noise, are those of one block.
 
         Returns
         -------
         Noisy
-            ``value`` (d,) and the ``sd`` of the noise on each entry.
+            ``value`` (d,), or of all blocks one after the other, and the ``sd`` of the noise on each entry.
 
         Raises
         ------
         PrivacyError
             From public validation: nothing was read or spent.
         """
-        shape = self._kernel.probe(f, name, 1)[0]
-        d = math.prod(shape)
+        shapes = self._kernel.probe(f, name, 1 if blocks is None else 2)
+        width = math.prod(shapes[0])
+        d = width * (blocks or 1)
+        if blocks is not None and (blocks < 1 or shapes[1] != ()):
+            raise PrivacyError(f"{name}: the function must give a row's block as one number, of 1 or more blocks")
         if size is not None and size != d:
             raise PrivacyError(f"{name}: size must be what f gives for a row, {d}, got {size}")
 
-        def contributions(rows: Rows, m: int) -> FloatArray:
-            values = evaluate(f, rows, m, [shape])[0].reshape(-1, d)
-            return np.where(values < 0, 0.0, values) if nonnegative else values
+        def contributions(rows: Rows, m: int) -> FloatArray | Placed:
+            found = evaluate(f, rows, m, shapes)
+            values = found[0].reshape(-1, width)
+            values = np.where(values < 0, 0.0, values) if nonnegative else values
+            if blocks is None:
+                return values
+            known = np.isin(found[1], np.arange(blocks))
+            return Placed(values, np.where(known, found[1], -1).astype(np.int64), blocks)
 
         kind = self._kernel.norm(norm, name)
         factor = math.sqrt(2) if nonnegative and not self._kernel.pure else None

@@ -22,6 +22,7 @@ from fdadp.privacy.rows._rows import (
     add_contrasts,
     add_outer_rows,
     add_persons,
+    add_placed_rows,
     add_rank_one_rows,
     add_rows,
     finish_persons,
@@ -46,7 +47,20 @@ class Products(NamedTuple):
         return out
 
 
-Contributions = Callable[[Rows, int], FloatArray | Products]
+class Placed(NamedTuple):
+    """Contributions (BLOCK, d) that stand each in the block of number `at`, of several; -1: in none."""
+
+    values: FloatArray
+    at: IntArray
+    blocks: int
+
+    def rows(self, m: int) -> FloatArray:
+        """All blocks of each contribution side by side, (BLOCK, blocks · d)."""
+        inside = self.at[:, None] == np.arange(self.blocks)
+        return np.asarray((inside[:, :, None] * self.values[:, None, :]).reshape(len(self.at), -1))
+
+
+Contributions = Callable[[Rows, int], FloatArray | Products | Placed]
 """From a padded block and its number of real rows to the contribution of each row, (BLOCK, d)."""
 Factors = Callable[[Rows, int], tuple[FloatArray, FloatArray]]
 """From a padded block and its number of real rows to both factors of each row's product, (BLOCK, D) and (BLOCK, K)."""
@@ -63,7 +77,7 @@ def exact_sum(
     total = np.zeros(size, dtype=np.int64)
     limit = float(2**bits)
 
-    def evaluated(block: Block) -> FloatArray | Products:
+    def evaluated(block: Block) -> FloatArray | Products | Placed:
         rows, m, _ = block
         with np.errstate(all="ignore"):  # which a thread does not inherit
             return contributions(vault.view(rows, m), m)
@@ -73,13 +87,15 @@ def exact_sum(
         values, m = evaluated(block), block[1]
         if isinstance(values, Products):
             add_outer_rows(*values, m, clip, limit, norm, part)
+        elif isinstance(values, Placed):
+            add_placed_rows(values.values, values.at, m, clip, limit, norm, part)
         else:
             add_rows(values, m, clip, limit, norm, part)
         return part
 
     def gathered(block: Block) -> tuple[FloatArray, int, IntArray]:
         values = evaluated(block)
-        return values.rows(block[1]) if isinstance(values, Products) else values, *block[1:]
+        return values if isinstance(values, np.ndarray) else values.rows(block[1]), *block[1:]
 
     with silence():
         if not vault.grouped:

@@ -53,6 +53,20 @@ def _length(v, norm):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _length_among_zeros(v, norm, start, size):  # type: ignore[no-untyped-def]
+    """Norm of v from place `start` on among `size` entries, all others zero: bit for bit as :func:`_length` has it."""
+    if norm == LINF:
+        return _length(v, norm)
+    sums = np.zeros(4)
+    fours = size - size % 4
+    for j in range(v.size):
+        at = (start + j) % 4 if start + j < fours else 0
+        sums[at] += abs(v[j]) if norm == L1 else v[j] * v[j]
+    total = (sums[0] + sums[1]) + (sums[2] + sums[3])
+    return total if norm == L1 else math.sqrt(total)
+
+
+@njit(cache=True, nogil=True)
 def _truncate(v, factor, limit, norm, q):  # type: ignore[no-untyped-def]
     """Truncate ``v * factor`` toward zero to integers in q; return whether ``|q|_norm <= limit``, exactly."""
     bound = np.int64(limit * limit) if norm == L2 else np.int64(limit)
@@ -79,7 +93,12 @@ def quantise(v, clip, limit, norm, q):  # type: ignore[no-untyped-def]
     themselves, exactly, and what does not meet it after four attempts becomes zero. A vector with a non-finite entry or
     norm is zero: it never reaches a cast to int64, where it would wrap.
     """
-    length = _length(v, norm)
+    return _quantise(v, _length(v, norm), clip, limit, norm, q)
+
+
+@njit(cache=True, nogil=True)
+def _quantise(v, length, clip, limit, norm, q):  # type: ignore[no-untyped-def]
+    """The same, of a vector whose norm is `length`, but for rounding."""
     if math.isfinite(length):
         factor = limit / max(length, clip)
         for _ in range(ATTEMPTS):
@@ -98,6 +117,23 @@ def add_rows(values, m, clip, limit, norm, total):  # type: ignore[no-untyped-de
         if quantise(values[i], clip, limit, norm, q):
             for j in range(q.size):
                 total[j] += q[j]
+
+
+@njit(cache=True, nogil=True)
+def add_placed_rows(values, at, m, clip, limit, norm, total):  # type: ignore[no-untyped-def]
+    """Add the integers of the first m rows, each in its block of ``total``, which has as many entries as a row.
+
+    Bit for bit what :func:`add_rows` adds of rows as wide as ``total`` that are zero elsewhere. Of no block: nothing.
+    """
+    size = values.shape[1]
+    q = np.empty(size, dtype=np.int64)
+    for i in range(m):
+        if at[i] >= 0:
+            start = at[i] * size
+            length = _length_among_zeros(values[i], norm, start, total.size)
+            if _quantise(values[i], length, clip, limit, norm, q):
+                for j in range(size):
+                    total[start + j] += q[j]
 
 
 @njit(cache=True, nogil=True)

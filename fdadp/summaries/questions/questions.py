@@ -68,22 +68,21 @@ def ask(
     The last block is of rows in none of the groups. Returns the sums and the sd of the noise in each.
     """
 
-    def rows(block: tuple[Any, ...]) -> FloatArray:
+    def rows(block: tuple[Any, ...]) -> FloatArray | tuple[FloatArray, FloatArray]:
         added = question.rows(column(block))
         if group is None:
             return added
         code = group(block)
-        code = np.where(np.isfinite(code), code, float(groups))
-        inside = code[:, None] == np.arange(groups + 1)
-        return np.asarray((inside[:, :, None] * added[:, None, :]).reshape(len(added), -1))
+        return added, np.where(np.isfinite(code), code, float(groups))
 
-    blocks = 1 if group is None else groups + 1
+    blocks = None if group is None else groups + 1
     noisy, sd = cohort.sum(
         rows,
         clip=question.clip,
-        size=blocks * question.size,
+        size=(blocks or 1) * question.size,
         share=share,
         name=name,
         nonnegative=question.nonnegative,
+        blocks=blocks,
     )
-    return np.asarray(noisy).reshape(blocks, question.size), float(sd)
+    return np.asarray(noisy).reshape(-1, question.size), float(sd)

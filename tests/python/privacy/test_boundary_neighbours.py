@@ -314,6 +314,22 @@ def test_a_ragged_row_is_nobodys():
     assert [e.exact for e in on_tape(summaries, cut)] == [e.exact for e in on_tape(summaries, nothing)]
 
 
+@pytest.mark.parametrize("more", [0, 1])
+def test_no_row_decides_the_width_of_lists(more):
+    """In one table the plurality of rows decided, in chunks the first row: for everybody else's rows."""
+    rows = [[0.5, 0.5, 0.5][: 2 + (i < 20 + more)] for i in range(40)]
+    with pytest.raises(InputError, match="got a list: its rows may be of any length"):
+        DPLinearRegression(epsilon=1.0, bounds=(0, 1), bounds_y=(0, 1)).fit(rows, np.zeros(40))
+
+    def sums(first):
+        noise = TapeNoise(SeededNoise(0))
+        chunks = [([first],), ([[1.0, 1.0]] * 40,)]
+        Cohort(chunks, budget=Budget(1.0), n=41, noise=noise).sum(lambda r: r[0], clip=1.0, share=0.5, name="s")
+        return noise.entries[0].exact
+
+    assert sums([1.0, 1.0]) == sums([1.0] * (2 + more)) == (0,)
+
+
 # ------------------------------------------------------------------ B4: row-local, for another shape too
 
 

@@ -124,6 +124,39 @@ def test_sums_are_the_clipped_sums():
     assert c.reads == 5
 
 
+def test_rows_in_one_of_many_blocks_give_the_sums_of_wide_rows():
+    """Bit for bit, where rows are clipped too, whichever places of four the blocks begin at; and no row is wide."""
+    rng = np.random.default_rng(2)
+
+    def one(shape, blocks, nonnegative, pure, persons):
+        rows = rng.normal(size=(120, shape + 1)) * 10.0 ** rng.uniform(-3, 3, (120, 1))
+        rows[:, -1] = rng.choice([*range(blocks), -1, blocks, 0.5, np.nan], 120)
+        rows[:4, 0] = np.nan, np.inf, 0.0, -0.0
+        at = np.arange(blocks)
+        wide = lambda r: ((r[0][:, -1:] == at)[:, :, None] * r[0][:, None, :-1]).reshape(len(r[0]), -1)  # noqa: E731
+        narrow = lambda r: (r[0][:, :-1], r[0][:, -1])  # noqa: E731
+        told = {"clip": 1.7, "share": 0.1, "name": "s", "nonnegative": nonnegative}
+        sums = [lambda c: c.sum(wide, **told), lambda c: c.sum(narrow, blocks=blocks, **told)]
+        groups = np.arange(120) // 2 if persons else None
+        first, second = (run(release, rows, groups, pure=pure, n=120) for release in sums)
+        assert any(first.exact) and first.exact == second.exact
+        assert (first.kind, first.scale, first.sensitivity) == (second.kind, second.scale, second.sensitivity)
+
+    for shape, blocks in ((1, 1), (1, 7), (3, 5), (4, 3), (5, 41), (9, 2), (1030, 3)):
+        for nonnegative, pure, persons in itertools.product([False, True], repeat=3):
+            one(shape, blocks, nonnegative, pure, persons)
+
+
+@pytest.mark.parametrize("blocks", [0, 3])
+def test_blocks_are_checked_before_the_first_read(blocks):
+    c = cohort()
+    with pytest.raises(PrivacyError, match="block as one number"):
+        c.sum(lambda r: (r[0], r[0]), clip=1.0, share=0.1, name="s", blocks=blocks)
+    with pytest.raises(PrivacyError, match="2 array"):
+        c.sum(lambda r: r[0], clip=1.0, share=0.1, name="s", blocks=blocks)
+    assert (c.reads, c.left) == (0, 1.0)
+
+
 def test_persons_are_averaged_once_and_rows_without_an_id_are_nobody():
     rows = np.array([[1.0], [3.0], [np.nan], [10.0], [7.0]])
     ids = ["a", "a", "a", "b", None]
