@@ -15,23 +15,26 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.checks import numbers, one_of, several, whole
-from fdadp._common.typing import ArrayLike, CurveData, FloatArray
+from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.files.container import Layout, complete
 from fdadp.files.records import labels_from_json, labels_to_json, pack, unpack
 from fdadp.functional.fpca.basis import Eigenbasis, count_components, grid_weights
+from fdadp.functional.gaps import fill_linear
 from fdadp.functional.quadrature import RULES
 from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.curves import as_curves, check_finite, read_column
 from fdadp.functional.tables.sample import Curves, as_grid, wrap
 from fdadp.repeated.diagnostics import SUCCESSIVE, icc, icc_curve, successive_correlation
 from fdadp.repeated.face import smooth_levels
+from fdadp.repeated.gaps import gap_covariances
 from fdadp.repeated.levels import gls
 from fdadp.repeated.person_sums import PersonPass, PersonSums, smooth_functions
 from fdadp.repeated.search import LevelCovariances, choose_functions, level_covariances, warn_of_rough_rows
 from fdadp.repeated.two_level_scores import TwoLevels, level_basis
 
 METHODS = ("reml", "face")
+OF_GAPS = "method 'reml' takes curves with gaps"
 MOST = 60
 """Functions of the one pass from which fewer are chosen."""
 NAME = "MultilevelFPCA"
@@ -134,7 +137,7 @@ class MultilevelFPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         Y : FDataGrid, FDataBasis, FDataIrregular, DataFrame or array_like of shape (n, T)
-            Complete curves.
+            NaN where a curve was not observed, with ``"reml"``.
         y : ignored
             Here for pipelines.
         groups : array_like of shape (n,)
@@ -158,7 +161,9 @@ class MultilevelFPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         curves = as_curves(Y, t, name="Y")
         ids, values = _ids(groups, len(curves)), _covariates(covariates, len(curves))
         same_rows(Y=curves, groups=groups, covariates=covariates)
-        check_finite(curves, "Y")
+        gaps = self.method == "reml" and bool(np.isnan(curves.values).any())
+        if not gaps:
+            check_finite(curves, "Y", cure=OF_GAPS if self.method == "face" else "")
         if self.method == "face":
             found = smooth_levels(
                 curves.values,
@@ -169,6 +174,8 @@ class MultilevelFPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 n_knots=self.n_knots,
             )
             self._of_face(found)
+        elif gaps:
+            self._of_gaps(values, curves, pd.factorize(ids)[0])
         else:
             started = self._pass(curves.grid, values.shape[1])
             sums = self._of_pass(started.add(values, curves.values, ids), curves.grid)
@@ -211,6 +218,22 @@ class MultilevelFPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return PersonPass(smooth_functions(grid, most)[0], p)
 
     def _of_pass(self, found: PersonPass, grid: FloatArray) -> PersonSums:
+        sums = self._chosen(found)
+        levels = level_covariances(sums, name=NAME)
+        self._of_levels(levels, sums, _mean_curves(sums, levels), grid)
+        return sums
+
+    def _of_gaps(self, covariates: FloatArray, curves: Curves, persons: IntArray) -> None:
+        """The number of functions from curves filled by straight lines; all else from what was observed."""
+        if np.isinf(curves.values).any():
+            raise InputError("Y must have finite values, and NaN where a curve was not observed, got an infinite one")
+        X = np.column_stack((np.ones(len(curves)), covariates - covariates.mean(axis=0)))
+        started = self._pass(curves.grid, covariates.shape[1])
+        sums = self._chosen(started.add(covariates, fill_linear(curves.values, curves.grid), persons))
+        levels, fit = gap_covariances(sums.phi, X, curves.values, persons, curves.grid)
+        self._of_levels(levels, sums, fit.fixed @ sums.phi.T, curves.grid, covariates.mean(axis=0))
+
+    def _chosen(self, found: PersonPass) -> PersonSums:
         sums = found.sums()
         self.bic_: dict[int, float] = {}
         self.whiteness_: float | None = None
@@ -218,21 +241,31 @@ class MultilevelFPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             chosen = choose_functions(sums, name=NAME)
             sums, self.bic_, self.whiteness_ = chosen.sums, chosen.bic, chosen.whiteness
             warn_of_rough_rows(chosen.whiteness, sums.k)
-        levels = level_covariances(sums, name=NAME)
-        weights, curves = grid_weights(grid, self.quadrature), _mean_curves(sums, levels)
-        at = sums.total[0, : sums.p] / sums.n_rows
+        return sums
+
+    def _of_levels(
+        self,
+        levels: LevelCovariances,
+        sums: PersonSums,
+        curves: FloatArray,
+        grid: FloatArray,
+        centre: FloatArray | None = None,
+    ) -> None:
+        """Take up covariances and mean curves (p, T), at features about the shift of the sums or about `centre`."""
+        weights, mean = grid_weights(grid, self.quadrature), curves[0]
+        if centre is None:
+            at = sums.total[0, : sums.p] / sums.n_rows
+            mean, centre = at @ curves, (at + sums.shift_x)[1:]
         bases = [
-            level_basis(K, sums.phi, grid, weights, at @ curves, levels.noise_variance)
-            for K in (levels.G, levels.smooth_rows)
+            level_basis(K, sums.phi, grid, weights, mean, levels.noise_variance) for K in (levels.G, levels.smooth_rows)
         ]
-        kept = [
-            count_components(b.values, n) if b.n_components else 0 for b, n in zip(bases, self._wanted(), strict=True)
-        ]
-        self._set(TwoLevels(bases[0], bases[1], curves[1:], (at + sums.shift_x)[1:], (kept[0], kept[1])))
+        asked = zip(bases, self._wanted(), strict=True)
+        kept = [count_components(b.values, n) if b.n_components else 0 for b, n in asked]
+        self._set(TwoLevels(bases[0], bases[1], curves[1:], centre, (kept[0], kept[1])))
         self.k_: int | None = sums.k
         self.icc_, self.icc_with_noise_ = icc(sums, levels), icc(sums, levels, noise=True)
-        self.icc_curve_, self.successive_correlation_ = icc_curve(sums, levels), None
-        return sums
+        self.icc_curve_ = icc_curve(sums, levels)
+        self.successive_correlation_ = None
 
     def _of_face(self, found: TwoLevels) -> None:
         self._set(found)

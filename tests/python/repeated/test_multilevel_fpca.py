@@ -10,6 +10,7 @@ from skfda import FDataGrid
 from sklearn.base import clone
 
 from fdadp.errors import FileFormatError, IdentificationWarning, InputError
+from fdadp.functional.gaps import fill_linear
 from fdadp.repeated.fixed_effects import fixed_effects
 from fdadp.repeated.multilevel_fpca import MultilevelFPCA
 from fdadp.repeated.person_effects import RepeatedFit
@@ -99,6 +100,24 @@ def test_gaps_are_filled_by_the_row_and_the_other_rows_of_the_person():
     assert error < np.sqrt(np.mean((strangers - PLAIN)[hole] ** 2))
     mean = np.sqrt(np.mean((model.mean_ - PLAIN)[:, 20:45][::4] ** 2))
     assert error < 0.5 * mean
+
+
+def test_curves_with_gaps_are_fitted_from_what_was_observed():
+    rng, some = np.random.default_rng(0), slice(0, 200)
+    off = (np.arange(60) - rng.integers(0, 60, 200)[:, None]) % 60 < 15
+    Y, X = C.Y[some].copy(), C.X[some]
+    Y[off] = np.nan
+    model = MultilevelFPCA(k=6).fit(Y, groups=C.who[some], covariates=X)
+    whole = MultilevelFPCA(k=6).fit(C.Y[some], groups=C.who[some], covariates=X)
+    assert model.noise_variance_ == pytest.approx(whole.noise_variance_, rel=0.05)
+    assert model.icc_ == pytest.approx(whole.icc_, abs=0.05)
+    np.testing.assert_allclose(model.mean_, whole.mean_, atol=0.35)
+    np.testing.assert_allclose(model.coefficients_, whole.coefficients_, atol=0.35)
+    lines = MultilevelFPCA(k=6).fit(fill_linear(Y, T), groups=C.who[some], covariates=X)
+    error = [np.abs(m.noise_variance_ - 0.25) for m in (model, lines)]
+    assert error[0] < error[1]  # what is filled in has no noise
+    with pytest.raises(InputError, match="'reml' takes curves with gaps"):
+        MultilevelFPCA(method="face").fit(Y, groups=C.who[some])
 
 
 def test_covariates_move_the_mean_curve():
