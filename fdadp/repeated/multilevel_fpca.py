@@ -26,12 +26,11 @@ from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.curves import as_curves, check_finite, read_column
 from fdadp.functional.tables.sample import Curves, as_grid, wrap
 from fdadp.repeated.diagnostics import SUCCESSIVE, icc, icc_curve, successive_correlation
-from fdadp.repeated.face import smooth_levels
 from fdadp.repeated.gaps import gap_covariances
+from fdadp.repeated.level_components import TwoLevels, level_basis, smooth_levels
 from fdadp.repeated.levels import gls
 from fdadp.repeated.person_sums import PersonPass, PersonSums, smooth_functions
 from fdadp.repeated.search import LevelCovariances, choose_functions, level_covariances, warn_of_rough_rows
-from fdadp.repeated.two_level_scores import TwoLevels, level_basis
 
 METHODS = ("reml", "face")
 OF_GAPS = "method 'reml' takes curves with gaps"

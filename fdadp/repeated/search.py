@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,65 +148,67 @@ def level_covariances(
             "fewer, or leave k out"
         ) from exc
     largest = (np.linalg.inv(P).T * np.sqrt(np.maximum(values, 1e-4)))[:, ::-1][:, :q]
-    G, R, value, steps = over_factors(
-        lambda G, R: deviance_and_gradient(sums, G, R, restricted=restricted),
-        root,
-        np.linalg.solve(root, largest),
-        sums.n_rows,
-        tolerance,
-    )
+
+    def criterion(between: Sequence[FloatArray], of_rows: FloatArray) -> tuple[float, list[FloatArray], FloatArray]:
+        value, d_g, d_r = deviance_and_gradient(sums, between[0], of_rows, restricted=restricted)
+        return value, [d_g], d_r
+
+    (G,), R, value, steps = over_factors(criterion, root, [np.linalg.solve(root, largest)], sums.n_rows, tolerance)
     return LevelCovariances(G, R, sums.noise_variance(), value, restricted, steps)
 
 
 def over_factors(
-    criterion: Callable[[FloatArray, FloatArray], tuple[float, FloatArray, FloatArray]],
+    criterion: Callable[[Sequence[FloatArray], FloatArray], tuple[float, list[FloatArray], FloatArray]],
     root: FloatArray,
-    start: FloatArray,
+    starts: Sequence[FloatArray],
     rows: int,
     tolerance: float,
-) -> tuple[FloatArray, FloatArray, float, int]:
-    """Minimise a criterion over ``G = L a a'L'`` and ``R = L C C'L'``: G may be singular, R is positive definite.
+) -> tuple[list[FloatArray], FloatArray, float, int]:
+    """Minimise a criterion over covariances ``L a a'L'`` between, which may be singular, and ``R = L C C'L'`` of rows.
 
     Parameters
     ----------
     criterion : callable
-        Value and derivatives in G (q k, q k) and R (k, k).
+        Value and derivatives in the covariances between (q k, q k), and in R (k, k).
     root : ndarray of shape (k, k)
-        L, a Cholesky factor of R's start; of G one such block for each of q functions.
-    start : ndarray of shape (q k, m)
-        a.
+        L, a Cholesky factor of R's start; between, one such block for each of q functions.
+    starts : sequence of ndarray of shape (q k, m)
+        a of each covariance between.
     rows : int
         The criterion is divided by their number.
     tolerance : float
 
     Returns
     -------
-    G, R : ndarray
+    between : list of ndarray
+    R : ndarray of shape (k, k)
     value : float
     steps : int
     """
     k = len(root)
-    triangle, wide = np.tril_indices(k), np.kron(np.eye(len(start) // k), root)
+    triangle, ends = np.tril_indices(k), np.cumsum([start.size for start in starts])
+    wide = [np.kron(np.eye(len(start) // k), root) for start in starts]
 
-    def factors(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def factors(z: FloatArray) -> tuple[list[FloatArray], FloatArray]:
         lower = np.zeros((k, k))
-        lower[triangle] = z[start.size :]
-        return wide @ z[: start.size].reshape(start.shape), root @ lower
+        lower[triangle] = z[ends[-1] :]
+        parts = np.split(z[: ends[-1]], ends[:-1])
+        return [w @ part.reshape(a.shape) for w, part, a in zip(wide, parts, starts, strict=True)], root @ lower
 
     def objective(z: Any) -> Any:
-        of_g, of_r = factors(z)
+        own, of_r = factors(z)
         try:
-            value, d_g, d_r = criterion(of_g @ of_g.T, of_r @ of_r.T)
+            value, d_own, d_r = criterion([a @ a.T for a in own], of_r @ of_r.T)
         except np.linalg.LinAlgError:  # a step to a singular R
             return 1e300, np.zeros_like(z)
-        gradient = np.concatenate(((2 * wide.T @ d_g @ of_g).ravel(), (2 * root.T @ d_r @ of_r)[triangle]))
-        return value / rows, gradient / rows
+        gradients = [(2 * w.T @ d @ a).ravel() for w, d, a in zip(wide, d_own, own, strict=True)]
+        return value / rows, np.concatenate((*gradients, (2 * root.T @ d_r @ of_r)[triangle])) / rows
 
     options: Any = {"maxiter": 3000, "maxfun": 6000, "maxcor": 40, "ftol": 1e-15, "gtol": tolerance}
-    first = np.concatenate((start.ravel(), np.eye(k)[triangle]))
+    first = np.concatenate((*(start.ravel() for start in starts), np.eye(k)[triangle]))
     found = minimize(objective, first, jac=True, method="L-BFGS-B", options=options)
-    of_g, of_r = factors(found.x)
-    return of_g @ of_g.T, of_r @ of_r.T, float(found.fun) * rows, int(found.nit)
+    own, of_r = factors(found.x)
+    return [a @ a.T for a in own], of_r @ of_r.T, float(found.fun) * rows, int(found.nit)
 
 
 @dataclass(frozen=True, eq=False)

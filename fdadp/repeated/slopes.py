@@ -172,13 +172,12 @@ def slope_covariances(s: SlopeSums, *, restricted: bool = True, tolerance: float
     scale = np.einsum("e,eaa->a", s.persons, s.designs) / s.sums.n_rows
     root = np.asarray(np.linalg.cholesky(R), dtype=np.float64)
     start = np.asarray(np.kron(np.diag(1 / np.sqrt(s.q * scale)), np.eye(s.sums.k)), dtype=np.float64)
-    G, R, value, steps = over_factors(
-        lambda G, R: slope_deviance_and_gradient(s, G, R, restricted=restricted),
-        root,
-        start,
-        s.sums.n_rows,
-        tolerance,
-    )
+
+    def criterion(between: Sequence[FloatArray], of_rows: FloatArray) -> tuple[float, list[FloatArray], FloatArray]:
+        value, d_g, d_r = slope_deviance_and_gradient(s, between[0], of_rows, restricted=restricted)
+        return value, [d_g], d_r
+
+    (G,), R, value, steps = over_factors(criterion, root, [start], s.sums.n_rows, tolerance)
     return LevelCovariances(G, R, s.sums.noise_variance(), value, restricted, steps)
 
 

@@ -201,3 +201,26 @@ def test_coverage_of_fixed_effects(persons, rows):
         held.append(((low < truth) & (truth < high)).mean(axis=1))
     print(persons, rows, np.mean(held, axis=0).round(3))
     assert (np.mean(held, axis=0) > 0.925).all()
+
+
+def days_that_hang_together(seed: int):
+    """A trend over 7 days of 60 persons, errors of days with a correlation of .6."""
+    rng, t = np.random.default_rng(seed), np.linspace(0, 1, 20)
+    who, day = np.repeat(np.arange(60), 7), np.tile(np.linspace(-1, 1, 7), 60)
+    e = rng.normal(size=(60, 7))
+    for j in range(1, 7):
+        e[:, j] = 0.6 * e[:, j - 1] + 0.8 * e[:, j]
+    Y = np.outer(day, t) + np.outer(e.ravel(), 1 + t) + rng.normal(size=60)[who][:, None]
+    Y += 0.3 * rng.normal(size=Y.shape)
+    return PersonPass(smooth_functions(t, 4)[0], 1, cross=True).add(day[:, None], Y, who).sums(), t
+
+
+def test_errors_by_person_hold_where_days_hang_together():
+    held = {"model": [], "person": []}
+    for seed in range(60):
+        s, t = days_that_hang_together(seed)
+        levels = level_covariances(s)
+        for se, out in held.items():
+            low, high = fixed_effects(s, levels, se=se).interval()
+            out.append(((low[1] < t) & (t < high[1])).mean())
+    assert np.mean(held["model"]) < 0.88 < 0.9 < np.mean(held["person"])

@@ -8,8 +8,8 @@ from repeated_tools import curves_of_persons
 from scipy.linalg import eigh
 
 from fdadp import load_dti
-from fdadp.repeated.face import smooth_levels
 from fdadp.repeated.fixed_effects import MeanTerm, fixed_effects
+from fdadp.repeated.level_components import smooth_levels
 from fdadp.repeated.levels import deviance, gls
 from fdadp.repeated.multilevel_fpca import MultilevelFPCA
 from fdadp.repeated.person_effects import RepeatedFit
