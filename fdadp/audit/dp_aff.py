@@ -122,10 +122,7 @@ def fit_with(data: Data, model: AdditiveFunctionOnFunction, noise: Noise | None)
 def _useless(privacy: Privacy) -> AdditiveFunctionOnFunction:
     """Model with a mechanism that does not refuse useless settings."""
     return AdditiveFunctionOnFunction(
-        privacy=privacy,
-        bounds={"X": X_BOUNDS, "Y": Y_BOUNDS},
-        mechanism=DPAFF(allow_useless=True),
-        progress=False,
+        privacy=privacy, bounds={"X": X_BOUNDS, "Y": Y_BOUNDS}, mechanism=DPAFF(allow_useless=True), progress=False
     )
 
 
@@ -177,10 +174,7 @@ def _curve_pair(number: int, mechanism: str, kind: str, mode: Mode, rng: np.rand
     found = sides(number, kind, mode, rng, make=make, put=put, hand=hand, forms=HANDED)
     model = AdditiveFunctionOnFunction(
         privacy=found.privacy,
-        bounds={
-            "X": (wide_x * X_BOUNDS[0], wide_x * X_BOUNDS[1]),
-            "Y": (wide_y * Y_BOUNDS[0], wide_y * Y_BOUNDS[1]),
-        },
+        bounds={"X": (wide_x * X_BOUNDS[0], wide_x * X_BOUNDS[1]), "Y": (wide_y * Y_BOUNDS[0], wide_y * Y_BOUNDS[1])},
         mechanism=SHORT[mechanism](allow_useless=found.allow_useless),
         progress=False,
     )

@@ -353,13 +353,7 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
     if not ratios:
         raise InputError("pairs must hold at least one pair of neighbours, got none")
     return ReplayAudit(
-        np.array(ratios),
-        np.array(changes),
-        np.array(pure_losses),
-        releases,
-        finished,
-        tuple(problems),
-        max(maps),
+        np.array(ratios), np.array(changes), np.array(pure_losses), releases, finished, tuple(problems), max(maps)
     )
 
 

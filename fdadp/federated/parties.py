@@ -1,6 +1,4 @@
-(
-    """Parties of a run: owners and data user answer messages, bytes for bytes; the proxy asks; all may be in one
-    process.
+"""Parties of a run: owners and data user answer messages, bytes for bytes, the proxy asks; all may share a process.
 
 Who learns what. An *owner* has its own rows and the public totals. The *proxy* (:class:`Proxy`) sees
 ciphertexts, and the totals. The *data user* has the secret key, and is sent the sum of the shares of at least
@@ -11,15 +9,13 @@ look at all that they get. What is proved, and what is left against parties who 
 A party's :attr:`Party.state` changes with an answer and with nothing else: a message that is refused leaves no trace,
 and a party that dies over an answer has not given it. Answers once given are given again, byte for byte.
 """
-    ""
-)
 
 from __future__ import annotations
 
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -218,12 +214,7 @@ class DataUser(Party):
     """
 
     def __init__(
-        self,
-        contract: Contract,
-        *,
-        key: SecretKey | None,
-        state: Mapping[str, bytes] | None = None,
-        n_jobs: int = 1,
+        self, contract: Contract, *, key: SecretKey | None, state: Mapping[str, bytes] | None = None, n_jobs: int = 1
     ) -> None:
         super().__init__(contract, USER, state)
         if key is not None and key.public.bits != contract.key_bits:
@@ -378,8 +369,7 @@ class Proxy:
     def _tell(self, exchange: Exchange, asked: bytes, index: int) -> None:
         """Send owners the last totals, so that they have the model, too; again while too few say that they do."""
         waiting = set(self.contract.names)
-        for attempt in range(1 + self._retries):
-            self._wait(attempt)
+        for _ in self._attempts():
             replies = exchange(dict.fromkeys(sorted(waiting), asked), self._timeout)
             for name in sorted(waiting):
                 for data in replies.get(name, []):
@@ -411,8 +401,7 @@ class Proxy:
 
     def _from_user(self, exchange: Exchange, request: bytes, kind: int, index: int) -> bytes:
         reason = "no answer"
-        for attempt in range(1 + self._retries):
-            self._wait(attempt)
+        for _ in self._attempts():
             for data in exchange({USER: request}, self._timeout).get(USER, []):
                 try:
                     return self._open(data, USER, kind, index)
@@ -420,18 +409,28 @@ class Proxy:
                     reason = str(exc)
         raise ProtocolError(f"the data user must answer, got: {reason}")
 
-    def _wait(self, attempt: int) -> None:
-        if attempt:
-            time.sleep(self._pause)
+    def _attempts(self) -> Iterator[int]:
+        """Number the attempts, with a pause before all but the first."""
+        for attempt in range(1 + self._retries):
+            if attempt:
+                time.sleep(self._pause)
+            yield attempt
 
     def _shares(self, exchange: Exchange, asked: bytes, index: int, key: PublicKey, now: Next) -> list[list[int]]:
         """Valid shares, one an owner; those missing are asked for again as long as there are too few."""
         valid: dict[str, list[int]] = {}
-        before = len(self.refused_)
-        for attempt in range(1 + self._retries):
-            self._wait(attempt)
+        before, count = len(self.refused_), ciphertexts(now.size, now.width, key.bits)
+        for _ in self._attempts():
             missing = [name for name in self.contract.names if name not in valid]
-            self._collect(valid, missing, exchange(dict.fromkeys(missing, asked), self._timeout), index, key, now)
+            replies = exchange(dict.fromkeys(missing, asked), self._timeout)
+            for name in missing:
+                if not replies.get(name):
+                    self.refused_.append((name, "no answer in time"))
+                for data in replies.get(name, []):
+                    try:
+                        valid.setdefault(name, self._share(data, name, index, key, count))
+                    except ProtocolError as exc:
+                        self.refused_.append((name, str(exc)))
             self.refused_[before:] = dict.fromkeys(self.refused_[before:])  # each reason once
             if len(valid) >= self.contract.least:
                 break
@@ -445,29 +444,12 @@ class Proxy:
             warnings.warn(f"release {index} goes without {', '.join(missing)}", FdadpWarning, stacklevel=3)
         return [valid[name] for name in self.contract.names if name in valid]
 
-    def _collect(
-        self,
-        valid: dict[str, list[int]],
-        names: list[str],
-        replies: Mapping[str, list[bytes]],
-        index: int,
-        key: PublicKey,
-        now: Next,
-    ) -> None:
-        """Add the first valid share of each owner."""
-        count = ciphertexts(now.size, now.width, key.bits)
-        for name in names:
-            if not replies.get(name):
-                self.refused_.append((name, "no answer in time"))
-            for data in replies.get(name, []):
-                try:
-                    found = ciphertexts_from_bytes(self._open(data, name, Kind.SHARE, index), key.size)
-                    if len(found) != count or not all(map(key.valid, found)):
-                        raise ProtocolError(f"a share must be {count} valid ciphertexts")
-                except ProtocolError as exc:
-                    self.refused_.append((name, str(exc)))
-                else:
-                    valid.setdefault(name, found)
+    def _share(self, data: bytes, name: str, index: int, key: PublicKey, count: int) -> list[int]:
+        """The valid ciphertexts of an owner's share; raises ProtocolError for all else."""
+        found = ciphertexts_from_bytes(self._open(data, name, Kind.SHARE, index), key.size)
+        if len(found) != count or not all(map(key.valid, found)):
+            raise ProtocolError(f"a share must be {count} valid ciphertexts")
+        return found
 
 
 class Federation:

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 from fdadp._common.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from fdadp.published.boosting import PublishedDPAda as PublishedDPAda
-    from fdadp.published.boosting import PublishedNoisyAdaBoost as PublishedNoisyAdaBoost
+    from fdadp.published.classifiers import PublishedDPAda as PublishedDPAda
+    from fdadp.published.classifiers import PublishedGaussianNB as PublishedGaussianNB
+    from fdadp.published.classifiers import PublishedNoisyAdaBoost as PublishedNoisyAdaBoost
     from fdadp.published.components import PublishedDPDPCA as PublishedDPDPCA
     from fdadp.published.components import PublishedPCA as PublishedPCA
-    from fdadp.published.naive_bayes import PublishedGaussianNB as PublishedGaussianNB
     from fdadp.published.regression import PublishedNoise as PublishedNoise
 
 _EXPORTS = {
-    "PublishedDPAda": "fdadp.published.boosting",
+    "PublishedDPAda": "fdadp.published.classifiers",
     "PublishedDPDPCA": "fdadp.published.components",
-    "PublishedGaussianNB": "fdadp.published.naive_bayes",
+    "PublishedGaussianNB": "fdadp.published.classifiers",
     "PublishedNoise": "fdadp.published.regression",
-    "PublishedNoisyAdaBoost": "fdadp.published.boosting",
+    "PublishedNoisyAdaBoost": "fdadp.published.classifiers",
     "PublishedPCA": "fdadp.published.components",
 }
 

@@ -95,8 +95,7 @@ class PublishedPCA(TransformerMixin, Published):  # type: ignore[misc]
         scaled = X * np.minimum(1.0, radius / np.maximum(norms, 1e-300))[:, None] / radius
         mean = scaled.mean(axis=0)
         tau = math.sqrt(2 * math.log(1.25 / self.delta)) / self.epsilon
-        noise = np.triu(np.random.default_rng(self.random_state).standard_normal((d, d)) * tau)
-        noise = noise + np.triu(noise, 1).T
+        noise = symmetric(np.random.default_rng(self.random_state).standard_normal((d, d)) * tau)
         values, vectors = np.linalg.eigh((scaled - mean).T @ (scaled - mean) + noise)
         top = vectors[:, ::-1][:, : self.n_components].T
         self.components_ = signed(top)
@@ -152,9 +151,9 @@ class ProxyView:
     noise: IntArray
 
 
-def symmetric(noise: IntArray) -> IntArray:
+def symmetric(noise: Any) -> Any:
     """Copy the upper triangle to the lower one."""
-    upper: IntArray = np.triu(noise)
+    upper = np.triu(noise)
     return upper + np.triu(upper, 1).T
 
 

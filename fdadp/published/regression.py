@@ -250,24 +250,13 @@ def perturb_coefficients(
     ledger : Ledger
         Says in its first line that the result is not private.
     """
-    readings = {
-        "local": l1_changes,
-        "coefficient": largest_changes,
-        "scaled": largest_changes / n,
-    }
-    delta = readings[sensitivity]
+    delta = {"local": l1_changes, "coefficient": largest_changes, "scaled": largest_changes / n}[sensitivity]
     scales = delta / privacy.epsilon
     rng = np.random.default_rng(privacy.random_state)
     noisy = coefficients + rng.laplace(size=coefficients.shape) * scales[:, None]
+    size, epsilon = coefficients.shape[1], privacy.epsilon
     releases = [
-        Release(
-            f"coefficients of component {k + 1}",
-            coefficients.shape[1],
-            "Laplace",
-            float(scales[k]),
-            float(delta[k]),
-            privacy.epsilon,
-        )
+        Release(f"coefficients of component {k + 1}", size, "Laplace", float(scales[k]), float(delta[k]), epsilon)
         for k in range(len(coefficients))
     ]
     ledger = Ledger(

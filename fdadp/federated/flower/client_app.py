@@ -14,12 +14,14 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from fdadp.errors import InputError
+from fdadp.federated.contract import USER, Contract, Signer
 from fdadp.federated.flower.transport import ASK, HELLO, hello_of, payload, record
+from fdadp.federated.wire import Kind
+from fdadp.federated.wire import Message as Wire
 from fdadp.files.regular import text_of
 
-# The protocol is imported where a message of it is answered: a greeting should not wait for seconds of imports.
+# Parties are imported where a request is answered: a greeting should not wait for seconds of imports.
 if TYPE_CHECKING:
-    from fdadp.federated.contract import Contract, Signer
     from fdadp.federated.parties import Party
 
 log = logging.getLogger(__name__)
@@ -30,8 +32,6 @@ def hello(message: Message, context: Context) -> Message:
     name, signer = _setting(context, "party"), _signer(context)
     if signer is None:
         return Message(record(name.encode()), reply_to=message)
-    from fdadp.federated.contract import Contract
-
     contract = Contract.from_json(text_of(_setting(context, "contract")))
     return Message(record(hello_of(name, payload(message) or b"", contract, signer)), reply_to=message)
 
@@ -42,10 +42,6 @@ def ask(message: Message, context: Context) -> Message:
     What goes wrong here may have to do with private rows. It is logged at this node; the proxy only hears that there is
     no answer.
     """
-    from fdadp.federated.contract import Contract
-    from fdadp.federated.wire import Kind
-    from fdadp.federated.wire import Message as Wire
-
     name = _setting(context, "party")
     contract = Contract.from_json(text_of(_setting(context, "contract")))
     try:
@@ -58,7 +54,6 @@ def ask(message: Message, context: Context) -> Message:
 
 
 def _answer(request: bytes, context: Context, contract: Contract, name: str) -> bytes:
-    from fdadp.federated.contract import USER
     from fdadp.federated.flower.store import Store
     from fdadp.federated.parties import DataUser, Owner
 
@@ -104,11 +99,7 @@ def rows(source: str) -> tuple[Any, ...]:
 
 def _signer(context: Context) -> Signer | None:
     """An owner's key, where the node has one."""
-    if "key" not in context.node_config:
-        return None
-    from fdadp.federated.contract import Signer
-
-    return Signer(_setting(context, "key"))
+    return Signer(_setting(context, "key")) if "key" in context.node_config else None
 
 
 def _setting(context: Context, name: str) -> str:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from pathlib import Path
 from fdadp.errors import FileFormatError
 from fdadp.federated.contract import Contract
 from fdadp.federated.paillier import PublicKey, SecretKey, keys
+from fdadp.files.atomic import SECRET, replacing, sync_folder
 
 
 class Store:
@@ -71,7 +71,7 @@ class Store:
         """Delete the key: nothing of this run is decrypted any more."""
         if self._key.exists():
             self._key.unlink()
-            _sync(self._key.parent)
+            sync_folder(self._key.parent)
 
 
 def new_key(folder: str | Path, bits: int) -> PublicKey:
@@ -97,18 +97,5 @@ def _read(path: Path) -> dict[str, str]:
 
 
 def _write(path: Path, content: Mapping[str, str]) -> None:
-    new = path.with_name(f"{path.name}.new")
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(dict(content), file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(new, path)
-    _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    with replacing(path, SECRET) as stream:
+        stream.write(json.dumps(dict(content)).encode())

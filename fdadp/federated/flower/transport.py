@@ -6,16 +6,12 @@ import logging
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
-from fdadp.federated.contract import SIZE, Signer, check_signature
+from fdadp.federated.contract import SIZE, Contract, Signer, check_signature
 from fdadp.federated.wire import ProtocolError
-
-if TYPE_CHECKING:
-    from fdadp.federated.contract import Contract
 
 HELLO = "hello"
 """Sent with a number that was never used; a node's answer is the name of its party, and a signature of both."""

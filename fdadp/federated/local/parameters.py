@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fdadp._common.checks import whole
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.federated.local.randomizers import Randomizer, Reports, randomizer
@@ -89,9 +90,7 @@ class LocalParameters:
         for name, value in (("classes", labels), ("low", low.tolist()), ("high", high.tolist())):
             object.__setattr__(self, name, tuple(value))
         for name in ("n_rounds", "reports_per_user"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+            whole(getattr(self, name), name)
         for name in ("lr", "radius"):
             positive(getattr(self, name), name)
         if isinstance(self.momentum, bool) or not 0 <= self.momentum < 1:
@@ -107,11 +106,7 @@ class LocalParameters:
     def randomizer(self) -> Randomizer:
         """What a client does to its gradient."""
         return randomizer(
-            self.mechanism,
-            self.dimensions,
-            epsilon=self.epsilon,
-            alpha=self.alpha,
-            half_exponent=self.half_exponent,
+            self.mechanism, self.dimensions, epsilon=self.epsilon, alpha=self.alpha, half_exponent=self.half_exponent
         )
 
     def scaled(self, x: FloatArray) -> FloatArray:

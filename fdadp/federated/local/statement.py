@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from fdadp._common.checks import whole
 from fdadp._common.promised import promised
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.errors import InputError
 from fdadp.federated.local.parameters import LocalParameters
 from fdadp.federated.local.randomizers import CondensedLocal
 from fdadp.learners.shared.inputs import positive
 from fdadp.privacy import Ledger, Release
-from fdadp.privacy.account.accounting import epsilon_from
+from fdadp.privacy.account.accounting import bisected, epsilon_from
 from fdadp.privacy.noise.sources import NOT_PROVED
 
 _NOT_COVERED = (
@@ -231,15 +231,9 @@ def shuffled_epsilon(epsilon0: float, n: int, delta: float) -> float:
     """
     positive(epsilon0, "epsilon0", below=700.0)
     positive(delta, "delta", below=1.0)
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise InputError(f"n must be a whole number of at least 1, got {n!r}")
-    low, high = 0.0, float(epsilon0)
-    for _ in range(50):
-        middle = (low + high) / 2
-        if shuffled_delta(epsilon0, int(n), middle, tail=delta * _TAIL) <= delta:
-            high = middle
-        else:
-            low = middle
-        if high - low < 1e-9 * high:
-            break
-    return high
+    n = whole(n, "n")
+
+    def too_much(epsilon: float) -> bool:
+        return shuffled_delta(epsilon0, n, epsilon, tail=delta * _TAIL) > delta
+
+    return bisected(too_much, 0.0, float(epsilon0), digits=9)[1]

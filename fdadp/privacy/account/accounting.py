@@ -121,7 +121,7 @@ def epsilon_from_mu(mu: float, delta: float) -> float:
     high = mu * (1 + mu)
     while delta_from_mu(mu, high) > target:
         high *= 2
-    return _bisect(lambda e: delta_from_mu(mu, e) > target, 0.0, high)[1]
+    return bisected(lambda e: delta_from_mu(mu, e) > target, 0.0, high)[1]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -155,10 +155,10 @@ def mu_from(epsilon: float, delta: float) -> float:
         high *= 2
     while delta_from_mu(low, epsilon) > target:
         low /= 2
-    return _bisect(lambda mu: delta_from_mu(mu, epsilon) <= target, low, high)[0]
+    return bisected(lambda mu: delta_from_mu(mu, epsilon) <= target, low, high)[0]
 
 
-def _bisect(holds: Callable[[float], bool], low: float, high: float, *, digits: int = 14) -> tuple[float, float]:
+def bisected(holds: Callable[[float], bool], low: float, high: float, *, digits: int = 14) -> tuple[float, float]:
     """Ends of a short interval in which a condition, which holds at `low` and not at `high`, ends to hold."""
     while high - low > 10.0**-digits * high:
         middle = (low + high) / 2
@@ -312,7 +312,10 @@ def rho_from(epsilon: float, delta: float) -> float:
     >>> round(rho_from(1.0, 1e-6), 5)
     0.02436
     """
-    guess = _bisect(lambda r: epsilon_from_closed_form(r, delta) <= epsilon, *_bracket(epsilon, delta), digits=10)[0]
+    high = max(epsilon, 1e-6)
+    while epsilon_from_closed_form(high, delta) <= epsilon:
+        high *= 2
+    guess = bisected(lambda r: epsilon_from_closed_form(r, delta) <= epsilon, 0.0, high, digits=10)[0]
 
     def fits(rho: float) -> bool:
         return epsilon_from(rho, delta) <= epsilon
@@ -329,16 +332,9 @@ def rho_from(epsilon: float, delta: float) -> float:
         below, above = middle * (1 - 5e-13), middle * (1 + 5e-13)
         if low < below and above < high and fits(below) and not fits(above):
             return below
-        return _bisect(fits, low, high, digits=12)[0]
+        return bisected(fits, low, high, digits=12)[0]
     except PrivacyError as exc:
         raise PrivacyError(f"epsilon must be at most some thousands to be accounted for, got {epsilon:g}") from exc
-
-
-def _bracket(epsilon: float, delta: float) -> tuple[float, float]:
-    high = max(epsilon, 1e-6)
-    while epsilon_from_closed_form(high, delta) <= epsilon:
-        high *= 2
-    return 0.0, high
 
 
 def noise_multiplier(amount: float, adjacency: str, *, pure: bool) -> float:

@@ -341,14 +341,7 @@ class SumReleases:
         return int(noisy[0])
 
     def second_moment(
-        self,
-        f: RowFunction,
-        *,
-        clip: float,
-        share: float,
-        name: str,
-        norm: str | None = None,
-        bits: int = 24,
+        self, f: RowFunction, *, clip: float, share: float, name: str, norm: str | None = None, bits: int = 24
     ) -> Noisy:
         """Release the symmetric matrix Σ over persons of clip(f(row) f(row)').
 

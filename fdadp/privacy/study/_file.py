@@ -89,23 +89,8 @@ SQLITE = b"SQLite format 3\0"
 PATIENCE = 120.0
 """Seconds to wait for another process's step; each takes some thousandths of one."""
 REMOTE = frozenset(
-    (
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb",
-        "smb2",
-        "smb3",
-        "smbfs",
-        "afs",
-        "9p",
-        "ncpfs",
-        "ceph",
-        "lustre",
-        "glusterfs",
-        "webdav",
-        "fuse",
-    )
+    {"nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "afs"}
+    | {"9p", "ncpfs", "ceph", "lustre", "glusterfs", "webdav", "fuse"}
 )
 """File systems over a network, whose locks may not hold; those in user space ("fuse.sshfs") beside them."""
 NOTHING = "; nothing was read for what could not be written down, and nothing was spent"

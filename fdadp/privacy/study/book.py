@@ -265,11 +265,7 @@ class StudyBook:
         with reading(self.path) as file:
             last = file.told.last
         of = self.facts_of_study
-        return {
-            STUDY: f"{of['name']} ({of['id']})",
-            RESERVATION: at,
-            LAST: f"{last.position}, {last.hash}",
-        }
+        return {STUDY: f"{of['name']} ({of['id']})", RESERVATION: at, LAST: f"{last.position}, {last.hash}"}
 
     def recipe(self) -> tuple[Any, ...] | None:
         """Opened again by its path."""
