@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 # Doctests of modules that need an extra are not collected where it is not installed.
-NEED_FLOWER = ("client_app.py", "server_app.py", "transport.py")
-collect_ignore = [] if find_spec("flwr") else [f"fdadp/federated/flower/{name}" for name in NEED_FLOWER]
+collect_ignore = [] if find_spec("flwr") else ["fdadp/federated/flower/apps.py"]
 
 SHOWN = 8  # files
 

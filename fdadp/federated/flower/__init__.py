@@ -3,9 +3,7 @@
 Flower carries bytes and starts processes; the protocol (:mod:`fdadp.federated.parties`) knows nothing of it.
 
 ============== ==================================================================================================
-``transport``  bytes as Flower messages; Flower's grid as the proxy's transport, which finds out who is where
-``client_app`` an owner or the data user, on a SuperNode
-``server_app`` the proxy, beside the SuperLink
+``apps``       an owner or the data user, on a SuperNode; the proxy, beside the SuperLink; what travels between them
 ``store``      what a party must not forget between two messages, in a folder of its own
 ``local``      SuperLink, SuperNodes and a run on this machine alone; the demonstration
 ``app/``       the Flower app: a ``pyproject.toml`` that names the two apps

@@ -28,11 +28,9 @@ from fdadp.errors import FdadpWarning, FileFormatError, InputError, PrivacyError
 from fdadp.federated import Contract, Owner, ProtocolError, models
 from fdadp.federated.contract import USER, Signer, public_key_of
 from fdadp.federated.flower import APP, require_flower
-from fdadp.federated.flower.client_app import app, rows
+from fdadp.federated.flower.apps import GridExchange, client, hello_of, payload, record, rows, said_hello, serve
 from fdadp.federated.flower.local import LocalFlower
-from fdadp.federated.flower.server_app import serve
 from fdadp.federated.flower.store import Store, _key_path, _write, new_key
-from fdadp.federated.flower.transport import GridExchange, hello_of, payload, record, said_hello
 from fdadp.federated.paillier import Randomness, SecretKey, keys
 from fdadp.federated.parties import Proxy
 from fdadp.federated.wire import Kind, Totals
@@ -127,7 +125,7 @@ class Grid:
             name = context.node_config["party"]
             asked = message.metadata.message_type == "query.ask"
             try:
-                reply = app(message, context)
+                reply = client(message, context)
             except Exception as exc:  # what Flower does
                 reply = Message(Error(2, str(exc)), reply_to=message)
             replies += self.harm[name]([reply]) if asked and name in self.harm else [reply]
@@ -447,10 +445,10 @@ def test_an_owner_gives_the_same_bytes_again_and_never_fresh_noise(grid: Grid) -
     asked = [m for m in grid.sent if m.metadata.dst_node_id == 100 and m.metadata.message_type == "query.ask"]
     grid.harm.clear()
     for message, answer in zip(asked, answers, strict=True):
-        assert payload(app(message, grid.nodes[100])) == answer
+        assert payload(client(message, grid.nodes[100])) == answer
     wire = Wire.from_bytes(payload(asked[0]) or b"")
     other = replace(wire, body=wire.body + b"\0" * 8)  # another question in the place of the first
-    refusal = payload(app(Message(record(other.to_bytes()), 100, "query.ask"), grid.nodes[100])) or b""
+    refusal = payload(client(Message(record(other.to_bytes()), 100, "query.ask"), grid.nodes[100])) or b""
     assert Wire.from_bytes(refusal).kind == Kind.REFUSAL
 
 
@@ -636,5 +634,5 @@ def test_the_protocol_is_imported_without_flower() -> None:
 
 def test_the_app_names_what_there_is() -> None:
     text = (APP / "pyproject.toml").read_text()
-    assert 'serverapp = "fdadp.federated.flower.server_app:app"' in text
-    assert 'clientapp = "fdadp.federated.flower.client_app:app"' in text
+    assert 'serverapp = "fdadp.federated.flower.apps:server"' in text
+    assert 'clientapp = "fdadp.federated.flower.apps:client"' in text

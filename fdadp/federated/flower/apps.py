@@ -1,17 +1,35 @@
-"""The protocol's bytes as Flower messages, and Flower's grid as the proxy's transport."""
+"""The two Flower apps: an owner or the data user on a SuperNode, and the proxy beside the SuperLink.
+
+The protocol's bytes travel as Flower messages, and Flower's grid finds out who is where. Flower starts the client for
+every message, and it ends with the answer; the server finds the parties, runs the protocol, and writes the totals.
+
+The node's configuration: ``party`` (``'owner-3'`` or ``'user'``), ``contract`` (file with the terms this party agrees
+to), ``store`` (folder for what it must remember), and for owners ``data`` and ``key`` (file of its secret key).
+"""
 
 from __future__ import annotations
 
+import importlib
 import logging
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-from flwr.app import ConfigRecord, Message, RecordDict
-from flwr.serverapp import Grid
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid, ServerApp
 
-from fdadp.federated.contract import SIZE, Contract, Signer, check_signature
-from fdadp.federated.wire import ProtocolError
+from fdadp.errors import InputError
+from fdadp.federated.contract import SIZE, USER, Contract, Signer, check_signature
+from fdadp.federated.wire import Kind, ProtocolError, Totals
+from fdadp.federated.wire import Message as Wire
+from fdadp.files.atomic import PUBLIC, replacing
+from fdadp.files.regular import text_of
+
+# Parties are imported where a request is answered: a greeting should not wait for seconds of imports.
+if TYPE_CHECKING:
+    from fdadp.federated.parties import Party
 
 HELLO = "hello"
 """Sent with a number that was never used; a node's answer is the name of its party, and a signature of both."""
@@ -145,3 +163,137 @@ class GridExchange:
                 elif node in some:
                     answers.append((node, data))
         return answers
+
+
+def hello(message: Message, context: Context) -> Message:
+    """Say which party this node is, signed where it has a key."""
+    name, signer = _setting(context, "party"), _signer(context)
+    if signer is None:
+        return Message(record(name.encode()), reply_to=message)
+    contract = Contract.from_json(text_of(_setting(context, "contract")))
+    return Message(record(hello_of(name, payload(message) or b"", contract, signer)), reply_to=message)
+
+
+def ask(message: Message, context: Context) -> Message:
+    """Answer one message of the protocol.
+
+    What goes wrong here may have to do with private rows. It is logged at this node; the proxy only hears that there is
+    no answer.
+    """
+    name = _setting(context, "party")
+    contract = Contract.from_json(text_of(_setting(context, "contract")))
+    try:
+        answer = _answer(payload(message) or b"", context, contract, name)
+    except Exception:
+        log.exception("%s could not answer", name)
+        words = f"{name} failed; why is in the log of its node"
+        answer = Wire(Kind.REFUSAL, contract.key_bits, 0, name, contract.digest, words.encode()).to_bytes()
+    return Message(record(answer), reply_to=message)
+
+
+def _answer(request: bytes, context: Context, contract: Contract, name: str) -> bytes:
+    from fdadp.federated.flower.store import Store
+    from fdadp.federated.parties import DataUser, Owner
+
+    with Store(_setting(context, "store"), contract, name).opened() as store:
+        before = store.state()
+        party: Party
+        if name == USER:
+            party = DataUser(contract, key=store.key(), state=before)
+        else:
+            party = Owner(contract, name, rows(_setting(context, "data")), state=before, signer=_signer(context))
+        answer = party.answer(request)
+        if party.state != before:
+            store.save(party.state)
+        if isinstance(party, DataUser) and party.done:
+            store.forget_key()
+        return answer
+
+
+def rows(source: str) -> tuple[Any, ...]:
+    """An owner's data.
+
+    Parameters
+    ----------
+    source : str
+        An ``.npz`` file whose arrays are those that the model takes, in their order; or ``module:function``.
+
+    Raises
+    ------
+    InputError
+        It is neither.
+    FileFormatError
+        A file that holds no plain arrays.
+    """
+    if source.endswith(".npz"):
+        from fdadp.functional.files.curve_files import read_npz
+
+        return tuple(read_npz(source).values())
+    module, colon, function = source.partition(":")
+    if not colon:
+        raise InputError(f"data must be an .npz file or module:function, got {source!r}")
+    return tuple(getattr(importlib.import_module(module), function)())
+
+
+def _signer(context: Context) -> Signer | None:
+    """An owner's key, where the node has one."""
+    return Signer(_setting(context, "key")) if "key" in context.node_config else None
+
+
+def _setting(context: Context, name: str) -> str:
+    value = context.node_config.get(name)
+    if not isinstance(value, str) or not value:
+        raise InputError(f"--node-config must give {name}, a text, got {value!r}")
+    return value
+
+
+client = ClientApp()
+client.query(HELLO)(hello)
+client.query(ASK)(ask)
+
+
+def serve(grid: Grid, context: Context) -> None:
+    """Carry the run of the contract through.
+
+    Raises
+    ------
+    InputError
+        The run configuration lacks something.
+    ProtocolError
+        Too few owners, no data user, two nodes of one name.
+    """
+    from fdadp.federated.parties import Proxy
+
+    config: dict[str, Any] = dict(context.run_config)
+    for name in ("contract", "out"):
+        if not config.get(name):
+            raise InputError(f"the run configuration must give {name}, a file, got {config.get(name)!r}")
+    contract = Contract.from_json(text_of(config["contract"]))
+    if not contract.owner_keys:
+        raise InputError("the contract must name owner_keys: without them an owner is whoever says so")
+    exchange = GridExchange(grid, at_once=config["at_once"], contract=contract)
+    exchange.meet([USER, *contract.names], config["patience"])
+    print(f"parties: {', '.join(sorted(exchange.nodes))}", flush=True)
+
+    def progress(index: int, shares: int) -> None:
+        print(f"release {index}: sum of {shares} shares", flush=True)
+
+    proxy = Proxy(
+        contract,
+        timeout=config["timeout"] or None,
+        n_jobs=config["n_jobs"],
+        progress=progress,
+        retries=config["retries"],
+        pause=config["pause"],
+    )
+    try:
+        totals = proxy.run(exchange)
+    finally:
+        for party, reason in proxy.refused_:
+            print(f"left out: {party}: {reason}", flush=True)
+    with replacing(config["out"], PUBLIC) as stream:  # the file says that the run is over: it is there whole, or not
+        stream.write(Totals.to_bytes(totals))
+
+
+server = ServerApp()
+server.main()(serve)
