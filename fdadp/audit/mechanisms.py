@@ -25,7 +25,7 @@ from fdadp.privacy import Privacy
 from fdadp.privacy.account.accounting import mu_from
 from fdadp.published.regression import leave_one_out, perturb_coefficients
 from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
-from fdadp.regression.reading.chunked_records import CurvePairs
+from fdadp.regression.additive.fitting import CurvePairs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

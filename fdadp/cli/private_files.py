@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fdadp.functional.files.csv_tables import CsvLines
     from fdadp.privacy import Privacy
     from fdadp.private.public.long_lines import LongLines
-    from fdadp.regression.reading.joined_chunks import JoinedTables
+    from fdadp.regression.private.chunks import JoinedTables
 
 ONLY_PRIVATE = "is there for private fits: give --epsilon as well"
 
@@ -173,7 +173,7 @@ class PrivateFiles:
 
     def joined(self) -> JoinedTables:
         """Tables of all files, whose rows the kernel joins by their ids."""
-        from fdadp.regression.reading.joined_chunks import JoinedTables
+        from fdadp.regression.private.chunks import JoinedTables
 
         assert self.id is not None
         sources: dict[str, Any] = {}

@@ -253,7 +253,7 @@ def plan(
             what = f"accuracy {accuracy!r}" if isinstance(formula, str) else repr(formula)
             raise InputError(f"formula must be text such as 'Y ~ ff(X)', and come with n, not accuracy, got {what}")
         from fdadp.planner.of_formulas import plan_formula
-        from fdadp.regression.reading.person_rows import private_law
+        from fdadp.regression.reading.training import private_law
 
         people = whole(n, "n")
         law = private_law(person_rows, max_rows)

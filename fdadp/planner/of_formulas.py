@@ -31,10 +31,17 @@ from fdadp.private.public.columns import Column, CurvesColumn, LabelColumn, Numb
 from fdadp.private.public.prior import PublicPrior
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.whitened.registry import white_term
-from fdadp.regression.formula.parse import ParsedFormula, parse
+from fdadp.regression.formula import ParsedFormula, parse
 from fdadp.regression.private.chunks import DeclaredTable
-from fdadp.regression.private.read import OF_ANCHOR, about, factor_columns, persistence
-from fdadp.regression.private.response import PublicResponse, check_family, public_response
+from fdadp.regression.private.read import (
+    OF_ANCHOR,
+    PublicResponse,
+    about,
+    check_family,
+    factor_columns,
+    persistence,
+    public_response,
+)
 from fdadp.regression.private.table import is_pair, levels_of
 from fdadp.regression.reading.expressions import bounds_of, expression
 from fdadp.solve.form.family import Family, family_of

@@ -27,7 +27,7 @@ from fdadp.privacy.account._book import Release
 from fdadp.privacy.account.ledger import Ledger
 from fdadp.privacy.settings import Privacy
 from fdadp.private.release.mechanisms import NoiseAfterFit, Pass
-from fdadp.regression.reading.chunked_records import CurvePairs
+from fdadp.regression.additive.fitting import CurvePairs
 from fdadp.solve.eigen.surface import SurfaceFit
 
 if TYPE_CHECKING:

@@ -15,23 +15,26 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
-from fdadp.regression.estimate import Estimate, estimated, warn_of_unidentified
 from fdadp.regression.fitted.errors import CoefficientErrors, variance_from
 from fdadp.regression.fitted.fitted import Fitted, FittedResponse
 from fdadp.regression.reading.chunked_records import ChunkedRecords
 from fdadp.regression.reading.columns import Grids, read_records
 from fdadp.regression.reading.completion import Completion, treatments
-from fdadp.regression.reading.person_rows import ByPerson, check_max_rows, check_person_rows, warn_of_rows
 from fdadp.regression.reading.training import (
+    ByPerson,
     Covariates,
     TrainingSpec,
     beside,
+    check_max_rows,
+    check_person_rows,
     check_responses,
     units_of,
+    warn_of_rows,
     weights_beside,
 )
 from fdadp.regression.settings import ModelSettings
 from fdadp.regression.spec import ModelSpec, designs, read_spec
+from fdadp.regression.whole import Estimate, estimated, warn_of_unidentified
 from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.errors.sandwich import LEVERAGES, ChangeSums, cluster_errors, left_out, of_many
 from fdadp.solve.fit.observations import ChunkedObservations, Observations

@@ -15,6 +15,7 @@ from fdadp._common.typing import ArrayLike
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.private.release.mechanisms import Mechanism
+from fdadp.regression.fitted.fitted import explained_share
 from fdadp.regression.term_model import TermModel
 from fdadp.solve.form.family import Family
 from fdadp.terms.spec import TermSpec
@@ -339,8 +340,6 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         Where responses have gaps, of what was observed. Of other families than the Gaussian, and of responses at points
         of their own: of the deviance about one mean.
         """
-        from fdadp.regression.fitted.term_residuals import explained_share
-
         fitted = self._asked()
         score_is_not_private(self)
         return explained_share(fitted, data, y)

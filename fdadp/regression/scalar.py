@@ -17,7 +17,7 @@ from fdadp.functional.tables.records import Labels
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.private.release.mechanisms import Mechanism
-from fdadp.regression.fitted.term_residuals import as_classes, explained_share_of_numbers, refuse_without_classes
+from fdadp.regression.fitted.fitted import as_classes, explained_share_of_numbers, refuse_without_classes
 from fdadp.regression.term_model import TermModel
 from fdadp.solve.form.family import Family, family_of
 from fdadp.terms.spec import TermSpec

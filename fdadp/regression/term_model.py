@@ -19,8 +19,8 @@ from fdadp.errors import InputError
 from fdadp.privacy._seen import Kin
 from fdadp.regression.fitted import inference
 from fdadp.regression.fitted.coefficient_functions import effect_of, effect_rows
-from fdadp.regression.fitted.curves_left_out import compared
-from fdadp.regression.fitted.fitted import Fitted
+from fdadp.regression.fitted.fitted import Fitted, residuals_of
+from fdadp.regression.fitted.inference import compared
 from fdadp.regression.settings import ModelSettings
 from fdadp.solve.form.family import Family
 from fdadp.terms.spec import TermSpec
@@ -543,8 +543,6 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         InputError
             Another type, or a model that was loaded from a file, which holds no training rows.
         """
-        from fdadp.regression.fitted.term_residuals import residuals_of
-
         return residuals_of(self._asked(), type)
 
     def check(
@@ -584,7 +582,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         ----------
         mgcv's ``k.check``; Wood (2017), Generalized Additive Models, section 5.9, doi:10.1201/9781315370279.
         """
-        from fdadp.regression.fitted.term_check import check_model
+        from fdadp.regression.fitted.tables import check_model
 
         fitted = self._asked()
         whole(n_draws, "n_draws")
@@ -609,7 +607,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         ----------
         mgcv's ``concurvity``.
         """
-        from fdadp.regression.fitted.concurvity import concurvity_table
+        from fdadp.regression.fitted.tables import concurvity_table
 
         return concurvity_table(self._asked().fit, flag(pairwise, "pairwise"))
 
@@ -617,7 +615,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
 
     def summary(self) -> Summary:
         """Tables of the fit, as text (``print``) and HTML (in a notebook)."""
-        from fdadp.regression.fitted.term_summary import summarise
+        from fdadp.regression.fitted.tables import summarise
 
         return summarise(self._asked())
 
@@ -675,7 +673,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         The same model fitted to a large cohort returns this fit. Its standard errors are wrong, since they ignore the
         noise and the number of persons of this fit. Take standard errors from this fit.
         """
-        from fdadp.regression.private.sample import synthetic_cohort
+        from fdadp.regression.private.fit import synthetic_cohort
 
         return synthetic_cohort(self._asked(), n, random_state)
 

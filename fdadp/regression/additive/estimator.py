@@ -32,13 +32,12 @@ from fdadp.private.private_fitted import WhiteDesign
 from fdadp.private.public.columns import Range, public_ranges
 from fdadp.private.release.mechanisms import EndToEnd, Mechanism, mechanism_of
 from fdadp.regression.additive.fitted import FittedSurface, load, save, summarise
-from fdadp.regression.additive.fitting import fit_curves, fit_pairs
-from fdadp.regression.reading.chunked_records import CurvePairs, pairs_of
+from fdadp.regression.additive.fitting import CurvePairs, fit_curves, fit_pairs, pairs_of
+from fdadp.regression.reading.chunked_records import Partitions, pairs_in_partitions
 from fdadp.regression.reading.completion import MISSING_CURVES, Completion, completed_response
 from fdadp.regression.reading.joined import aligned
-from fdadp.regression.reading.person_rows import private_law
+from fdadp.regression.reading.training import private_law
 from fdadp.solve.eigen.surface import SurfaceFit
-from fdadp.solve.form.chunks import Partitions, pairs_in_partitions
 from fdadp.terms.sizes import check_size
 
 if TYPE_CHECKING:
@@ -299,7 +298,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
             arrays, are added up where Dask's active scheduler computes them (docs/cluster.md), and only sums come here.
             A private fit keeps up to 256 MiB of curves (as float64), and as many of features: it reads once what fits,
             else some 30 times, with the same result bit for bit as :meth:`fit` for the same noise, whatever the chunks.
-            :class:`fdadp.regression.reading.chunked_records.CurvePairs` says what is accepted.
+            :class:`fdadp.regression.additive.fitting.CurvePairs` says what is accepted.
         s, t : array_like, optional
             Grids of plain arrays; default even on [0, 1]. A private fit wants them declared.
         groups : array_like of shape (n,) or True, optional

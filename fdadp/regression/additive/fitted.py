@@ -30,10 +30,9 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Ledger
 from fdadp.privacy.study.verified import record_model
 from fdadp.private.release.mechanisms import params_from_json, params_to_json
-from fdadp.regression.fitted.errors import CoefficientErrors
+from fdadp.regression.fitted.errors import CoefficientErrors, near_the_mean
 from fdadp.regression.fitted.fitted import FittedResponse
 from fdadp.regression.fitted.term_files import may_be_made
-from fdadp.regression.private.near_the_mean import near_the_mean
 from fdadp.regression.reading.completion import Completion, cure_of
 from fdadp.regression.settings import ModelSettings
 from fdadp.solve.eigen.surface import SurfaceFit

@@ -20,10 +20,10 @@ from fdadp.private.public.inputs import PrivateChunks, check_groups, chunks_of, 
 from fdadp.private.release.fit import describe_grid, spend
 from fdadp.private.release.mechanisms import EndToEnd, mechanism_of
 from fdadp.regression.additive.fitted import FittedSurface, check_saveable
+from fdadp.regression.private.chunks import JoinedTables
 from fdadp.regression.reading.completion import Completion
 from fdadp.regression.reading.joined import joined_labels, opened_columns, private_rows
-from fdadp.regression.reading.joined_chunks import JoinedTables
-from fdadp.regression.reading.person_rows import private_law
+from fdadp.regression.reading.training import private_law
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise.sources import Noise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from fdadp._common.checks import one_of
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
+from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.records import Records
-from fdadp.regression.estimate import Estimate
 from fdadp.regression.fitted.coefficient_functions import place_of
 from fdadp.regression.settings import ModelSettings
 from fdadp.solve.errors.leave_one_out import RecordScores, Residuals
@@ -23,6 +23,9 @@ from fdadp.solve.errors.term_tests import TermTest
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form import LongForm
+
+if TYPE_CHECKING:
+    from fdadp.regression.whole import Estimate
 
 KINDS = ("curve", "cluster", "iid", "unconditional")
 
@@ -235,3 +238,44 @@ def variance_from(fit: AdditiveFit, own: Residuals, changes: FloatArray, kind: s
     if kind == "model":
         known = looks(own.records, form.predictor(own.records, fit.coefficients), form.designs)
     return residual_variance(record[seen], t[seen], alone.ravel()[seen], known)
+
+
+# Private predictions far from the mean curve are pulled back towards it; post-processing, which costs no privacy.
+
+
+FARTHEST = 2.5
+"""Standard deviations of Y from its mean curve beyond which a private prediction is pulled back."""
+NOISE_FAR_OUT = 0.25
+"""Of a prediction's variance there: the share that pulls it back. Standard errors count on rougher effects besides."""
+
+
+def near_the_mean(errors: CoefficientErrors, records: Records, eta: FloatArray, t: FloatArray) -> FloatArray:
+    """Pull back predictions that are far from the mean curve, where noise is largest.
+
+    Beyond `FARTHEST` standard deviations of the response, of which an excess e keeps ``e³ / (e² + v)``, v a quarter of
+    the variance of the prediction. L2 norms over the grid of the fit, whatever points are asked for.
+
+    Parameters
+    ----------
+    errors : CoefficientErrors
+        Of a private fit.
+    records : Records
+        New rows.
+    eta : ndarray of shape (n, T')
+        Their linear predictor.
+    t : ndarray of shape (T',)
+    """
+    law, form, coefficients = errors.variances["released"], errors.fit.form, errors.fit.coefficients
+    grid = form.t
+    weights = quadrature_weights(grid) / (grid[-1] - grid[0]) if grid.size > 1 else np.ones(1)
+    own = eta if np.array_equal(t, grid) else form.predictor(records, coefficients, grid)
+    norms = np.sqrt((own - form.mean(coefficients)) ** 2 @ weights)
+    excess = norms - FARTHEST * np.sqrt(law.total)
+    far = excess > 0
+    if far.any():
+        variance = NOISE_FAR_OUT * errors.of_mean(records[far], None, grid) ** 2 @ weights
+        kept = norms[far] - excess[far] + excess[far] ** 3 / (excess[far] ** 2 + variance)
+        mean = form.mean(coefficients, t)
+        eta = np.array(eta)
+        eta[far] = mean + (eta[far] - mean) * (kept / norms[far])[:, None]
+    return eta

@@ -12,20 +12,24 @@ from fdadp._common.checks import flag, fraction, one_of, whole
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
+from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.tables.records import Records
 from fdadp.regression.fitted.coefficient_functions import effect_of, effect_rows
-from fdadp.regression.fitted.curves_left_out import errors_left_out, mean_and_se
 from fdadp.regression.fitted.errors import BY_CLUSTERS, CoefficientErrors
-from fdadp.regression.fitted.random_effects import curves_tested, numbers_tested
-from fdadp.regression.reading.person_rows import clusters_of
+from fdadp.regression.reading.training import clusters_of
 from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.errors.sandwich import corrected_edf, resampled
-from fdadp.solve.errors.term_tests import TermTest, largest_ratio, wald, wald_by_clusters
+from fdadp.solve.errors.term_tests import TermTest, flip_test, largest_ratio, score_test, wald, wald_by_clusters
 from fdadp.solve.fit.additive_fit import AdditiveFit
+from fdadp.terms.numbers.labels import levels_of
+from fdadp.terms.on_functions import OnFunctions
+from fdadp.terms.spec import TermDesign
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from fdadp.regression.fitted.fitted import Fitted
+
 
 # The bootstrap over persons, and its intervals of coefficient functions.
 
@@ -236,3 +240,176 @@ def bootstrapped(errors: CoefficientErrors, n_samples: int, groups: ArrayLike | 
     with one_blas_thread():
         samples = resampled(errors.fit, own, chosen, whole(n_samples, "n_samples", least=2), seed)
     return Bootstrap(errors.fit, samples)
+
+
+# Errors of curves left out of the fit, by which models of curves are compared.
+
+
+def errors_left_out(errors: CoefficientErrors) -> tuple[FloatArray, FloatArray]:
+    """Mean squared error of each curve or person in the fit without it, integrated along t, and its weight, (G,).
+
+    A fit with groups leaves out all curves of a person. By `person_rows` a person counts once, or as often as it has
+    curves. The mean square of a curve with gaps is taken over its observed points.
+
+    Raises
+    ------
+    InputError
+        Of families other than the Gaussian, and of models without their training rows.
+    """
+    own, form, settings = errors.residuals, errors.fit.form, errors.settings
+    if settings.family.name != "gaussian":
+        raise InputError(f"loo_ is there for family='gaussian', got {settings.family.name!r}; hold curves out instead")
+    if not isinstance(own, Residuals) or errors.fit.n < 2:
+        raise InputError(
+            "loo_ needs two training rows or more, of which private fits and models from files and chunks keep none"
+        )
+    groups = errors.groups
+    changes = errors.left_out("curve" if groups is None else "cluster")
+    left = own.without(form, changes if groups is None else changes[groups])
+    each = _mean_square(own, left, form.t, along=settings.of_curves)
+    if groups is None:
+        return each, np.ones(len(each))
+    counts = np.bincount(groups).astype(np.float64)
+    return np.bincount(groups, each) / counts, counts if settings.person_rows == "sum" else np.ones(len(counts))
+
+
+def _mean_square(own: Residuals, left: FloatArray, t: FloatArray, *, along: bool) -> FloatArray:
+    """Of each record, integrated over the domain of t."""
+    if own.points is not None:
+        record: IntArray = own.points.record
+        seen = np.ones(len(left)) if own.weights is None else (own.weights > 0).astype(np.float64)
+        total, counts = np.bincount(record, seen * left**2, own.n), np.bincount(record, seen, own.n)
+        return np.asarray(total / np.maximum(counts, 1.0) * np.ptp(t))
+    weights = quadrature_weights(t) if along and t.size > 1 else np.ones(left.shape[1])
+    seen = weights if own.weights is None else np.where(own.weights > 0, weights, 0.0)
+    total = (np.where(seen > 0, left, 0.0) ** 2 * seen).sum(axis=1)
+    return np.asarray(total / np.maximum(np.sum(np.broadcast_to(seen, left.shape), axis=1), 1e-300) * weights.sum())
+
+
+def mean_and_se(values: FloatArray, counts: FloatArray) -> tuple[float, float]:
+    """Weighted mean over curves or persons, and its standard error."""
+    mean = float(counts @ values / counts.sum())
+    away = counts * (values - mean) / counts.sum()
+    return mean, float(np.sqrt(len(values) / (len(values) - 1) * (away @ away)))
+
+
+def compared(one: CoefficientErrors, other: CoefficientErrors) -> pd.DataFrame:
+    """Two models of the same curves by their errors of curves left out, as a row each, the smaller one first."""
+    import pandas as pd
+
+    (small, own), (large, theirs) = sorted(
+        ((m, errors_left_out(m)) for m in (one, other)), key=lambda pair: pair[0].fit.edf_total
+    )
+    if len(own[0]) != len(theirs[0]) or not np.array_equal(own[1], theirs[1]) or not _same_responses(small, large):
+        raise InputError("other must be fitted to the same responses and groups, got others")
+    gain, se = mean_and_se(own[0] - theirs[0], own[1])
+    table = pd.DataFrame(
+        [(m.fit.edf_total, *mean_and_se(*found)) for m, found in ((small, own), (large, theirs))],
+        columns=["edf", "loo", "se"],
+        index=["smaller", "larger"],
+    )
+    table["gain"], table["gain_se"] = [np.nan, gain], [np.nan, se]
+    table["preferred"] = [gain <= se, gain > se]
+    return table
+
+
+def _same_responses(one: CoefficientErrors, two: CoefficientErrors) -> bool:
+    """Whether two fits had the same responses, by means and residuals of the training rows."""
+    own = [m.residuals for m in (one, two) if isinstance(m.residuals, Residuals)]
+    found = [m.fit.form.predictor(r.records, m.fit.coefficients) for m, r in zip((one, two), own, strict=True)]
+    if any(r.points is not None for r in own) or found[0].shape != found[1].shape:
+        return bool(one.fit.n_rows == two.fit.n_rows)
+    y = [f + r.values for f, r in zip(found, own, strict=True)]
+    seen = [np.ones(v.shape) if r.weights is None else r.weights > 0 for v, r in zip(y, own, strict=True)]
+    both = (seen[0] > 0) & (seen[1] > 0)
+    size = float(np.abs(y[0][both]).max(initial=0.0))
+    return np.array_equal(seen[0] > 0, seen[1] > 0) and np.allclose(y[0][both], y[1][both], atol=1e-8 * size)
+
+
+# Tests of random effects in fitted models: the fit and its residuals as input for the solver's tests.
+
+
+FEW = 3
+"""Least number of curves for each direction that is projected out for the other terms."""
+
+
+def numbers_tested(errors: CoefficientErrors, design: TermDesign, which: IntArray) -> TermTest | None:
+    """The exact score test of a term whose one penalty has no null space; None for other terms."""
+    penalties = design.penalties
+    if len(penalties) != 1 or not (penalties > 0).all():
+        return None
+    with one_blas_thread():
+        return score_test(errors.fit, which, errors.settings.family.known_scale)
+
+
+def curves_tested(errors: CoefficientErrors, design: TermDesign) -> TermTest | None:
+    """The test by flipped signs of a random effect on curves; None for other terms.
+
+    NaN if the model keeps no residuals of single curves, for example after a fit to chunks.
+    """
+    levels = levels_of(_term_of_number(design))
+    if levels is None:
+        return None
+    own, form = errors.residuals, errors.fit.form
+    if not isinstance(own, Residuals):
+        return TermTest(np.nan, len(levels) - 1, np.nan)
+    tested = _codes(design, own.records)
+    units, added = np.arange(own.n) if errors.groups is None else errors.groups, [design]
+    if not _within(units, tested):
+        units = np.arange(own.n)
+    for other in form.designs:  # a finer random effect is part of the errors
+        if other is not design and levels_of(_term_of_number(other)) is not None:
+            finer = _codes(other, own.records)
+            if _within(finer, tested) and finer.max() < units.max():
+                units, added = finer, [design, other]
+    with one_blas_thread():
+        left = _along_term(errors, own, design, added)
+        return flip_test(left, _known(form.designs, own.records), tested, units)
+
+
+def _term_of_number(design: TermDesign) -> TermDesign:
+    return design.of if isinstance(design, OnFunctions) else design
+
+
+def _codes(design: TermDesign, records: Records) -> IntArray:
+    """Number of the level of each record."""
+    levels = levels_of(_term_of_number(design))
+    assert levels is not None
+    return np.asarray(levels.codes(records.labels(levels.column).tolist()), dtype=np.int64)
+
+
+def _within(finer: IntArray, coarser: IntArray) -> bool:
+    """Whether all records of a number of the one have the same number of the other, and some numbers of it have two."""
+    pairs = len({*zip(finer.tolist(), coarser.tolist(), strict=True)})
+    return len(set(coarser.tolist())) < len(set(finer.tolist())) == pairs
+
+
+def _along_term(errors: CoefficientErrors, own: Residuals, design: TermDesign, added: list[TermDesign]) -> FloatArray:
+    """Residuals without the added terms, in the directions along t in which the term varies, (n, r)."""
+    fit, form = errors.fit, errors.fit.form
+    of = [(d, form.functions(d, fit.coefficients[form.slices[form.designs.index(d)]])) for d in added]
+    turn = np.linalg.qr(np.ascontiguousarray(design.along.design(form.t)))[1]
+    weights = 1.0 if own.weights is None else own.weights
+    if own.points is None:
+        back = sum(d.features(own.records) @ b @ d.along.design(form.t).T for d, b in of)
+        along = np.linalg.solve(turn.T, design.along.design(form.t).T).T
+        return np.asarray(((own.values + back) * weights) @ along)
+    record, t = own.points.record, own.points.t
+    back = sum(np.einsum("ij,ij->i", (d.features(own.records) @ b)[record], d.along.design(t)) for d, b in of)
+    along = np.linalg.solve(turn.T, design.along.design(t).T).T
+    out = np.zeros((own.n, along.shape[1]))
+    np.add.at(out, record, ((own.values + back) * weights)[:, None] * along)
+    return out
+
+
+def _known(designs: tuple[TermDesign, ...], records: Records) -> FloatArray:
+    """Features of the terms, the constant first. Many penalised features are reduced to their largest directions."""
+    sure: list[FloatArray] = [np.ones((records.n, 1))]
+    smooth: list[FloatArray] = []
+    for design in designs:
+        if design.columns and design.separable and levels_of(_term_of_number(design)) is None:
+            (smooth if len(design.own_penalties) else sure).append(design.features(records))
+    most = max(records.n // FEW - sum(own.shape[1] for own in sure), len(smooth))
+    if sum(own.shape[1] for own in smooth) > most:
+        smooth = [np.linalg.svd(own, full_matrices=False)[0][:, : most // len(smooth)] for own in smooth]
+    return np.hstack([*sure, *smooth])

@@ -16,10 +16,18 @@ from fdadp.privacy import Privacy
 from fdadp.privacy.rows._laws import Law
 from fdadp.private.public.columns import CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.release.mechanisms import EndToEnd, Mechanism, mechanism_of
-from fdadp.regression.private.read import OF_ANCHOR, ColumnReader, PublicColumns, about, persistence
-from fdadp.regression.private.response import PublicResponse, check_family, public_response
+from fdadp.regression.private.read import (
+    OF_ANCHOR,
+    ColumnReader,
+    PublicColumns,
+    PublicResponse,
+    about,
+    check_family,
+    persistence,
+    public_response,
+)
 from fdadp.regression.private.table import PrivateTable
-from fdadp.regression.reading.person_rows import private_law
+from fdadp.regression.reading.training import private_law
 from fdadp.regression.settings import ModelSettings
 from fdadp.regression.spec import read_terms
 
@@ -27,7 +35,7 @@ if TYPE_CHECKING:
     from fdadp._common.typing import FloatArray
     from fdadp.private.plan.design import PrivateDesign
     from fdadp.private.public.columns import Column, Range
-    from fdadp.regression.private.rows import Made
+    from fdadp.regression.private.read import Made
 
 
 class Prepared(NamedTuple):

@@ -1,30 +1,41 @@
 """What a private fit reads: columns of the terms, of what is computed within rows, and the response; nothing is read.
 
 Columns that a table has are handed to the kernel as they are; of others, such as ``mean(X)``, their sources are, and
-the kernel computes them first (:mod:`fdadp.regression.private.rows`).
+the kernel computes them first (:mod:`fdadp.regression.private.read`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
+from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
+from fdadp.privacy.boundary import numbers as entries_as_numbers
 from fdadp.private.plan.design import curves_column
-from fdadp.private.public.columns import Column, CurvesColumn, NumberColumn, Range, public_range
+from fdadp.private.public.columns import FILLERS, REACH, Column, CurvesColumn, NumberColumn, Range, public_range
+from fdadp.private.public.inputs import is_irregular, table_of_irregular
 from fdadp.private.public.prior import PublicPrior
-from fdadp.regression.private.rows import Made, PreparedRows, SourceColumn
-from fdadp.regression.private.table import Entries, PrivateTable
+from fdadp.regression.private.table import DeclaredBounds, Entries, PrivateTable
+from fdadp.regression.reading.columns import ColumnTable, Grids, read_records
+from fdadp.regression.reading.completion import Completion
 from fdadp.regression.reading.expressions import bounds_of, expression, row_function
+from fdadp.solve.form.family import FAMILIES, Family
 from fdadp.terms.numbers.labels import Factor
 from fdadp.terms.numbers.scalar_linear import Linear
 from fdadp.terms.spec import TermSpec
 from fdadp.terms.times_column import By
+
+if TYPE_CHECKING:
+    from fdadp.private.release.fit import Spending
+    from fdadp.private.release.mechanisms import EndToEnd
+    from fdadp.private.rows.bounded_rows import BoundedResponse
 
 
 def indicator_of(name: str) -> str:
@@ -269,3 +280,296 @@ class ColumnReader:
                 f'bounds={{"{text}": (low, high)}}'
             )
         return found if found[0] == found[1] else public_range(found, f"bounds of {text}", of=text)
+
+
+# What a private fit computes within each row before all else: columns of others, and the response less an offset.
+
+
+@dataclass(frozen=True)
+class SourceColumn:
+    """A column that others are computed from.
+
+    Attributes
+    ----------
+    name : str
+    grid : ndarray of shape (S,) or None
+        Of curves; None: numbers.
+    gaps : {"linear", "smooth"} or None
+        How gaps of curves are filled; None: not at all.
+    bounds : (float, float) or None
+        Public range, beyond which values go by a few half-widths at most.
+    """
+
+    name: str
+    grid: FloatArray | None = None
+    gaps: str | None = None
+    bounds: Range | None = None
+
+    def read(self, values: FloatArray, grid: FloatArray | None = None) -> Curves | FloatArray:
+        """The column as functions of it see it; `grid` where new curves have another one."""
+        values = np.array(values, dtype=np.float64)
+        points = self.grid if grid is None else grid
+        if points is None:
+            values = values.reshape(len(values))
+        values = np.where(np.isfinite(values), values, np.nan)
+        if points is not None and self.gaps is not None:
+            values = FILLERS[self.gaps](values, points)
+        if self.bounds is not None:
+            middle, half = sum(self.bounds) / 2, (self.bounds[1] - self.bounds[0]) / 2
+            values = np.clip(values, middle - REACH * half, middle + REACH * half)
+        return values if points is None else Curves(values, points)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A column that is computed within each row.
+
+    Attributes
+    ----------
+    text : str
+        An expression of columns.
+    sources : tuple of Source
+    indicator : bool
+        Instead of a value, whether there is none: 1, else 0.
+    """
+
+    text: str
+    sources: tuple[SourceColumn, ...]
+    indicator: bool = False
+
+    def of(self, columns: Mapping[str, FloatArray], grids: Mapping[str, FloatArray] | None = None) -> FloatArray:
+        """Entries of rows, shape (m,) or (m, S); NaN where there is no value."""
+        grids = grids or {}
+        read: dict[str, Any] = {
+            source.name: source.read(columns[source.name], grids.get(source.name)) for source in self.sources
+        }
+        made = expression(self.text).by_rows(read)
+        values = made.values if isinstance(made, Curves) else made
+        finite = np.isfinite(values)
+        return np.where(finite, 0.0, 1.0) if self.indicator else np.where(finite, values, np.nan)
+
+
+@dataclass(frozen=True)
+class PreparedRows:
+    """Row function from blocks of the columns that were given to blocks of a design's columns and the response.
+
+    Attributes
+    ----------
+    given : tuple of str
+        Columns of a block.
+    wanted : tuple of (str or Made)
+        Those of the design, then the response: a column as it was given, or a computed one.
+    offset : str, Made or None
+        What the response is less of.
+    """
+
+    given: tuple[str, ...]
+    wanted: tuple[str | Made, ...]
+    offset: str | Made | None = None
+
+    def __call__(self, block: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
+        """Columns of the rows of a block."""
+        columns = dict(zip(self.given, block, strict=True))
+        *out, y = (self._column(columns, wanted) for wanted in self.wanted)
+        if self.offset is not None:
+            y = y.reshape(len(y), -1) - self._column(columns, self.offset).reshape(len(y), -1)
+        return (*out, y)
+
+    @staticmethod
+    def _column(columns: Mapping[str, FloatArray], wanted: str | Made) -> FloatArray:
+        return columns[wanted] if isinstance(wanted, str) else wanted.of(columns)
+
+
+# The response of a private fit: what is public of it by its family, and its entries, which the kernel alone reads.
+
+
+OF_NUMBERS = ("gaussian", "binomial", "poisson")
+"""Families of private fits of numbers."""
+
+
+@dataclass(frozen=True)
+class PublicResponse:
+    """A response before the first read.
+
+    Attributes
+    ----------
+    name : str
+    bounds : (float, float)
+        Public range.
+    classes : tuple or None
+        Where it is one of two classes.
+    bounded : BoundedResponse or None
+        Where it is of another family than the Gaussian.
+    """
+
+    name: str
+    bounds: Range
+    classes: tuple[Hashable, ...] | None = None
+    bounded: BoundedResponse | None = None
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """Public inputs, for the ledger."""
+        if self.classes is not None:
+            return {f"classes of {self.name}": ", ".join(map(str, self.classes))}
+        return {f"bounds of {self.name}": self.bounds}
+
+    def check_offset(self, offset: Any) -> None:
+        """Refuse an offset of another family than the Gaussian, where it would not be a part of the response."""
+        if self.bounded is not None and offset is not None:
+            family = self.bounded.family.name
+            raise InputError(f"offset and prior='persistence' must be left out with family={family!r} in a private fit")
+
+    def spending(self, mechanism: EndToEnd) -> Spending[Any]:
+        """The mechanism for this kind of response."""
+        from fdadp.private.release.families import DPAFFOfFamily
+        from fdadp.private.release.mechanisms import DPAFF
+
+        if self.bounded is None:
+            return mechanism
+        assert isinstance(mechanism, DPAFF)
+        return DPAFFOfFamily(mechanism, self.bounded)
+
+
+def check_family(family: Family, *, curves: bool) -> None:
+    """Refuse a family that has no private fit; raises InputError."""
+    known = ("gaussian",) if curves else OF_NUMBERS
+    if family in [FAMILIES[name] for name in known]:
+        return
+    why = "" if curves else ": residuals must have a public bound, and those of other families have none"
+    if family.name == "gamma" and not curves:
+        why = ": its residuals (y - μ)/μ have no bound; fit the logarithm of the response with family='gaussian'"
+    raise InputError(f"family must be {' or '.join(map(repr, known))} in a private fit, got {family.name!r}{why}")
+
+
+def public_response(declared: DeclaredBounds, name: str, family: Family, *, curves: bool) -> PublicResponse:
+    """What is public of a response.
+
+    Parameters
+    ----------
+    declared : DeclaredBounds
+    name : str
+    family : Family
+    curves : bool
+        Whether it is a curve, or else a number.
+
+    Raises
+    ------
+    InputError, PrivacyError
+        No bounds or classes, or such as do not suit the family. Nothing was read.
+    """
+    from fdadp.private.rows.bounded_rows import BoundedResponse
+
+    if family.name == "binomial" and not curves:
+        return PublicResponse(name, (0.0, 1.0), declared.classes(name), BoundedResponse(family, (0.0, 1.0)))
+    bounds = declared.range(name)
+    if family.name == "poisson" and not curves:
+        if bounds[0] < 0:
+            raise PrivacyError(f"bounds of {name} must be counts of 0 or more for family='poisson', got {bounds!r}")
+        return PublicResponse(name, bounds, bounded=BoundedResponse(family, bounds))
+    return PublicResponse(name, bounds)
+
+
+# How a private fit reads columns of new rows: as in the fit, entry by entry; nothing is learned of them.
+
+
+@dataclass(frozen=True)
+class PrivateColumns:
+    """How columns of new rows are read: as they are, for the terms complete them as they did in the fit.
+
+    Attributes
+    ----------
+    grids : mapping of str to ndarray
+        Points of the training curves.
+    made : mapping of str to Made
+        Columns that are computed within each row.
+    numbers : tuple of str
+        Columns of one number a row, whose entries mean what they meant in the fit: ``" 1.5 "`` is 1.5, ``"?"`` missing.
+    units : mapping of str to str
+        Of the points of curves, where dates or times label them.
+    """
+
+    grids: Mapping[str, FloatArray]
+    made: Mapping[str, Made] = field(default_factory=dict)
+    numbers: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def completion(self) -> Completion:
+        """Nothing is completed by what was learned of other rows."""
+        return Completion.none()
+
+    def read(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
+        """Columns of new rows, which may lack entries; irregular curves go on the grid as those of the fit did."""
+        made = [self.made[name] for name in columns if name in self.made]
+        sources = [source.name for one in made for source in one.sources]
+        given = list(dict.fromkeys([*(name for name in columns if name not in self.made), *sources]))
+        table = self._as_numbers(self._on_grids(data, given, grids), given)
+        records = read_records(table, given, grids, defaults=self.grids, missing=given)[0]
+        return records.with_columns(**{name: self._computed(name, records) for name in columns if name in self.made})
+
+    def _on_grids(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Any:
+        """The table with irregular curves on the grids of the fit."""
+        table = ColumnTable(data, grids)
+        held = {name: table.held(name) for name in columns if table.has(name)}
+        irregular = [name for name, raw in held.items() if is_irregular(raw) and name not in (grids or {})]
+        if not irregular:
+            return data
+        binned = {name: table_of_irregular(held[name], self.grids[name]).read() for name in irregular}
+        rest = {name: table.raw(name) for name in held if name not in binned}
+        return rest | {name: Curves(values, self.grids[name]) for name, values in binned.items()}
+
+    def _as_numbers(self, data: Any, columns: Sequence[str]) -> Any:
+        """The table with numbers in its columns of numbers and curves, whatever types their entries came as."""
+        own = ColumnTable(data)
+        held = {name: own.raw(name) for name in columns if own.has(name)}
+        wanted = [
+            name
+            for name, raw in held.items()
+            if (name in self.numbers and not _holds_numbers(raw)) or (name in self.grids and _is_of_text(raw))
+        ]
+        return held | {name: _like(held[name], entries_as_numbers(held[name])) for name in wanted} if wanted else data
+
+    def completed(self, records: Records, offset: str | None) -> Records:
+        """Rows with all columns that are computed.
+
+        Raises
+        ------
+        InputError
+            What they, or an offset, are computed from is not there.
+        """
+        needed = {source.name for one in self.made.values() for source in one.sources}
+        if offset is not None and offset not in self.made:
+            needed.add(offset)
+        lacking = sorted(map(str, needed - set(records.columns)))
+        if lacking:
+            raise InputError(
+                f"{lacking[0]} must be a column of a term, as an offset or an expression reads it, got none"
+            )
+        return records.with_columns(**{name: self._computed(name, records) for name in self.made})
+
+    def _computed(self, name: str, records: Records) -> Curves | FloatArray:
+        one = self.made[name]
+        held = {s.name: records.columns[s.name] for s in one.sources}
+        own = {source: c for source, c in held.items() if isinstance(c, Curves)}
+        values = {source: own[source].values if source in own else records.numbers(source) for source in held}
+        computed = one.of(values, {source: curves.grid for source, curves in own.items()})
+        return computed if computed.ndim == 1 else Curves(computed, next(iter(own.values())).grid)
+
+
+def _holds_numbers(raw: Any) -> bool:
+    return getattr(getattr(raw, "dtype", None), "kind", "O") in "biuf"
+
+
+def _is_of_text(raw: Any) -> bool:
+    """Whether a table of curves came with text in it."""
+    if isinstance(raw, pd.DataFrame):
+        return not all(map(_holds_numbers, (raw.iloc[:, j] for j in range(raw.shape[1]))))
+    return isinstance(raw, np.ndarray) and raw.ndim == 2 and not _holds_numbers(raw)
+
+
+def _like(raw: Any, values: FloatArray) -> Any:
+    """Values with the labels of rows, and of points, that a column had."""
+    if isinstance(raw, pd.DataFrame):
+        return pd.DataFrame(values, index=raw.index, columns=raw.columns)
+    return pd.Series(values, index=raw.index) if isinstance(raw, pd.Series) else values

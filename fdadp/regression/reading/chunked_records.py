@@ -10,26 +10,279 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pandas as pd
+from scipy.linalg.blas import dasum
 
 from fdadp._common.progress import progress_bar
+from fdadp._common.tasks import computed, is_dask, mapped, merged
 from fdadp._common.typing import FloatArray
-from fdadp.errors import InputError
-from fdadp.functional.containers.join import pieces_together
-from fdadp.functional.containers.open import opened
-from fdadp.functional.containers.source_table import OpenedCurves, OpenedTable, in_memory, on_grid
-from fdadp.functional.tables.alignment import same_rows
-from fdadp.functional.tables.curves import as_curves, check_finite
+from fdadp.errors import FdadpError, InputError
+from fdadp.functional.containers.source_table import OpenedTable
 from fdadp.functional.tables.records import Labels, Records
 from fdadp.functional.tables.sample import Curves
-from fdadp.regression.reading.columns import Grids, read_records
+from fdadp.regression.reading.columns import Grids, read_records, read_response
 from fdadp.regression.reading.completion import Completion
-from fdadp.regression.reading.records import read_response
 from fdadp.responses import PointwiseResponse
-from fdadp.solve.form.chunks import ChunkResult, Partitions, PassDigest, columns_in_partitions
+
+# What tells two passes apart, and Dask's partitions.
+
+
+class PassDigest:
+    """What tells two passes over the same rows from passes over different ones, in whatever order they come.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    sums : dict of ndarray of shape (2,)
+        Of the values, and of their sizes, by column.
+    """
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.sums: dict[str, FloatArray] = {}
+
+    def add(self, n: int, columns: Mapping[str, FloatArray]) -> None:
+        """Add the rows of a chunk; what is missing counts as zero."""
+        self.n += n
+        for name, values in columns.items():
+            total = values.sum()
+            if not np.isfinite(total):
+                values = np.nan_to_num(values)
+                total = values.sum()
+            sums = np.array([total, dasum(values.ravel())])
+            self.sums[name] = self.sums.get(name, 0.0) + sums
+
+    def merge(self, other: PassDigest) -> PassDigest:
+        """Add those of other rows."""
+        self.n += other.n
+        for name, sums in other.sums.items():
+            self.sums[name] = self.sums.get(name, 0.0) + sums
+        return self
+
+    def compare(self, before: PassDigest, what: str) -> None:
+        """Refuse other rows than those before; `what` they are called."""
+        must = f"chunks must give the same {'curves' if what == 'pairs' else what} each time they are read"
+        if self.n != before.n:
+            raise InputError(
+                f"{must}, got {before.n} {'pairs' if what == 'curves' else what} at first and {self.n} later"
+            )
+        for name in self.sums.keys() & before.sums.keys():
+            (value, size), then = self.sums[name], before.sums[name][0]
+            if not abs(value - then) <= 1e-9 * size:
+                raise InputError(f"{must}, got a sum of {name} of {then:.12g} at first and {value:.12g} later")
+
+    def with_more(self, other: PassDigest) -> PassDigest:
+        """These, with columns that the other pass read besides."""
+        both = PassDigest()
+        both.n, both.sums = self.n, {**other.sums, **self.sums}
+        return both
+
+
+@dataclass
+class ChunkResult:
+    """What was made of some rows.
+
+    Attributes
+    ----------
+    totals : Totals
+        Of the rows.
+    sizes : list of int
+        Their number by chunk.
+    value : object
+        None where there are none.
+    """
+
+    totals: PassDigest
+    sizes: list[int]
+    value: Any
+
+    def merge(self, merge: Callable[[Any, Any], Any], other: ChunkResult) -> ChunkResult:
+        """Add what was made of other rows."""
+        self.totals.merge(other.totals)
+        self.sizes += other.sizes
+        if self.value is None or other.value is None:
+            self.value = other.value if self.value is None else self.value
+        else:
+            self.value = merge(self.value, other.value)
+        return self
+
+
+@dataclass
+class Partitions:
+    """Pieces of a table that Dask computes where its scheduler says; only what is made of them comes here.
+
+    Attributes
+    ----------
+    pieces : sequence
+        Delayed tables, or tables made of Dask's collections.
+    sizes : sequence of int or None
+        Their numbers of rows, where these are known.
+    """
+
+    pieces: Sequence[Any]
+    sizes: Sequence[int] | None = None
+
+    def over(
+        self,
+        function: Callable[[Any, int], ChunkResult],
+        merge: Callable[[Any, Any], Any],
+        what: str,
+        progress: bool | str,
+        finish: Callable[[Any], Any] | None = None,
+    ) -> ChunkResult:
+        """Make something of each piece and merge that in a tree.
+
+        Parameters
+        ----------
+        function : callable
+            Of a table and the number of its first row.
+        merge : callable
+            Of two values; it may change the first.
+        what, progress
+            Of :func:`fdadp._common.tasks.computed`.
+        finish : callable, optional
+            What comes here in the place of the merged value; computed on a worker.
+        """
+        parts = mapped(partial(_of_one, function), self._numbered())
+        whole = merged(parts, partial(_merged, merge))
+        if finish is not None:
+            (whole,) = mapped(partial(_finished, finish), [whole])
+        found: ChunkResult = computed(whole, what, progress, parts)
+        self.sizes = found.sizes
+        return found
+
+    def first(self, function: Callable[[Any, int], Any], progress: bool | str) -> Any:
+        """What a function makes of the first piece that has rows, of which it says something else than None."""
+        for piece in self._numbered():
+            (part,) = mapped(partial(_of_one, function), [piece])
+            found = computed(part, "first chunk", progress)
+            if found is not None:
+                return found
+        return None
+
+    def __iter__(self) -> Iterator[Any]:
+        """Bring the tables here, one by one."""
+        for piece in self.pieces:
+            (table,) = mapped(_itself, [piece])
+            yield computed(table, "chunk", progress=False)
+
+    def _numbered(self) -> list[tuple[int, int | None, Any]]:
+        known = None if self.sizes is None else list(accumulate(self.sizes, initial=0))
+        return [(i, None if known is None else known[i], piece) for i, piece in enumerate(self.pieces)]
+
+
+def _itself(table: Any) -> Any:
+    return table
+
+
+def _of_one(function: Callable[[Any, int], Any], piece: tuple[int, int | None, Any]) -> Any:
+    number, first, table = piece
+    try:
+        return function(table, first or 0)
+    except FdadpError as exc:
+        if first is None:  # rows are counted within it
+            raise type(exc)(f"{exc} (in partition {number})") from exc
+        raise
+
+
+def _merged(merge: Callable[[Any, Any], Any], one: ChunkResult, other: ChunkResult) -> ChunkResult:
+    return one.merge(merge, other)
+
+
+def _finished(finish: Callable[[Any], Any], part: ChunkResult) -> ChunkResult:
+    return part if part.value is None else replace(part, value=finish(part.value))
+
+
+def pairs_in_partitions(x: Any, y: Any) -> Partitions:
+    """Pairs of the blocks of rows of X with those rows of Y.
+
+    Parameters
+    ----------
+    x, y : dask array of shape (n, S) or (n, T), or an xarray.DataArray of one
+        A DataArray comes in pieces with its coordinates.
+
+    Raises
+    ------
+    InputError
+        Only one of them is one, they differ in n, or their number of rows is not known.
+    """
+    check_dask(x, "X")
+    check_dask(y, "Y")
+    if x.ndim != 2 or y.ndim != 2 or x.shape[0] != y.shape[0]:
+        raise InputError(f"X and Y must hold the same number of curves, got shapes {x.shape} and {y.shape}")
+    return Partitions([(x[rows], y[rows]) for rows in _blocks_of(x)], x.chunks[0])
+
+
+def columns_in_partitions(table: Any) -> Partitions | None:
+    """The partitions of a table, where Dask has any.
+
+    Parameters
+    ----------
+    table : object
+        A Dask data frame; a mapping of columns, Dask arrays among them; or a sequence of delayed tables.
+
+    Raises
+    ------
+    InputError
+        Columns of different lengths, of numbers of rows that are not known, or another collection.
+    """
+    if is_dask(table) and not isinstance(table, Mapping):
+        if not hasattr(table, "partitions"):
+            raise InputError(f"data must be a dask data frame, or a mapping of dask arrays, got {type(table).__name__}")
+        return Partitions(table.to_delayed())
+    if not isinstance(table, Mapping):
+        if isinstance(table, Sequence) and not isinstance(table, str) and any(map(_has_dask, table)):
+            return Partitions(list(table))
+        return None
+    lazy = {name: column for name, column in table.items() if is_dask(column)}
+    if not lazy:
+        return None
+    for name, column in lazy.items():
+        check_dask(column, name)
+    lengths = {name: len(column) for name, column in table.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"columns must have the same number of rows, got {lengths}")
+    first = next(iter(lazy.values()))
+    pieces = [{name: _rows_of(column, rows) for name, column in table.items()} for rows in _blocks_of(first)]
+    return Partitions(pieces, first.chunks[0])
+
+
+def _has_dask(table: Any) -> bool:
+    parts = table.values() if isinstance(table, Mapping) else table if isinstance(table, tuple) else (table,)
+    return any(map(is_dask, parts))
+
+
+def _blocks_of(array: Any) -> list[slice]:
+    ends = accumulate((int(size) for size in array.chunks[0]), initial=0)
+    return [slice(start, stop) for start, stop in pairwise(ends)]
+
+
+def _rows_of(column: Any, rows: slice) -> Any:
+    return column.iloc[rows] if hasattr(column, "iloc") else column[rows]
+
+
+def check_dask(data: Any, name: str) -> None:
+    """Refuse what is no dask array, or one whose chunk sizes are not known."""
+    if not is_dask(data):
+        raise InputError(
+            f"X and Y must both be dask arrays, got {type(data).__name__} in memory for {name}: use "
+            f"{'Y' if name == 'X' else 'X'}.compute() to have both there"
+        )
+    if not hasattr(data, "chunks") or not hasattr(data, "ndim"):
+        raise InputError(f"{name} must be a dask array, got {type(data).__name__}: use .to_dask_array(lengths=True)")
+    if any(size != size for size in data.shape):
+        raise InputError(
+            f"{name} must be a dask array whose chunk sizes are known, got shape {data.shape}: use "
+            ".compute_chunk_sizes(), or .to_dask_array(lengths=True) of a dask data frame"
+        )
+
+
+# The records and responses of chunks.
 
 A = TypeVar("A")
 
@@ -313,108 +566,3 @@ def _numbers(column: Any) -> FloatArray:
         return np.asarray(column)
     hashes = pd.util.hash_array(np.array([str(label) for label in column], dtype=object), categorize=False)
     return np.asarray(hashes % np.uint64(65521), dtype=np.float64)
-
-
-# Pairs (X, Y) of curves, as tables of two columns: all that a fit of one surface without privacy sees.
-
-
-class CurvePairs(ChunkedRecords):
-    """Pairs of curves that can be gone through more than once.
-
-    Parameters
-    ----------
-    source : sequence, callable or Partitions
-        A sequence of pairs, or a function that returns a fresh iterator over pairs. Each pair holds curves as
-        :func:`fdadp.functional.tables.curves.as_curves` reads them. Pairs that are delayed, or of Dask's collections,
-        stay where Dask computes them.
-    s, t : array_like or None
-        Grids of X and Y.
-    progress : bool or "auto"
-        Show a progress bar; ``"auto"``: on passes that take longer than two seconds.
-
-    Raises
-    ------
-    InputError
-        Something that cannot be read twice; while it is read, what is no pair, X and Y of different n or with other row
-        labels, a value that is not finite, and what :class:`~fdadp.regression.reading.chunked_records.ChunkedRecords`
-        refuses.
-    """
-
-    _rows: ClassVar[str] = "pairs"
-    _response_called: ClassVar[str] = "{}"
-
-    def __init__(
-        self,
-        source: Sequence[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]] | Partitions,
-        s: Any = None,
-        t: Any = None,
-        progress: bool | str = "auto",
-    ) -> None:
-        lazy = isinstance(source, Partitions)
-        if not callable(source) and isinstance(source, Iterator):
-            raise InputError(
-                "chunks must be a sequence of (X, Y) pairs or a function that returns a fresh iterator "
-                f"(the data are read twice), got a one-way {type(source).__name__}"
-            )
-        if not (callable(source) or lazy) and (isinstance(source, str) or not isinstance(source, Iterable)):
-            raise InputError(f"chunks must be a sequence of (X, Y) pairs or a function, got {type(source).__name__}")
-
-        super().__init__(source, ("X",), "Y", progress=progress, convert=partial(_table, s, t))
-
-    def read(self, what: str = "sums") -> Iterator[tuple[Records, Curves]]:
-        """X as records, and Y, under a progress bar labelled `what`."""
-        for records, y in super().read(what):
-            assert isinstance(y, Curves)
-            yield records, y
-
-    def range(self) -> tuple[float, float]:
-        """Smallest and largest value of X."""
-        low, high = self.over(_ends, _further, "range of X")
-        return low, high
-
-
-def _ends(records: Records, _: Curves) -> tuple[float, float]:
-    values = records.curves("X").values
-    return float(values.min()), float(values.max())
-
-
-def _further(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    return min(one[0], other[0]), max(one[1], other[1])
-
-
-def pairs_of(x: Any, y: Any, s: Any = None, t: Any = None) -> Callable[[], Iterator[tuple[Any, Any]]] | None:
-    """Pieces of curves of which at least one sample was opened, to be read on demand; None where none was.
-
-    Raises
-    ------
-    InputError
-        Samples of queries of their own, which may give their rows in another order each time.
-    """
-    given = {"X": opened(x, "X"), "Y": opened(y, "Y")}
-    if not any(isinstance(curves, OpenedCurves) for curves in given.values()):
-        return None
-    columns = {
-        name: curves if isinstance(curves, OpenedCurves) else in_memory(as_curves(curves, grid, name=name))
-        for (name, curves), grid in zip(given.items(), (s, t), strict=True)
-    }
-    pieces = pieces_together(columns)
-
-    def pairs() -> Iterator[tuple[Any, Any]]:
-        return ((on_grid(a, s, "X"), on_grid(b, t, "Y")) for a, b in pieces())
-
-    return pairs
-
-
-def _table(s: Any, t: Any, pair: Any, first: int) -> Mapping[str, Curves]:
-    """Both columns of a pair, checked; `first` is the number of its first curve."""
-    try:
-        x_data, y_data = (pair["X"], pair["Y"]) if isinstance(pair, Mapping) and {"X", "Y"} <= pair.keys() else pair
-    except (TypeError, ValueError) as exc:
-        raise InputError(f"chunks: each chunk must be a pair (X, Y), got {type(pair).__name__}") from exc
-    table = {"X": as_curves(x_data, s, name="X"), "Y": as_curves(y_data, t, name="Y")}
-    x, y = table.values()
-    if len(x) != len(y):
-        raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")
-    same_rows(**table)
-    check_finite(y, "Y", first=first)  # X is checked where tables are read
-    return table

@@ -13,8 +13,7 @@ from xarray import DataArray, Dataset
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import TrainingSummary
 from fdadp.functional.tables.sample import Curves
-from fdadp.regression.reading.columns import ColumnTable, read_records
-from fdadp.regression.reading.records import read_long_response, read_response
+from fdadp.regression.reading.columns import ColumnTable, read_long_response, read_records, read_response
 from fdadp.responses import PointwiseResponse
 
 S = np.array([0.0, 0.2, 0.5, 1.0])
