@@ -24,8 +24,10 @@ WHOLE = 1e-9
 """How far from a whole number the number of steps in a range may be."""
 LEAST = 1.0
 ATOM, MANY, SURE = 0.1, 5.0, 3.0
-"""Share of all in a cell at an end of the range, and multiple of its neighbour's, from which all of it is taken to be
+"""Share of all in a cell at an end of the range, and multiple of its neighbours', from which all of it is taken to be
 at that end; and sds of noise beyond that."""
+NEAR = 16
+"""Cells beside it whose mean is compared with it: it has less noise than one of them."""
 
 
 def cell_edges(bounds: tuple[float, float], step: float | None, *, pure: bool) -> FloatArray:
@@ -158,11 +160,12 @@ class Distribution:
     def _end(self, excess: FloatArray, sd: FloatArray, cell: int, at: float) -> float:
         """The end of the range, where nearly all of its cell must be there; else `at`."""
         held, last = np.diff(excess), len(excess) - 2
-        if cell not in (0, last) or last == 0:
+        if cell not in (0, last) or last < NEAR:
             return at
-        beside = held[1 if cell == 0 else last - 1]
+        beside = held[1 : 1 + NEAR] if cell == 0 else held[-2 : -2 - NEAR : -1]
         noise = SURE * float(sd.max())
-        if held[cell] - noise > max(ATOM * held.sum(), MANY * (beside + noise)):
+        sure = held[cell] - noise > max(ATOM * held.sum(), MANY * (float(beside.mean()) + 2 * noise / NEAR))
+        if sure and held[cell] > MANY * beside[0]:
             return float(self.asked.edges[0 if cell == 0 else -1])
         return at
 

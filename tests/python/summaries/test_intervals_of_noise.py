@@ -160,3 +160,21 @@ def test_the_median_of_a_number_that_is_mostly_zero_is_zero():
         rng.uniform(0, 100, n), bounds=(0, 100), q=[0.001], privacy=Privacy(1.0, 1e-6, n=n, random_state=1)
     )
     assert even.frame["value"].iloc[0] > 0
+
+
+@pytest.mark.parametrize("delta", [1e-6, None])
+def test_of_few_persons_too(delta):
+    """One cell beside it has too much noise: the median of 300 persons was within the first cell, .02 to .07."""
+    from fdadp import Privacy
+    from fdadp.summaries import private_quantiles
+
+    def medians(law):
+        found = []
+        for seed in range(8):
+            values, privacy = law(np.random.default_rng(seed)), Privacy(1.0, delta, n=300, random_state=seed)
+            found.append(private_quantiles(values, bounds=(0, 40), privacy=privacy, q=[0.5]).frame["value"].iloc[0])
+        return np.array(found)
+
+    assert (medians(lambda rng: np.where(rng.random(300) < 0.6, 0.0, rng.exponential(6, 300))) == 0).all()
+    assert (medians(lambda rng: np.exp(rng.normal(-3, 1, 300))) > 0).all()  # in the first cells, none of them at 0
+    assert (medians(lambda rng: rng.exponential(0.1, 300)) > 0).all()
