@@ -58,6 +58,20 @@ def test_cross_validation_of_numbers(frame):
     assert cross_val_predict(model, frame, cv=3).shape == (N,)
 
 
+def test_columns_of_a_dictionary_are_no_rows_for_scikit_learn(frame):
+    """It counts and takes the entries of a dictionary, before a model sees them: the page says so, and what to do."""
+    model = ScalarRegression("y ~ lf(X) + age")
+    X = frame["X"].array.data_matrix[..., 0]
+    columns = {"X": X, "age": frame["age"].to_numpy()}
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        cross_val_score(model, columns, frame["y"].to_numpy(), cv=3)
+    with pytest.raises(KeyError):
+        cross_val_score(model, columns | {"y": frame["y"].to_numpy()}, cv=3)
+    made = pd.DataFrame({"X": list(X), "age": columns["age"]})
+    scores = cross_val_score(model, made, frame["y"].to_numpy(), cv=3)
+    np.testing.assert_allclose(scores, cross_val_score(model, frame, cv=3), atol=0.02)
+
+
 def test_cross_validation_of_classes(frame):
     model = ScalarRegression([terms.lf("X", k=6)], family="binomial", response="group")
     assert is_classifier(model) and not is_classifier(ScalarRegression([terms.lf("X")]))
