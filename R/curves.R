@@ -35,7 +35,7 @@ as_curves <- function(data, grid, name, private = FALSE) {
   # The rule of the Python half: increasing numbers, decreasing ones (turned round with the values), dates, or nothing.
   axis <- call_python("axis", labels = array(labels, length(labels)), name = name)
   if (is.null(axis$points)) {
-    return(list(values = values, grid = NULL, rows = rows))
+    return(list(values = values, grid = NULL, rows = rows, labels = labels, backwards = FALSE))
   }
   if (axis$backwards) values <- values[, rev(seq_len(ncol(values))), drop = FALSE]
   list(values = values, grid = as.double(axis$points), rows = rows, labels = labels, backwards = axis$backwards)

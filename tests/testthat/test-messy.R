@@ -46,7 +46,7 @@ six <- list(
   },
   `two files` = function(seed) {
     x <- utils::read.csv(written(data.frame(pid = messy$people$pid, messy$X), seed), row.names = "pid")
-    beside(`colnames<-`(as.matrix(x), hours), people_file(seed))
+    beside(`colnames<-`(as.matrix(x), sprintf("h%02d", hours)), people_file(seed))
   },
   gaps = function(seed) {
     d <- wide()
@@ -95,6 +95,13 @@ test_that("the forms of one table give one fit", {
     expect_same(fitted(ordinary(d, form))[messy$ids], fitted(first[[1]])[messy$ids], tolerance = 1e-6)
     expect_same(predictions(private(d)), predictions(first[[2]]), tolerance = 1e-6)
   }
+})
+
+test_that("columns named 0, 1, ... are only numbered, and h00, h01, ... are hours", {
+  skip_without_python()
+  grid_of <- function(names) utils::capture.output(print(summary(ordinary(beside(`dimnames<-`(messy$X, list(messy$ids, names)), people_file(0)), "two files"))))
+  expect_match(paste(grid_of(hours), collapse = " "), "24 points on \\[0, 1\\]")
+  expect_match(paste(grid_of(sprintf("h%02d", hours)), collapse = " "), "24 points on \\[0, 23\\]")
 })
 
 test_that("predictions have the names of their rows, and columns of a list are joined by theirs", {
