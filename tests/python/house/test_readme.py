@@ -26,6 +26,7 @@ PAGES = {
     "docs/which-model.md": 1,
     "docs/forecasts.md": 1,
     "docs/private.md": 4,
+    "docs/repeated.md": 1,
     "docs/study.md": 1,
     "docs/table1.md": 2,
     "docs/choice.md": 1,
