@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from scipy.linalg import block_diag, eigh
+from scipy.optimize import minimize
 from scipy.stats import f as f_law
 
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
@@ -336,3 +339,61 @@ def slopes_within_and_between(sums: PersonSums, levels: LevelCovariances) -> lis
             p_value = float(f_law.sf(wald * free / (sums.k * (free + sums.k - 1)), sums.k, free))
         found.append(SlopesOfPersons(int(column), sums.phi @ inside[column], sums.phi @ outside[place], wald, p_value))
     return found
+
+
+def spline_levels(
+    sums: PersonSums, terms: Sequence[MeanTerm], basis: FloatArray, penalty: FloatArray
+) -> tuple[LevelCovariances, FixedEffects]:
+    """``pffr``'s ``s(id, bs = "re")``: random splines with a ridge and a smoothness penalty, and white errors.
+
+    ``G = (a I + b S)⁻¹`` in spline coefficients and ``R = σ² I``. Both penalties, σ² and those of the terms are found
+    together by REML, as mgcv finds them. Errors are white: with smooth residuals standard errors are too small, and
+    those of :func:`fixed_effects` at free covariances are to be preferred.
+
+    Parameters
+    ----------
+    sums : PersonSums
+        On functions that span the splines.
+    terms : sequence of MeanTerm
+    basis : ndarray of shape (T, k)
+        Splines of persons.
+    penalty : ndarray of shape (k, k)
+        S.
+
+    Raises
+    ------
+    InputError
+        Splines that the functions of the sums do not span.
+
+    References
+    ----------
+    Scheipl, Staicu & Greven (2015), doi:10.1080/10618600.2014.901914; Wood (2011), doi:10.1111/j.1467-9868.2010.00749.x.
+    """
+    turn = np.linalg.lstsq(basis, sums.phi, rcond=None)[0]
+    if np.abs(basis @ turn - sums.phi).max() > 1e-8:
+        raise InputError("basis must span the functions of the sums, got other splines")
+    ridge, smooth = turn.T @ turn, turn.T @ penalty @ turn
+    sizes = [len(term.penalties) for term in terms]
+    diagonals = block_diag(*[term.penalties for term in terms]) if sum(sizes) else np.zeros((0, 0))
+    points = sums.n_rows * len(sums.phi)
+
+    def at(z: FloatArray) -> LevelCovariances:
+        a, b, noise = np.exp(z[-3:])
+        return LevelCovariances(np.linalg.inv(a * ridge + b * smooth), noise * np.eye(sums.k), float(noise), 0.0)
+
+    def criterion(z: Any) -> float:
+        levels = at(z)
+        normal = normal_of_terms(sums, levels, terms)
+        weights = np.exp(z[:-3]) @ diagonals if diagonals.size else np.zeros(len(normal.gram))
+        held = normal.gram + np.diag(weights)
+        ratios = eigh(levels.G, levels.R, eigvals_only=True)
+        value = points * z[-1] + float(sums.persons @ np.log1p(sums.sizes[:, None] * np.maximum(ratios, 0)).sum(axis=1))
+        value += np.linalg.slogdet(held)[1] - np.log(weights[weights > 0]).sum()
+        return float(value + normal.total - normal.right @ np.linalg.solve(held, normal.right)) / points
+
+    noise = sums.noise_variance() or float(np.trace(sums.rows_scatter)) / sums.k / max(sums.spare_rows, 1)
+    start = np.concatenate((np.full(sum(sizes), -np.log(noise)), [0.0, -np.log(noise), np.log(noise)]))
+    options: Any = {"ftol": 1e-15, "gtol": 1e-9, "maxfun": 20000}
+    found = minimize(criterion, start, method="L-BFGS-B", bounds=[(c - 20, c + 20) for c in start], options=options)
+    levels = replace(at(found.x), deviance=float(found.fun) * points, steps=int(found.nit))
+    return levels, fixed_effects(sums, levels, terms, smoothing_parameters=np.exp(found.x[:-3]))

@@ -9,16 +9,18 @@ import pytest
 from repeated_tools import curves_of_persons, draw, sums_of
 
 from fdadp.errors import InputError
+from fdadp.functional.splines.bsplines import BSplines
 from fdadp.repeated.fixed_effects import (
     MeanTerm,
     degrees_of_freedom,
     fixed_effects,
     normal_of_terms,
     slopes_within_and_between,
+    spline_levels,
     terms_on,
     varying,
 )
-from fdadp.repeated.levels import gls
+from fdadp.repeated.levels import deviance, gls
 from fdadp.repeated.person_sums import PersonPass, smooth_functions
 from fdadp.repeated.search import LevelCovariances, level_covariances
 
@@ -224,3 +226,31 @@ def test_errors_by_person_hold_where_days_hang_together():
             low, high = fixed_effects(s, levels, se=se).interval()
             out.append(((low[1] < t) & (t < high[1])).mean())
     assert np.mean(held["model"]) < 0.88 < 0.9 < np.mean(held["person"])
+
+
+# ---- penalised persons
+
+
+def test_splines_of_persons_and_white_errors_are_found_together():
+    c = curves_of_persons(5, 60)
+    Y = c.beta[0] + c.X @ c.beta[1:] + c.b[c.who] + 0.5 * np.random.default_rng(0).normal(size=c.Y.shape)
+    splines = BSplines.uniform(0, 1, 8)
+    B, S = splines.design(c.t), splines.difference_penalty(2)
+    phi, X = np.linalg.qr(B)[0], np.column_stack((np.ones(len(Y)), c.X))
+    sums = PersonPass(phi, 3, intercept=False).add(X, Y, c.who).sums()
+    levels, fixed = spline_levels(sums, terms_on(sums), B, S)
+    assert levels.noise_variance == pytest.approx(0.25, rel=0.03)
+    assert np.trace(levels.G) == pytest.approx(np.trace(level_covariances(sums).G), rel=0.2)
+    np.testing.assert_allclose(fixed.on_phi(), gls(sums, levels.G, levels.R)[0], atol=1e-8)
+
+    def criterion(G, noise):
+        """Without penalties of mean curves: the restricted likelihood of two levels, and of points outside."""
+        outside = sums.n_rows * (60 - 8) * np.log(noise) + sums.energy / noise
+        return deviance(sums, G, noise * np.eye(8)) + outside
+
+    assert levels.deviance == pytest.approx(criterion(levels.G, levels.noise_variance), rel=1e-9)
+    for factor in (0.95, 1.05):
+        assert criterion(levels.G, factor * levels.noise_variance) > levels.deviance
+        assert criterion(factor * levels.G, levels.noise_variance) > levels.deviance
+    with pytest.raises(InputError, match="span the functions"):
+        spline_levels(c.sums(9), terms_on(c.sums(9)), B, S)

@@ -8,7 +8,7 @@ from repeated_tools import curves_of_persons
 from scipy.linalg import eigh
 
 from fdadp import load_dti
-from fdadp.repeated.fixed_effects import MeanTerm, fixed_effects
+from fdadp.repeated.fixed_effects import MeanTerm, fixed_effects, spline_levels
 from fdadp.repeated.level_components import smooth_levels
 from fdadp.repeated.levels import deviance, gls
 from fdadp.repeated.multilevel_fpca import MultilevelFPCA
@@ -146,3 +146,25 @@ def test_face_is_refunds_multilevel_face_on_dti():
     model = MultilevelFPCA(method="face", n_knots=30, quadrature="equal").fit(Y, groups=ids)
     assert relative(model.mean_, theirs["mean"]) < 1e-3
     assert relative(model.eigenvalues_["person"], theirs["values"][0]) < 1e-3
+
+
+@pytest.mark.mgcv
+def test_penalised_persons_and_white_errors_have_gams_own_optimum():
+    from fdadp.functional.splines.bsplines import BSplines
+
+    c = curves_of_persons(3, 14, T=31)
+    Y = c.beta[0] + c.X @ c.beta[1:] + c.b[c.who] + 0.4 * np.random.default_rng(0).normal(size=c.Y.shape)
+    splines = BSplines.uniform(0, 1, 9)
+    B, S = splines.design(c.t), splines.difference_penalty(2)
+    X = np.column_stack((np.ones(len(c.who)), c.X))
+    theirs = in_r("repeated_gam", "mgcv", Y=Y, X=X, id=c.who.astype(float), B=B, S=S)
+    s, U = eigh(S, B.T @ B)
+    phi = B @ U
+    sums = PersonPass(phi, 3, intercept=False).add(X, Y, c.who).sums()
+    terms = [MeanTerm(np.array([a]), phi, np.where(s > 1e-9 * s.max(), s, 0.0)[None]) for a in range(3)]
+    levels, fixed = spline_levels(sums, terms, B, S)
+    model = RepeatedFit(sums, levels, fixed)
+    of_rows = sums.ids.get_indexer(c.who)
+    fitted = model.predict(X, sums.means[of_rows], sums.counts[of_rows])
+    assert levels.noise_variance == pytest.approx(float(theirs["noise"][0]), rel=1e-4)
+    assert np.abs(fitted - theirs["fitted"]).max() < 1e-4 * np.ptp(theirs["fitted"])
