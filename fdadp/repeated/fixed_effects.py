@@ -367,7 +367,7 @@ def spline_levels(
 
     References
     ----------
-    Scheipl, Staicu & Greven (2015), doi:10.1080/10618600.2014.901914; Wood (2011), doi:10.1111/j.1467-9868.2010.00749.x.
+    Scheipl, Staicu & Greven (2015), doi:10.1080/10618600.2014.901914; Wood (2011).
     """
     turn = np.linalg.lstsq(basis, sums.phi, rcond=None)[0]
     if np.abs(basis @ turn - sums.phi).max() > 1e-8:
