@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.functional.fpca._covariance_smoother import smooth_mean
 from fdadp.functional.fpca._noise import diagonal_noise_variance
 from fdadp.functional.fpca.basis import RIDGE, Eigenbasis, count_components, oriented
 from fdadp.functional.fpca.face import FaceSmoother
+from fdadp.repeated.person_sums import CELLS
 
 ALPHA = 0.7
 """Of refund's GCV: an effective parameter counts for less, so that covariances are smoothed less."""
@@ -74,8 +76,10 @@ class TwoLevels:
         """Mean curves (n, T) at covariates (n, p)."""
         return np.asarray(self.person.mean + (covariates - self.centre) @ self.coefficients)
 
-    def scores(self, left: FloatArray, persons: IntArray, count: int) -> tuple[FloatArray, FloatArray]:
-        """Best linear predictions ξ (count, K) and ζ (n, L) from curves less their means, NaN where not observed.
+    def scores(
+        self, Y: FloatArray, covariates: FloatArray, persons: IntArray, count: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Best linear predictions ξ (count, K) and ζ (n, L) from curves (n, T), NaN where not observed.
 
         Mixed model equations: a row tells of its person what its own components do not explain.
 
@@ -83,22 +87,34 @@ class TwoLevels:
         ----------
         Cui, Li, Crainiceanu & Xiao (2023), JCGS 32, doi:10.1080/10618600.2022.2115500, section 2.3.
         """
-        observed = np.isfinite(left)
-        known = np.where(observed, left, 0.0)
-        phi, psi, noise = self.person.functions, self.row.functions, self.noise
-        patterns, which = np.unique(observed, axis=0, return_inverse=True)
+        phi, psi, noise, n = self.person.functions, self.row.functions, self.noise, len(Y)
+        on_phi, on_psi = np.empty((n, len(phi))), np.empty((n, len(psi)))
+        packed = np.empty((n, -(-Y.shape[1] // 8)), dtype=np.uint8)
+        step = max(CELLS // Y.shape[1], 1)
+        for part in (slice(at, at + step) for at in range(0, n, step)):
+            left = Y[part] - self.means(covariates[part])
+            observed = np.isfinite(left)
+            packed[part] = np.packbits(observed, axis=1)
+            left[~observed] = 0.0
+            on_phi[part], on_psi[part] = left @ phi.T / noise, left @ psi.T / noise
+        found, which = np.unique(packed, axis=0, return_inverse=True)
         which = which.reshape(-1)
+        patterns = np.unpackbits(found, axis=1, count=Y.shape[1]).astype(bool)
         A, C, inner = self._information(patterns)
-        on_phi, on_psi = known @ phi.T / noise, known @ psi.T / noise
-        own = np.einsum("nij,nj->ni", inner[which], on_psi)
-        right = on_phi - np.einsum("nij,nj->ni", C[which], own)
-        total, information = np.zeros((count, len(phi))), np.zeros((count, *A.shape[1:]))
+        alike = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
+        zeta, right = np.empty_like(on_psi), np.empty_like(on_phi)
+        for e, rows in enumerate(alike):
+            zeta[rows] = on_psi[rows] @ inner[e]
+            right[rows] = on_phi[rows] - zeta[rows] @ C[e].T
+        total = np.zeros((count, len(phi)))
         np.add.at(total, persons, right)
-        np.add.at(information, persons, A[which])
+        of_person = csr_array((np.ones(n), (persons, which)), shape=(count, len(A)))
+        information = np.asarray(of_person @ A.reshape(len(A), -1)).reshape(count, *A.shape[1:])
         prior = np.diag(1 / self.person.values)
-        xi = np.linalg.solve(information + prior, total[..., None])[..., 0]
-        back = np.einsum("nji,nj->ni", C[which], xi[persons])
-        return np.asarray(xi), np.asarray(own - np.einsum("nij,nj->ni", inner[which], back))
+        xi = np.asarray(np.linalg.solve(information + prior, total[..., None])[..., 0])
+        for e, rows in enumerate(alike):
+            zeta[rows] -= xi[persons[rows]] @ C[e] @ inner[e]
+        return xi, zeta
 
     def _information(self, patterns: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Of a row with each pattern of points: on its person (K, K), crossed (K, L), and what its own scores leave."""

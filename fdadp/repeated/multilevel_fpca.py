@@ -178,7 +178,8 @@ class MultilevelFPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         else:
             started = self._pass(curves.grid, values.shape[1])
             sums = self._of_pass(started.add(values, curves.values, ids), curves.grid)
-            left = (curves.values - self.basis_.means(values)) @ sums.phi
+            effects = (values - self.basis_.centre) @ (self.coefficients_ @ sums.phi)
+            left = curves.values @ sums.phi - self.mean_ @ sums.phi - effects
             self.successive_correlation_: float | None = successive_correlation(left, pd.factorize(ids)[0])
         self._kind, self._columns = curves.kind, curves.columns
         return self
@@ -317,8 +318,8 @@ class MultilevelFPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters and errors are those of :meth:`transform`. Values that were observed stay; the kind is that of `Y`.
         """
-        curves, _, xi, zeta, codes, means = self._predicted(Y, groups, covariates, t)
-        found = means + xi[codes] @ self.basis_.person.functions + zeta @ self.basis_.row.functions
+        curves, _, xi, zeta, codes, values = self._predicted(Y, groups, covariates, t)
+        found = self.basis_.means(values) + xi[codes] @ self.basis_.person.functions + zeta @ self.basis_.row.functions
         return curves.wrap(np.where(np.isnan(curves.values), found, curves.values), curves.grid, rows=curves)
 
     def _predicted(self, Y: CurveData, groups: Any, covariates: Any, t: ArrayLike | None) -> tuple[Any, ...]:
@@ -341,9 +342,8 @@ class MultilevelFPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"covariates must have {len(self.coefficients_)} columns, as in fit, got {values.shape[1]}"
             )
         codes, persons = pd.factorize(ids)
-        means = self.basis_.means(values)
-        xi, zeta = self.basis_.scores(curves.values - means, codes, len(persons))
-        return curves, persons, xi, zeta, codes, means
+        xi, zeta = self.basis_.scores(curves.values, values, codes, len(persons))
+        return curves, persons, xi, zeta, codes, values
 
     def inverse_transform(self, person: ArrayLike, row: ArrayLike | None = None) -> Any:
         """Curves (m, T) of scores (m, K) of persons and, if given, (m, L) of rows, at the means of covariates."""
