@@ -379,12 +379,9 @@ def _by_range(releases: list[Release]) -> dict[str, str]:
 def _draws(releases: list[Release]) -> dict[str, str]:
     """How near to their laws the noises were drawn, for the ledger."""
     kinds = list(dict.fromkeys(r.draw for r in releases if r.draw))
-    said = [kind if len(kinds) == 1 else f"{kind}: {_names(releases, kind)}" for kind in kinds]
+    names = {kind: ", ".join(r.name for r in releases if r.draw == kind) for kind in kinds}
+    said = [kind if len(kinds) == 1 else f"{kind}: {names[kind]}" for kind in kinds]
     return {"draws (docs/theory/noise.md#exactness)": "; ".join(said)} if said else {}
-
-
-def _names(releases: list[Release], draw: str) -> str:
-    return ", ".join(r.name for r in releases if r.draw == draw)
 
 
 def _delta(delta: float | None, n: int | None) -> dict[str, str]:

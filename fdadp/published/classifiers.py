@@ -1,4 +1,4 @@
-"""Published noisy AdaBoost and Gaussian naive Bayes as printed, for comparison: **none is differentially private**.
+"""Published noisy AdaBoost and naive Bayes as printed, for comparison: **none of it is differentially private**.
 
 Where a source leaves a point undefined, it is an option here, and the reading is written down in the ledger. The
 private counterparts are :class:`fdadp.learners.DPBoostedStumps` and :class:`fdadp.learners.DPGaussianNB`.
