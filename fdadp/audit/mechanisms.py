@@ -71,11 +71,24 @@ class MechanismAudit:
         InputError
             Nothing to draw, or too few axes.
         """
+        n_panels = len(self.black_box) + (self.replay is not None)
+        if not n_panels:
+            raise InputError("result must hold a black-box or a replay audit, got none")
+        figure, places = panels(n_panels, axes, columns=(2, 3), size=(5.2, 4.0))
+        for axis, (n, found) in zip(places, self.black_box.items(), strict=False):
+            _scores(axis, n, found)
+        if self.replay is not None:
+            _losses(places[len(self.black_box)], self.replay)
+        if axes is None:
+            figure.suptitle(f"Audit of {self.mechanism}: {self._verdict}", color="black" if self.passed else RED)
+        return figure
 
-        return picture(self, axes)
+    @property
+    def _verdict(self) -> str:
+        return "no violation found" if self.passed else "VIOLATION: the claim is false"
 
     def __str__(self) -> str:
-        lines = [f"{self.mechanism}: {'no violation found' if self.passed else 'VIOLATION: the claim is false'}"]
+        lines = [f"{self.mechanism}: {self._verdict}"]
         lines += [str(a) for a in (self.replay, self.one_run) if a is not None]
         lines += [f"n = {n}, {a}" for n, a in self.black_box.items()]
         return "\n  ".join("\n".join(lines).split("\n"))
@@ -248,22 +261,6 @@ def _log_density(output: FloatArray, centre: FloatArray, scale: FloatArray) -> F
 
 
 RED = "#B42318"
-
-
-def picture(result: MechanismAudit, axes: Any = None) -> Figure:
-    """Draw what :meth:`fdadp.audit.MechanismAudit.plot` promises."""
-    n_panels = len(result.black_box) + (result.replay is not None)
-    if not n_panels:
-        raise InputError("result must hold a black-box or a replay audit, got none")
-    figure, places = panels(n_panels, axes, columns=(2, 3), size=(5.2, 4.0))
-    for axis, (n, found) in zip(places, result.black_box.items(), strict=False):
-        _scores(axis, n, found)
-    if result.replay is not None:
-        _losses(places[len(result.black_box)], result.replay)
-    if axes is None:
-        verdict = "no violation found" if result.passed else "VIOLATION: the claim is false"
-        figure.suptitle(f"Audit of {result.mechanism}: {verdict}", color="black" if result.passed else RED)
-    return figure
 
 
 def _scores(axis: Any, n: int, found: BlackBoxAudit) -> None:
