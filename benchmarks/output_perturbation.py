@@ -31,10 +31,9 @@ from fdadp.private.denoise.bayes import MOMENT_VARIANCE, posteriors
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import Plan
 from fdadp.private.plan.sharing import make_plan
-from fdadp.private.release.intervals import PrivateFit, Regression, finish, release_outside
-from fdadp.private.release.location import locate, mean_response
+from fdadp.private.release.intervals import PrivateFit, Regression, finish
 from fdadp.private.release.mechanisms import EndToEnd
-from fdadp.private.release.releases import Releases
+from fdadp.private.release.releases import start_regression
 from fdadp.private.rows.rows import RowFunctions
 
 TARGET_CLIP = 1.5
@@ -126,16 +125,10 @@ def fit_output(cohort: Cohort, plan: RidgePlan, design: PrivateDesign, rows: Row
     """Spend the budget of a cohort as planned."""
     if plan.max_rows > 1:
         raise PrivacyError("person_rows must be 'mean' with output perturbation, got 'sum'")
-    releases = Releases(cohort, plan)
-    locate(releases, rows)
-    mean_variance, energy = mean_response(releases, rows)
-    outside = release_outside(releases, rows)
+    releases, prior_energy, mean_variance, energy, outside = start_regression(cohort, plan, rows)
     d, k = plan.weights.shape
     size = math.sqrt(energy)
-    prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy
-    rows.begin_regression(plan)
     rows.coefficients = np.zeros((d, k))  # residuals are responses less their mean
-    releases = releases.derive(rows)
     solution, sd = releases.cohort.perturbed_minimum(
         rows.weighted,
         loss="squared",

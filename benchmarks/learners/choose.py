@@ -30,7 +30,7 @@ from sklearn.metrics import adjusted_rand_score, roc_auc_score
 
 from fdadp import learners
 from fdadp.datasets._places import data_dir
-from fdadp.learners import Numeric, histogram_bayes
+from fdadp.learners import Numeric, naive_bayes
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
@@ -85,11 +85,11 @@ def naive_bayes_lines() -> Iterator[Line]:
     task = adult()
     score = classifier("DPHistogramNB", task, 4)
     epsilons = [0.01, 0.1, 1.0]
-    usual = histogram_bayes._APART
+    usual = naive_bayes._APART
     for value in (0.03, 0.1, 0.3):
-        histogram_bayes._APART = value
+        naive_bayes._APART = value
         yield "histogram NB", f"classes {value:g} apart", {e: score(e, {}) for e in epsilons}
-    histogram_bayes._APART = usual
+    naive_bayes._APART = usual
     gains = {"capital-gain": 1e5, "capital-loss": 5e3}
     for bins in (8, 16, 32):
         yield "histogram NB", f"{bins} even bins", {e: score(e, {"n_bins": bins}) for e in epsilons}

@@ -57,7 +57,7 @@ def laplace_moment(self: Cohort, f: Any, *, clip: float, share: float, name: str
     return matrix + np.triu(matrix, 1).T, sd
 
 
-def laplace_release(cohort: Cohort, pair: Any, p: int, q: int) -> Any:
+def laplace_release(cohort: Cohort, pair: Any, p: int, q: int, *, wishart: bool = False) -> Any:
     """Second moment of features and targets as it was: weighted, with Laplace noise."""
     weights = np.zeros((p + q, p + q))
     weights[:p, :p], weights[:p, p:], weights[p:, p:] = np.triu(np.ones((p, p))), 1.0, 0.3 * np.eye(q)
@@ -142,7 +142,7 @@ def regressions(seeds: int, venvs: Path) -> list[str]:
             for seed, (a, b, target, truth) in enumerate(splits):
                 model = DPLinearRegression(epsilon=epsilon, bounds=bounds, bounds_y=bounds_y, random_state=seed)
                 scores["is"].append(r2_score(truth, model.fit(a, target).predict(b)))
-                with mock.patch.object(linear_regression, "_release_pure", laplace_release):
+                with mock.patch.object(linear_regression, "_release_joint", laplace_release):
                     scores["was"].append(r2_score(truth, model.fit(a, target).predict(b)))
             row = (spell(scores["was"]), spell(scores["is"]), spell(peers[epsilon]))
             lines.append(f"| {name} | {epsilon:g} | {' | '.join(row)} |")

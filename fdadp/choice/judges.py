@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from fdadp._common.typing import FloatArray
-from fdadp.choice.data import Data, names_labels, takes_columns
+from fdadp.choice.candidates import Data, names_labels, takes_columns
 from fdadp.errors import InputError
 from fdadp.learners.shared.inputs import as_target
 from fdadp.privacy import Privacy

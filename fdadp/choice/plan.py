@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sklearn.base import is_classifier
 
 from fdadp._common.checks import is_number
-from fdadp.choice.data import described, names_labels
+from fdadp.choice.candidates import described, names_labels
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.account.accounting import amount_for
@@ -18,8 +18,6 @@ from fdadp.privacy.declared import check_delta
 
 OF_THE_SIZE = 0.2
 """Share of the choice's budget that goes to the size of differences."""
-ROUNDING = 1 - 1e-9
-"""ε of a step is converted to the measure of the budget and back."""
 NINE_TO_ONE = 9
 """Odds at which a difference counts as found."""
 USEFUL = 0.1

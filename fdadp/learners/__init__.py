@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from fdadp.learners.decomposition import DPPCA as DPPCA
     from fdadp.learners.forest import DPForestClassifier as DPForestClassifier
     from fdadp.learners.forest import DPForestRegressor as DPForestRegressor
-    from fdadp.learners.histogram_bayes import DPCategoricalNB as DPCategoricalNB
-    from fdadp.learners.histogram_bayes import DPHistogramNB as DPHistogramNB
     from fdadp.learners.linear_regression import DPLinearRegression as DPLinearRegression
     from fdadp.learners.logistic import DPLogisticRegression as DPLogisticRegression
+    from fdadp.learners.naive_bayes import DPCategoricalNB as DPCategoricalNB
     from fdadp.learners.naive_bayes import DPGaussianNB as DPGaussianNB
+    from fdadp.learners.naive_bayes import DPHistogramNB as DPHistogramNB
     from fdadp.learners.shared.encoding import Categorical as Categorical
     from fdadp.learners.shared.encoding import Numeric as Numeric
     from fdadp.learners.shared.encoding import PublicEncoder as PublicEncoder
@@ -33,11 +33,11 @@ _EXPORTS = {
     "DPAdditiveHistograms": "fdadp.learners.additive_histograms",
     "DPAdditiveRegressor": "fdadp.learners.additive_regressor",
     "DPBoostedStumps": "fdadp.learners.boosting",
-    "DPCategoricalNB": "fdadp.learners.histogram_bayes",
+    "DPCategoricalNB": "fdadp.learners.naive_bayes",
     "DPForestClassifier": "fdadp.learners.forest",
     "DPForestRegressor": "fdadp.learners.forest",
     "DPGaussianNB": "fdadp.learners.naive_bayes",
-    "DPHistogramNB": "fdadp.learners.histogram_bayes",
+    "DPHistogramNB": "fdadp.learners.naive_bayes",
     "DPKMeans": "fdadp.learners.cluster",
     "DPLinearRegression": "fdadp.learners.linear_regression",
     "DPLogisticRegression": "fdadp.learners.logistic",

@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 from scipy.fft import dct
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
 from fdadp._common.checks import fraction, is_number, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.learners.shared._binned import BinnedClassifier
-from fdadp.learners.shared._bins import in_bins, odds
+from fdadp.learners.shared._bins import BinnedClassifier, in_bins, odds
 from fdadp.learners.shared._doubts import Doubts
 from fdadp.learners.shared._posterior import above_zero, class_shares, empirical_bayes
 from fdadp.learners.shared.inputs import class_array, class_labels
@@ -166,11 +165,7 @@ class DPAdditiveHistograms(BinnedClassifier):
         scores = super().decision_function(X)
         return np.asarray(scores + self.intercept_)
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of the classes, (m, K)."""
-        score = self.decision_function(X)
-        if score.ndim == 1:
-            return np.stack([expit(-score), expit(score)], axis=1)
+    def _shares(self, score: FloatArray) -> FloatArray:
         return np.asarray(softmax(score, axis=1))
 
 

@@ -20,13 +20,11 @@ import numpy as np
 from fdadp._common.checks import fraction, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.learners.shared._base import PrivateRegressor
-from fdadp.learners.shared._binned import Binned
-from fdadp.learners.shared._bins import in_bins, totals
+from fdadp.learners.shared._bins import Binned, in_bins, totals
 from fdadp.learners.shared._doubts import Doubts
 from fdadp.learners.shared._posterior import above_zero, empirical_bayes, posterior
-from fdadp.learners.shared._rows import UnitTarget
 from fdadp.learners.shared.encoding import Categorical, Numeric
-from fdadp.learners.shared.inputs import one_target, positive
+from fdadp.learners.shared.inputs import UnitTarget, one_target, positive
 from fdadp.privacy import Cohort
 from fdadp.privacy.rows._local import RowFunction, Rows
 

@@ -23,8 +23,7 @@ from scipy.special import expit
 from fdadp._common.checks import fraction, is_number, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.learners.shared._binned import BinnedClassifier
-from fdadp.learners.shared._bins import Bins, odds
+from fdadp.learners.shared._bins import BinnedClassifier, Bins, odds
 from fdadp.learners.shared._doubts import Doubts
 from fdadp.learners.shared._posterior import above_zero, posterior
 from fdadp.learners.shared.encoding import Numeric
@@ -179,11 +178,8 @@ class DPBoostedStumps(BinnedClassifier):
         self.model_ = model
         return cohort
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of the classes, (m, K); of more than two, those of each against the rest, normalised."""
-        score = self.decision_function(X)
-        if score.ndim == 1:
-            return np.stack([expit(-score), expit(score)], axis=1)
+    def _shares(self, score: FloatArray) -> FloatArray:
+        """Of each class against the rest, normalised."""
         each = expit(score)
         return np.asarray(each / np.maximum(each.sum(axis=1, keepdims=True), 1e-300))
 

@@ -20,11 +20,10 @@ from fdadp._common.checks import fraction, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners.decomposition import CONST, clip_to_ball, noisy_scatter
-from fdadp.learners.shared._base import PrivateLearner
+from fdadp.learners.shared._base import Bounded
 from fdadp.learners.shared._doubts import Doubts
 from fdadp.learners.shared._posterior import empirical_bayes
-from fdadp.learners.shared._rows import blocks, in_ball
-from fdadp.learners.shared.inputs import as_table, ball, box, positive, said_once
+from fdadp.learners.shared.inputs import as_table, ball, blocks, box, in_ball, positive, said_once
 from fdadp.privacy import Cohort, rowwise_matmul
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.privacy.rows._local import RowFunction, Rows
@@ -146,7 +145,7 @@ def sphere_packing(k: int, half: FloatArray | float, d: int, rng: np.random.Gene
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[misc]
+class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Bounded):  # type: ignore[misc]
     """k-means clustering with differential privacy.
 
     Parameters
@@ -218,9 +217,6 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     """
 
     n_clusters: int = 8
-    bounds: Any = None
-    data_norm: float | None = None
-    center: ArrayLike = 0.0
     n_iter: int | None = None
     init: Any = "auto"
     split: float = 0.8

@@ -20,8 +20,7 @@ from fdadp.errors import InputError
 from fdadp.learners.shared._base import PrivateEstimator, PrivateLearner
 from fdadp.learners.shared._doubts import Doubts
 from fdadp.learners.shared._posterior import empirical_bayes
-from fdadp.learners.shared._rows import in_ball, with_constant
-from fdadp.learners.shared.inputs import as_table, ball_of, positive
+from fdadp.learners.shared.inputs import as_table, ball_of, in_ball, positive, with_constant
 from fdadp.privacy import Cohort, rowwise_matmul
 from fdadp.privacy.rows._local import Rows
 

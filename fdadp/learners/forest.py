@@ -21,10 +21,9 @@ from scipy.special import softmax
 from fdadp._common.checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.learners.shared._base import PrivateClassifier, PrivateLearner, PrivateRegressor
+from fdadp.learners.shared._base import Bounded, PrivateClassifier, PrivateRegressor
 from fdadp.learners.shared._doubts import Doubts
-from fdadp.learners.shared._rows import UnitTarget
-from fdadp.learners.shared.inputs import as_table, box_of, class_array, class_labels, one_target
+from fdadp.learners.shared.inputs import UnitTarget, as_table, box_of, class_array, class_labels, one_target
 from fdadp.privacy import Cohort
 from fdadp.privacy.rows._local import Rows
 
@@ -75,12 +74,9 @@ class _Trees:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _Forest(PrivateLearner):
+class _Forest(Bounded):
     """What both forests share: the public trees."""
 
-    bounds: Any = None
-    data_norm: float | None = None
-    center: ArrayLike = 0.0
     n_trees: int = 64
     depth: int = 4
     tree_seed: int = 0

@@ -14,6 +14,7 @@ coefficients are weakly identified).
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,13 +24,13 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.checks import fraction
 from fdadp._common.promised import promised
 from fdadp._common.typing import FloatArray
-from fdadp.learners.shared._columns import feature_names
+from fdadp.learners.shared._base import Bounded
+from fdadp.learners.shared.encoding import feature_names
+from fdadp.learners.shared.inputs import UnitRows
 
 if TYPE_CHECKING:
     import pandas as pd
     from statsmodels.iolib.summary import Summary
-
-    from fdadp.learners.shared._rows import UnitRows
 
 _TINY = 1e-300
 FORMS = (".4g", ".4g", ".2f", ".4f", ".4g", ".4g")
@@ -132,11 +133,17 @@ def estimate(equations: Equations, weights: FloatArray, offset: float, alpha: fl
     return CoefficientEstimate(value, math.sqrt(least), z, p, value + middle - half, value + middle + half)
 
 
-class CoefficientIntervals:
-    """Ways of a fitted private regression to say how certain its coefficients are, from what was released."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class CoefficientIntervals(Bounded):
+    """A regression on rows in a ball, which says how certain its coefficients are, from what was released."""
 
-    _encode: UnitRows
+    intercept_scaling: float = 0.5
+    _encode: UnitRows = field(init=False)
     """How features were encoded in the fit."""
+
+    def _encoding(self, d: int) -> UnitRows:
+        how = {"data_norm": self.data_norm, "center": self.center, "bounds": self.bounds}
+        return UnitRows(d, **how, intercept=self.intercept_scaling)
 
     def _estimating(self) -> tuple[Equations, ...]:
         """Equations of each response; raises InputError where the fit released none."""

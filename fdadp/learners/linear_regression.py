@@ -18,10 +18,9 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.inference import CoefficientIntervals, Equations, solved
 from fdadp.learners.shared._base import PrivateRegressor
-from fdadp.learners.shared._columns import feature_names
 from fdadp.learners.shared._doubts import Doubts
 from fdadp.learners.shared._posterior import above_zero, empirical_bayes
-from fdadp.learners.shared._rows import UnitRows
+from fdadp.learners.shared.encoding import feature_names
 from fdadp.learners.shared.inputs import as_table, as_target, box
 from fdadp.privacy import Cohort
 from fdadp.privacy.rows._local import Rows
@@ -119,12 +118,8 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
     True
     """
 
-    bounds: Any = None
-    data_norm: float | None = None
-    center: ArrayLike = 0.0
     bounds_y: Any = None
     mechanism: str = "moments"
-    intercept_scaling: float = 0.5
 
     def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
         """Release the moments, and solve."""
@@ -155,8 +150,11 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         # Noise in zt', and in zz' times coefficients of length 1, over that of the Gaussian release
         variance = _BREAK_EVEN * 4 * (encode.dimensions + q + 1) / (1.5 * (2 + _SQUARES**2))
         pure = cohort.pure or (self.mechanism == "moments" and cohort.pure_is_quieter(variance))
-        release = _release_wishart if self.mechanism == "wishart" else _release_pure if pure else _release
-        moments = release(cohort, pair, encode.dimensions, q)
+        wishart, p = self.mechanism == "wishart", encode.dimensions
+        if wishart or pure:
+            moments = _release_joint(cohort, pair, p, q, wishart=wishart)
+        else:
+            moments = _release(cohort, pair, p, q)
         solve = {"adassp": _adassp, "functional": _functional}.get(self.mechanism, _shrunk)
         theta = np.stack([solve(moments, k) for k in range(q)], axis=1) * (half * math.sqrt(q))
         slopes, intercepts = encode.coefficients(theta)
@@ -164,7 +162,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         self.coef_ = slopes[0] if len(shape) == 1 else slopes
         self.intercept_ = float(intercepts[0]) if len(shape) == 1 else intercepts
         self._released, self._encode, self._range = moments, encode, (low, high)
-        self.doubts_ = self._doubts(cohort, moments, encode.dimensions - 1, pure=pure or self.mechanism == "wishart")
+        self.doubts_ = self._doubts(cohort, moments, p - 1, pure=pure or wishart)
         return cohort
 
     def _doubts(self, cohort: Cohort, m: _Moments, d: int, *, pure: bool) -> tuple[str, ...]:
@@ -215,15 +213,6 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         ]
         return "Private linear regression", facts, notes
 
-    def _encoding(self, d: int) -> UnitRows:
-        return UnitRows(
-            d,
-            data_norm=self.data_norm,
-            center=self.center,
-            bounds=self.bounds,
-            intercept=self.intercept_scaling,
-        )
-
     def predict(self, X: Any) -> FloatArray:
         """Targets, shape (m,) or (m, q), within ``bounds_y``; rows are clipped as in the fit."""
         x = self._new_rows(X)
@@ -258,27 +247,18 @@ def _release(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
     )
 
 
-def _release_wishart(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
-    """Release the moments of features z and targets t with Wishart noise; ‖(z, t)‖² <= 2."""
-    moment, sd = cohort.wishart_moment(
-        pair, clip=math.sqrt(2.0), share=1.0, name="second moment of features and targets"
-    )
-    return _parts(moment, sd, p)
+def _release_joint(cohort: Cohort, pair: Any, p: int, q: int, *, wishart: bool) -> _Moments:
+    """Release the moments of features z and targets t, ‖(z, t)‖² <= 2, with Wishart or matrix Laplace noise.
 
-
-def _release_pure(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
-    """Release the moments of features z and targets t with matrix Laplace noise; ‖(z, t)‖² <= 2."""
-    moment, sd = cohort.second_moment(
-        pair, clip=2.0, share=1.0, name="second moment of features and targets", norm="nuclear"
-    )
-    return _parts(moment, sd, p)
-
-
-def _parts(moment: FloatArray, sd: float, p: int) -> _Moments:
-    """Of a symmetric matrix with noise of the sd on the diagonal, and 1/√2 of it elsewhere."""
-    squares = np.diag(moment)[p:]
+    Noise has its sd on the diagonal, and 1/√2 of it elsewhere.
+    """
+    name = "second moment of features and targets"
+    if wishart:
+        moment, sd = cohort.wishart_moment(pair, clip=math.sqrt(2.0), share=1.0, name=name)
+    else:
+        moment, sd = cohort.second_moment(pair, clip=2.0, share=1.0, name=name, norm="nuclear")
     off = sd / math.sqrt(2)
-    return _Moments(moment[:p, :p], moment[:p, p:], squares, sd, off, off, sd)
+    return _Moments(moment[:p, :p], moment[:p, p:], np.diag(moment)[p:], sd, off, off, sd)
 
 
 def _equations(m: _Moments, k: int, const: float) -> Equations:

@@ -20,7 +20,6 @@ from fdadp.errors import InputError
 from fdadp.learners.inference import CoefficientIntervals, Equations
 from fdadp.learners.shared._base import PrivateClassifier
 from fdadp.learners.shared._doubts import Doubts
-from fdadp.learners.shared._rows import UnitRows
 from fdadp.learners.shared.inputs import as_table, class_array, class_labels, positive
 from fdadp.privacy import Cohort, Privacy, rowwise_matmul
 from fdadp.privacy.account.accounting import gaussian_multiplier
@@ -178,12 +177,8 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
     True
     """
 
-    bounds: Any = None
-    data_norm: float | None = None
-    center: ArrayLike = 0.0
     mechanism: str = "auto"
     regularization: float | None = None
-    intercept_scaling: float = 0.5
     about_n: int | None = None
     n_steps: int | None = None
     inference: bool = False
@@ -259,11 +254,6 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
             "The sampling variance is that of the model (statsmodels' nonrobust)",
         ]
         return "Private logistic regression", facts, notes
-
-    def _encoding(self, d: int) -> UnitRows:
-        return UnitRows(
-            d, data_norm=self.data_norm, center=self.center, bounds=self.bounds, intercept=self.intercept_scaling
-        )
 
     def _quieter(self, of: Privacy, dimensions: int, K: int) -> Privacy:
         """Pure ε, which is more than was asked for, where the linear term is no longer so, or rows can be counted."""
@@ -355,13 +345,7 @@ def _curvature(cohort: Cohort, problems: Any, w: FloatArray, ridge: float, sd: f
 
 
 def _descend(
-    cohort: Cohort,
-    problems: Any,
-    shape: tuple[int, int],
-    ridge: float,
-    n: float,
-    share: float,
-    steps: int | None,
+    cohort: Cohort, problems: Any, shape: tuple[int, int], ridge: float, n: float, share: float, steps: int | None
 ) -> FloatArray:
     """Accelerated gradient descent (Nesterov) on noisy gradients; mean of the last half of its points, (D, K)."""
     D, K = shape

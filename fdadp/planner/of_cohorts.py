@@ -163,7 +163,7 @@ def outcome_of_family(
     ids, block, signal = _persons(law, n, *_drawn(design, bounded.bounds, n, rng, mostly_zero), rng)
     mean, y = responses.draw(signal, rng)
     multiplier = max(multiplier, LEAST_MULTIPLIER)
-    spending = DPAFFOfFamily(mechanism, bounded)
+    spending = DPAFFOfFamily.of(mechanism, bounded)
     cohort = _cohort(block, y, ids, n, multiplier, seed, pure=pure, law=law)
     plan = _planned(spending, n, multiplier, design, ids, pure=pure, law=law)
     with one_blas_thread():

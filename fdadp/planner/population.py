@@ -70,7 +70,7 @@ class Population:
         self._root = np.linalg.cholesky(kernel + 1e-8 * np.eye(s.size)).T * math.sqrt(0.8)
         self._scale = math.exp(rng.normal(0, 0.25))
         term = design.only.term
-        covariance = prior.surface.covariance(*term.shape)
+        covariance = prior.surface_covariance(*term.shape)
         surface_root = np.linalg.cholesky(covariance + 1e-9 * np.trace(covariance) * np.eye(len(covariance)) / 100)
         size = np.sqrt(design.response_shares)
         self._surface = surface_root @ rng.normal(size=(len(covariance), size.size)) * size

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -23,6 +23,7 @@ from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import Plan
 from fdadp.private.public.columns import UNIFORM_VARIANCE, Column, CurvesColumn, LabelColumn, NumberColumn, unit_grid
 from fdadp.private.public.prior import CurvePrior
+from fdadp.private.release.families import FamilyFit
 from fdadp.private.release.intervals import PrivateFit, Regression
 from fdadp.private.rows.errors_by_record import Probe, factors, looks_of
 from fdadp.private.whitened.base import WhiteTerm
@@ -88,9 +89,8 @@ def draw_column(column: Column, prior: CurvePrior, n: int, rng: np.random.Genera
         chosen = rng.permutation(len(drawn))[:n] if len(drawn) >= n else rng.integers(len(drawn), size=n)
         return Curves(column.location + column.scale * drawn[chosen], column.grid, gridded=True)
     if isinstance(column, NumberColumn):
-        mid, half = sum(column.bounds) / 2, (column.bounds[1] - column.bounds[0]) / 2
         unit = rng.normal(column.location, column.scale, n)
-        return mid + half * np.clip(unit, -1.0, 1.0)
+        return column.mid + column.half * np.clip(unit, -1.0, 1.0)
     assert isinstance(column, LabelColumn)
     return np.array(column.levels, dtype=object)[rng.integers(len(column.levels), size=n)]
 
@@ -182,30 +182,6 @@ class VaryingDesign(WhiteDesign):
         return np.moveaxis(self._features(records, term), 1, 2)
 
 
-class ReleasedFit(Protocol):
-    """What a model needs of a private fit: a PrivateFit, or one of another kind of response."""
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Covariates with their released locations and scales."""
-
-    @property
-    def y_location(self) -> float:
-        """Level of the linear predictor."""
-
-    @property
-    def mean(self) -> FloatArray:
-        """Coefficients of its mean about that, shape (m,)."""
-
-    @property
-    def regression(self) -> Regression:
-        """Coefficients of the features."""
-
-    @property
-    def residual_variance(self) -> FloatArray:
-        """Variance of responses, or the scale of the family, shape (T,)."""
-
-
 UNSEEN_POWER = 0.55
 """Power of the prior shares of features at which coefficients fall off, between those that fits decide between."""
 LEAST_PART = 0.1
@@ -284,7 +260,7 @@ def unexplained_variance(fit: PrivateFit) -> float:
     return float(np.trace(fit.residual_covariance) + fit.outside_variance)
 
 
-def as_terms(fit: ReleasedFit, design: PrivateDesign, plan: Plan) -> AdditiveFit:
+def as_terms(fit: PrivateFit | FamilyFit, design: PrivateDesign, plan: Plan) -> AdditiveFit:
     """Make the fitted model of a private fit; post-processing, which costs no privacy.
 
     Terms of which the plan afforded no feature are left out.
@@ -458,7 +434,7 @@ def _edf(form: LongForm, regression: Regression, places: list[IntArray]) -> Floa
     return out
 
 
-def importances(fit: ReleasedFit, design: PrivateDesign) -> dict[str, float]:
+def importances(fit: PrivateFit | FamilyFit, design: PrivateDesign) -> dict[str, float]:
     """Share of the explained variance that each term has by itself, from released values; 0 where not afforded."""
     theta, moments = fit.regression.coefficients, fit.regression.moments
     own = []

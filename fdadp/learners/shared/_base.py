@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.tables.alignment import same_rows
-from fdadp.learners.shared._columns import stated_columns
+from fdadp.learners.shared.encoding import stated_columns
 from fdadp.learners.shared.inputs import as_table, as_target, check_distinct
 from fdadp.privacy import Budget, Cohort, Ledger, Privacy
 from fdadp.privacy._seen import Kin, score_is_not_private
@@ -149,19 +149,7 @@ class PrivateLearner(PrivateEstimator):
         return "gdp"
 
     def _settings(self) -> Privacy:
-        return Privacy(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            n=self.n,
-            adjacency=self.adjacency,
-            unit=self.unit,
-            labels=self.labels,
-            random_state=self.random_state,
-            budget=self.budget,
-            dataset=self.dataset,
-            study=self.study,
-            purpose=self.purpose,
-        )
+        return Privacy(**{f.name: getattr(self, f.name) for f in fields(PrivateLearner) if f.init})
 
     def _open(
         self,
@@ -242,6 +230,15 @@ class PrivateLearner(PrivateEstimator):
                 f'mechanism must be {instead} where a budget with a delta is shared: "{name}" is accounted for in '
                 f"(epsilon, delta) by itself and takes a whole budget, not {share:.3g} of {budget!r}"
             )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Bounded(PrivateLearner):
+    """A learner on rows in a public box, or in a public ball."""
+
+    bounds: Any = None
+    data_norm: float | None = None
+    center: ArrayLike = 0.0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

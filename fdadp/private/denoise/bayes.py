@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import product
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from fdadp._common.typing import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from fdadp.private.rows.pairs import MeasuredPairs
 
 # Shrinkage by known noise: what a noisy release says once the public prior has had its say. Costs no privacy.
 
@@ -195,22 +198,6 @@ Posterior = tuple[FloatArray, FloatArray, float]
 """Mean (d,), covariance (d, d) and effective degrees of freedom: how many directions the measurement determines."""
 
 
-class OfPairs(Protocol):
-    """What is asked of :class:`~fdadp.private.rows.pairs.MeasuredPairs`."""
-
-    @property
-    def feature(self) -> IntArray:
-        """Of each, shape (P,)."""
-
-    @property
-    def output(self) -> IntArray:
-        """Of each, shape (P,)."""
-
-    @property
-    def shares(self) -> FloatArray:
-        """Of the energy of responses, what the products with a feature have in an output; shape (P,)."""
-
-
 def posterior(
     y: FloatArray,
     v: FloatArray,
@@ -339,7 +326,7 @@ def posterior_of_pairs(
     y: FloatArray,
     v: FloatArray,
     a: FloatArray,
-    pairs: OfPairs,
+    pairs: MeasuredPairs,
     feature_shares: FloatArray,
     energy: FloatArray,
     n: float,
@@ -355,7 +342,7 @@ def posterior_of_pairs(
     ----------
     y, v : ndarray of shape (P, 1)
     a : ndarray of shape (P, P)
-    pairs : OfPairs
+    pairs : MeasuredPairs
     feature_shares, energy, n, owner, signal, spectra
         As of :func:`posteriors`.
     residual : float, optional

@@ -149,7 +149,7 @@ class ReleasedGradients:
     def solve(self, steps: int) -> LikelihoodPosterior:
         """Gauss-Newton steps from where the last ones ended."""
         for _ in range(steps):
-            start, found = self.found.mean, self._step()
+            start, found = self.found.mean, self._posterior(*self._seen())
             far = float(np.linalg.norm(found.mean - start))  # rms change of linear predictors, features being white
             mean = start + (found.mean - start) * min(1.0, LONGEST / max(far, LEAST_NOISE))
             self.found = LikelihoodPosterior(mean, found.covariance, found.edf)
@@ -170,9 +170,6 @@ class ReleasedGradients:
         self._variance, self._spectra = believed, SPECTRA
         away = (found.mean - again.mean)[:, 0]
         return found.covariance + np.outer(away, away)
-
-    def _step(self) -> LikelihoodPosterior:
-        return self._posterior(*self._seen())
 
     def _seen(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """What all gradients say of the measured coefficients: y and the variances of its noise, A, sampling error."""

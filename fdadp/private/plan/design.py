@@ -172,7 +172,7 @@ class PrivateDesign:
         if t is None:
             return cls(prior, tuple(columns), groups, np.zeros(1), np.ones((1, 1)), np.ones(1))
         unit = unit_grid(t)
-        return cls(prior, tuple(columns), groups, t, *prior.y.functions(unit, quadrature_weights(unit)))
+        return cls(prior, tuple(columns), groups, t, *prior.response_functions(unit, quadrature_weights(unit)))
 
     @property
     def scalar(self) -> bool:
@@ -234,11 +234,6 @@ class PrivateDesign:
     def located(self) -> Located:
         """Names of both."""
         return Located(tuple(c.name for c in self.curves), tuple(c.name for c in self.numbers))
-
-    @property
-    def n_numbers(self) -> int:
-        """Number of columns of numbers."""
-        return len(self.numbers)
 
     @property
     def only(self) -> WhiteSurface:

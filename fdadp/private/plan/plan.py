@@ -116,10 +116,29 @@ class Plan:
         return replace(self, budget_shares={name: share * left for name, share in self.budget_shares.items()})
 
     def __str__(self) -> str:
-        return plan_text(self)
+        lines = [self._heading, "", f"{'release':<28}{'times':>6}{'share':>9}{'noise/clip':>14}"]
+        for row in plan_rows(self):
+            noise = f"{row.noise:>14.3g}" if row.times else f"{'not afforded':>14}"
+            lines.append(f"{row.release:<28}{row.times:>6}{row.share:>9.2%}{noise}")
+        lines.append(f"{'together':<28}{'':>6}{sum(row.share for row in plan_rows(self)):>9.2%}")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return plan_html(self)
+        cells = "".join(
+            f"<tr><td>{html.escape(row.release)}</td><td>{row.times}</td><td>{row.share:.2%}</td>"
+            f"<td>{f'{row.noise:.3g}' if row.times else 'not afforded'}</td></tr>"
+            for row in plan_rows(self)
+        )
+        head = "".join(f"<th>{name}</th>" for name in ("release", "times", "share of the budget", "noise / clip"))
+        return f"<p>{html.escape(self._heading)}</p><table><tr>{head}</tr>{cells}</table>"
+
+    @property
+    def _heading(self) -> str:
+        added = f"; {self.rows:.3g} rows a person count, {self.max_rows} at most" if self.max_rows > 1 else ""
+        sizes = f"{self.n_features} features x {self.n_outputs} outputs, {self.n_pairs} pairs measured"
+        kind = "pure ε, Laplace noise" if self.pure else "(ε, δ), Gaussian noise"
+        how = f"{kind} of {self.eta:.3g} per person; {sizes} in {self.rounds} rounds{added}"
+        return f"Plan for {self.n:,.0f} persons: {how}"
 
     @property
     def factors(self) -> tuple[FloatArray, FloatArray]:
@@ -170,24 +189,17 @@ def plan_rows(plan: Plan) -> list[Row]:
     whole = plan.eta * (left if plan.pure else math.sqrt(left))  # the plan's eta is that of what was left
     if left < 1 - ROUNDING:
         count = whole / (1 - left if plan.pure else math.sqrt(1 - left))
-        rows.append(
-            Row(
-                "number of persons" if plan.max_rows == 1 else "number of rows",
-                1 if left > COUNTED_TWICE else 2,
-                1 - left,
-                count,
-            )
-        )
+        what = "number of persons" if plan.max_rows == 1 else "number of rows"
+        rows.append(Row(what, 1 if left > COUNTED_TWICE else 2, 1 - left, count))
     for key in keys:
         if key not in plan.budget_shares:  # of another kind of fit
             continue
         if (key in OF_NUMBERS and not plan.located.numbers) or (key.startswith("x ") and not plan.located.curves):
             continue
-        name = plan.name(key)
         one = plan.budget_shares.get(key, 0.0)
         times = plan.times(key) if one else 0
         noise = math.inf if not one else whole * _of_matrix(plan, key) / (one if plan.pure else math.sqrt(one))
-        rows.append(Row(name, times, one * times, noise))
+        rows.append(Row(plan.name(key), times, one * times, noise))
     return rows
 
 
@@ -196,33 +208,3 @@ def _of_matrix(plan: Plan, key: str) -> float:
     d, k = plan.weights.shape
     sizes = {"gradient": d + k, "moments": d + k + 1, "residual": k + 1} if plan.pure else {}
     return math.sqrt(sizes[key] / 2) if key in sizes else 1.0
-
-
-def _heading(plan: Plan) -> str:
-    added = f"; {plan.rows:.3g} rows a person count, {plan.max_rows} at most" if plan.max_rows > 1 else ""
-    sizes = f"{plan.n_features} features x {plan.n_outputs} outputs, {plan.n_pairs} pairs measured"
-    kind = "pure ε, Laplace noise" if plan.pure else "(ε, δ), Gaussian noise"
-    return (
-        f"Plan for {plan.n:,.0f} persons: {kind} of {plan.eta:.3g} per person; {sizes} in {plan.rounds} rounds{added}"
-    )
-
-
-def plan_text(plan: Plan) -> str:
-    """Plain text of a plan."""
-    lines = [_heading(plan), "", f"{'release':<28}{'times':>6}{'share':>9}{'noise/clip':>14}"]
-    for row in plan_rows(plan):
-        noise = f"{row.noise:>14.3g}" if row.times else f"{'not afforded':>14}"
-        lines.append(f"{row.release:<28}{row.times:>6}{row.share:>9.2%}{noise}")
-    lines.append(f"{'together':<28}{'':>6}{sum(row.share for row in plan_rows(plan)):>9.2%}")
-    return "\n".join(lines)
-
-
-def plan_html(plan: Plan) -> str:
-    """HTML table of a plan."""
-    cells = "".join(
-        f"<tr><td>{html.escape(row.release)}</td><td>{row.times}</td><td>{row.share:.2%}</td>"
-        f"<td>{f'{row.noise:.3g}' if row.times else 'not afforded'}</td></tr>"
-        for row in plan_rows(plan)
-    )
-    head = "".join(f"<th>{name}</th>" for name in ("release", "times", "share of the budget", "noise / clip"))
-    return f"<p>{html.escape(_heading(plan))}</p><table><tr>{head}</tr>{cells}</table>"

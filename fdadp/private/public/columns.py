@@ -138,8 +138,24 @@ class Scalars(NamedTuple):
     standard: FloatArray
 
 
+class Ranged:
+    """What has a public range ``bounds``."""
+
+    bounds: Range
+
+    @property
+    def mid(self) -> float:
+        """Middle of the range."""
+        return sum(self.bounds) / 2
+
+    @property
+    def half(self) -> float:
+        """Half of its width."""
+        return (self.bounds[1] - self.bounds[0]) / 2
+
+
 @dataclass(frozen=True)
-class CurvesColumn:
+class CurvesColumn(Ranged):
     """A column of curves.
 
     Attributes
@@ -179,19 +195,8 @@ class CurvesColumn:
         **how: Any,
     ) -> CurvesColumn:
         """The column before anything was released; `scale` is a public guess, by default an eighth of the range."""
-        low, high = bounds
-        scale = scale or (high - low) / 2 / HALF_WIDTH
+        scale = scale or (bounds[1] - bounds[0]) / 2 / HALF_WIDTH
         return cls(name, at, grid, bounds, geometric_scale, sum(bounds) / 2, scale, **how)
-
-    @property
-    def mid(self) -> float:
-        """Middle of the public range."""
-        return sum(self.bounds) / 2
-
-    @property
-    def half(self) -> float:
-        """Half of its width."""
-        return (self.bounds[1] - self.bounds[0]) / 2
 
     def placed(self, location: float, scale: float) -> CurvesColumn:
         """The column with a location and a scale that were released."""
@@ -228,7 +233,7 @@ class CurvesColumn:
 
 
 @dataclass(frozen=True)
-class NumberColumn:
+class NumberColumn(Ranged):
     """A column of numbers.
 
     Attributes
@@ -260,9 +265,8 @@ class NumberColumn:
 
     def unit(self, values: FloatArray) -> FloatArray:
         """Values (m,) on [-1, 1]; what is not finite is NaN."""
-        mid, half = sum(self.bounds) / 2, (self.bounds[1] - self.bounds[0]) / 2
         numbers = np.asarray(values, dtype=np.float64).reshape(len(values))
-        return np.clip(np.where(np.isfinite(numbers), (numbers - mid) / half, np.nan), -1.0, 1.0)
+        return np.clip(np.where(np.isfinite(numbers), (numbers - self.mid) / self.half, np.nan), -1.0, 1.0)
 
     def seen(self, values: FloatArray) -> tuple[Scalars, BoolArray]:
         """Numbers of rows, missing ones at their location; no row is lost."""

@@ -91,70 +91,6 @@ class CurvePrior:
 
 
 @dataclass(frozen=True)
-class SurfacePrior:
-    """What is believed of a surface F(x, s): a Gaussian process over values and domain.
-
-    Parameters
-    ----------
-    x_length, s_length : float
-        Correlation lengths in x (share of the range of standardised curves) and in s (share of the domain).
-    linear : float
-        Weight of surfaces that are linear in x.
-    main : float
-        Weight of surfaces that do not depend on s.
-    """
-
-    x_length: float = 0.15
-    s_length: float = 0.25
-    linear: float = 2.0
-    main: float = 0.1
-
-    def covariance(self, n_x: int, n_s: int) -> FloatArray:
-        """Prior covariance of the coefficients of n_x times n_s cubic B-splines, shape (n_x n_s, n_x n_s)."""
-        x = (np.arange(n_x) - 1) / (n_x - DEGREE) - 0.5  # centres of the B-splines, as shares of the range
-        s = (np.arange(n_s) - 1) / (n_s - DEGREE)
-        in_x = np.exp(-0.5 * ((x[:, None] - x) / self.x_length) ** 2) + self.linear * np.outer(x, x)
-        in_s = np.exp(-0.5 * ((s[:, None] - s) / self.s_length) ** 2) + self.main
-        return np.asarray(np.kron(in_x, in_s), dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class ResponsePrior:
-    """What is believed of the response curves: their own level and slope, and a Gaussian process about them.
-
-    Parameters
-    ----------
-    length : float
-        Correlation length, as a share of the domain.
-    n_functions : int
-        Number of basis functions.
-    """
-
-    length: float = 0.25
-    n_functions: int = 8
-
-    def functions(self, t: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Orthonormal basis from the prior covariance, and the prior shares of variance of its functions.
-
-        Parameters
-        ----------
-        t, weights : ndarray of shape (T,)
-            Grid on [0, 1] and quadrature weights that sum to one.
-
-        Returns
-        -------
-        functions : ndarray of shape (T, m)
-        shares : ndarray of shape (m,)
-        """
-        kernel = np.exp(-0.5 * ((t[:, None] - t) / self.length) ** 2)
-        kernel += 0.5 + 2 * np.outer(t - 0.5, t - 0.5)
-        root = np.sqrt(weights)
-        values, vectors = np.linalg.eigh(root[:, None] * kernel * root)
-        order = np.argsort(-values)[: min(self.n_functions, t.size)]
-        return np.ascontiguousarray(vectors[:, order] / root[:, None]), values[order] / values[order].sum()
-
-
-@dataclass(frozen=True)
 class PublicPrior:
     """Gaussian-process priors on X, on the surface F and on Y; all of it public.
 
@@ -259,23 +195,41 @@ class PublicPrior:
         """What is believed of the curves."""
         return CurvePrior(self.x_scale, self.x_lengths, self.x_level, self.seed, self.pilot)
 
-    @property
-    def surface(self) -> SurfacePrior:
-        """What is believed of the surface F."""
-        return SurfacePrior(self.surface_x, self.surface_s, self.linear, self.main)
+    def surface_covariance(self, n_x: int, n_s: int) -> FloatArray:
+        """Prior covariance of the coefficients of n_x times n_s cubic B-splines, shape (n_x n_s, n_x n_s).
 
-    @property
-    def y(self) -> ResponsePrior:
-        """What is believed of the response."""
-        return ResponsePrior(self.y_length, self.n_response)
+        A Gaussian process over values and domain: surfaces are the more alike the nearer they are in both.
+        """
+        x = (np.arange(n_x) - 1) / (n_x - DEGREE) - 0.5  # centres of the B-splines, as shares of the range
+        s = (np.arange(n_s) - 1) / (n_s - DEGREE)
+        in_x = np.exp(-0.5 * ((x[:, None] - x) / self.surface_x) ** 2) + self.linear * np.outer(x, x)
+        in_s = np.exp(-0.5 * ((s[:, None] - s) / self.surface_s) ** 2) + self.main
+        return np.asarray(np.kron(in_x, in_s), dtype=np.float64)
+
+    def response_functions(self, t: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Orthonormal basis of responses, and the prior shares of variance of its functions.
+
+        Responses have their own level and slope, and a Gaussian process about them.
+
+        Parameters
+        ----------
+        t, weights : ndarray of shape (T,)
+            Grid on [0, 1] and quadrature weights that sum to one.
+
+        Returns
+        -------
+        functions : ndarray of shape (T, m)
+        shares : ndarray of shape (m,)
+        """
+        kernel = np.exp(-0.5 * ((t[:, None] - t) / self.y_length) ** 2)
+        kernel += 0.5 + 2 * np.outer(t - 0.5, t - 0.5)
+        root = np.sqrt(weights)
+        values, vectors = np.linalg.eigh(root[:, None] * kernel * root)
+        order = np.argsort(-values)[: min(self.n_response, t.size)]
+        return np.ascontiguousarray(vectors[:, order] / root[:, None]), values[order] / values[order].sum()
 
     def design(
-        self,
-        s: ArrayLike,
-        t: ArrayLike,
-        *,
-        bounds: Range = (-HALF_WIDTH, HALF_WIDTH),
-        missing: str = "linear",
+        self, s: ArrayLike, t: ArrayLike, *, bounds: Range = (-HALF_WIDTH, HALF_WIDTH), missing: str = "linear"
     ) -> PrivateDesign:
         """Public coordinates of the additive term of one column of curves; the last ones are remembered.
 
@@ -318,7 +272,7 @@ class PublicPrior:
         design, curves = self.design(share, share), self.x.curves(share)
         chosen = curves[rng.choice(len(curves), min(n_curves, len(curves)), replace=False)]
         term = design.only.term
-        covariance = self.surface.covariance(*term.shape)
+        covariance = self.surface_covariance(*term.shape)
         jitter = JITTER * np.trace(covariance) / len(covariance)
         root = np.linalg.cholesky(covariance + jitter * np.eye(len(covariance)))
         surfaces = (root @ rng.normal(size=(len(root), n_curves))).T.reshape(n_curves, *term.shape)

@@ -28,9 +28,8 @@ from fdadp.private.denoise.bayes import (
 from fdadp.private.denoise.scores import gaussian_draws
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import Plan
-from fdadp.private.release.intervals import PrivateFit, Regression, finish, release_outside
-from fdadp.private.release.location import locate, mean_response
-from fdadp.private.release.releases import Releases
+from fdadp.private.release.intervals import PrivateFit, Regression, finish
+from fdadp.private.release.releases import Releases, start_regression
 from fdadp.private.rows.pairs import MeasuredPairs
 from fdadp.private.rows.rows import RowFunctions
 
@@ -139,12 +138,7 @@ class Rounds:
     """
 
     def __init__(
-        self,
-        weights: FloatArray,
-        variance: float | FloatArray,
-        start: FloatArray | None = None,
-        *,
-        local: bool = False,
+        self, weights: FloatArray, variance: float | FloatArray, start: FloatArray | None = None, *, local: bool = False
     ) -> None:
         self.active: BoolArray = np.asarray(weights > 0)
         self.weights = np.where(self.active, weights, 1.0)
@@ -334,15 +328,8 @@ def fit_dp_aff(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunct
     rows : RowFunctions
         What is computed from a person's rows; filled with released values as they come.
     """
-    releases = Releases(cohort, plan)
-    locate(releases, rows)
-    mean_variance, energy = mean_response(releases, rows)
-    outside = release_outside(releases, rows)
-    k = plan.n_outputs
-    prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy
-    rows.begin_regression(plan)
-    releases = releases.derive(rows)
-    theta, covariance, moment, edf, certainty = _regress(releases, design, rows, prior_energy)
+    releases, energies, mean_variance, energy, outside = start_regression(cohort, plan, rows)
+    theta, covariance, moment, edf, certainty = _regress(releases, design, rows, energies)
     regression = Regression(theta, covariance, moment, edf, mean_variance, energy, outside, rows.pairs)
     return finish(releases, design, rows, regression, certainty.of)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.privacy import Cohort, Privacy
+from fdadp.privacy import Cohort
 from fdadp.private.denoise.scores import LikelihoodPosterior, ReleasedGradients
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import OF_NUMBERS, Plan
@@ -22,9 +22,8 @@ from fdadp.private.plan.sharing import make_plan
 from fdadp.private.public.columns import Column, Range
 from fdadp.private.public.tuning import GAUSSIAN, PURE, Tuning
 from fdadp.private.release.intervals import Regression
-from fdadp.private.release.location import locate
-from fdadp.private.release.mechanisms import DPAFF
-from fdadp.private.release.releases import Releases
+from fdadp.private.release.mechanisms import DPAFF, EndToEnd
+from fdadp.private.release.releases import Releases, locate
 from fdadp.private.rows.bounded_rows import BoundedResponse, BoundedRows, Level, bins_of, level_of
 
 BASE_RATE, BALANCE = 0.02, 0.03
@@ -82,39 +81,25 @@ class FamilyFit:
         return np.ones(1)
 
 
-@dataclass(frozen=True)
-class DPAFFOfFamily:
-    """The mechanism ``"dp-aff"`` for responses of a family.
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DPAFFOfFamily(EndToEnd[FamilyFit]):
+    """The mechanism ``"dp-aff"`` for responses of a family."""
 
-    Attributes
-    ----------
-    mechanism : DPAFF
-        Its settings.
-    response : BoundedResponse
-    """
-
-    mechanism: DPAFF
     response: BoundedResponse
+    tuning: Tuning | None = None
 
-    @property
-    def name(self) -> str:
-        """As ledgers say it."""
-        return self.mechanism.name
+    name: ClassVar[str] = DPAFF.name
 
-    @property
-    def allow_useless(self) -> bool:
-        """Fit even what is hopeless."""
-        return self.mechanism.allow_useless
-
-    def check_n(self, privacy: Privacy, n: float) -> None:
-        """Refuse what is useless; see :meth:`fdadp.private.release.mechanisms.EndToEnd.check_n`."""
-        self.mechanism.check_n(privacy, n)
+    @classmethod
+    def of(cls, settings: DPAFF, response: BoundedResponse) -> DPAFFOfFamily:
+        """With the settings of the mechanism for curves and numbers."""
+        prior, useless = settings.public_prior, settings.allow_useless
+        return cls(prior=prior, allow_useless=useless, tuning=settings.tuning, response=response)
 
     def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
         """Share out the budget over rounds of gradients."""
-        return plan_family(
-            n, noise_multiplier, design, pure=pure, tuning=self.mechanism.tuning, counts=self.response.counts
-        )
+        counts = self.response.counts
+        return plan_family(n, noise_multiplier, design, pure=pure, tuning=self.tuning, counts=counts)
 
     def rows(self, design: PrivateDesign, y_bounds: Range) -> BoundedRows:
         """Row functions; the bounds are those of the response."""

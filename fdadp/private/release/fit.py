@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -34,33 +34,6 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F")
-F_co = TypeVar("F_co", covariant=True)
-
-
-class Spending(Protocol[F_co]):
-    """What spends a budget: an :class:`~fdadp.private.release.mechanisms.EndToEnd`, or the like of other responses."""
-
-    @property
-    def name(self) -> str:
-        """As ledgers say it."""
-
-    @property
-    def allow_useless(self) -> bool:
-        """Fit even what is hopeless."""
-
-    def check_n(self, privacy: Privacy, n: float) -> None:
-        """Refuse useless settings."""
-
-    def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
-        """Share out the budget."""
-
-    def rows(self, design: PrivateDesign, y_bounds: Range) -> RowFunctions:
-        """Row functions, before anything was released."""
-
-    def spend(
-        self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions
-    ) -> tuple[F_co, NoisyMoments | None]:
-        """Spend it as planned."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +72,7 @@ def spend(
     design: Callable[[], PrivateDesign],
     y_bounds: Range,
     privacy: Privacy,
-    mechanism: Spending[F],
+    mechanism: EndToEnd[F],
     public: Mapping[str, Any],
     *,
     noise: Noise | None = None,
@@ -121,7 +94,7 @@ def spend(
     y_bounds : (float, float)
         Public range of the response.
     privacy : Privacy
-    mechanism : Spending
+    mechanism : EndToEnd
     public : mapping of str
         Public inputs, for the ledger.
     noise : Noise, optional
@@ -198,7 +171,7 @@ MOST_POINTS, GRID = 100_000, 51
 
 def preview(
     privacy: Privacy,
-    mechanism: EndToEnd,
+    mechanism: EndToEnd[Any],
     s: ArrayLike | int = GRID,
     t: ArrayLike | int = GRID,
     *,
@@ -228,7 +201,7 @@ def preview(
 
 
 def planned(
-    privacy: Privacy, mechanism: Spending[Any], design: Callable[[], PrivateDesign], n: float | None, law: Law = MEAN
+    privacy: Privacy, mechanism: EndToEnd[Any], design: Callable[[], PrivateDesign], n: float | None, law: Law = MEAN
 ) -> tuple[Plan, float]:
     """Plan a fit in public coordinates, as :func:`preview` does."""
     privacy.check()

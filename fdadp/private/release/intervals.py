@@ -92,9 +92,7 @@ class Regression:
             constant = self.pairs.feature == 0
             of_constant[0, constant, constant] = variance[self.pairs.output[constant]]
         return replace(
-            self,
-            coefficients=_with_constant(self.coefficients, by),
-            covariance=self.covariance + of_constant,
+            self, coefficients=_with_constant(self.coefficients, by), covariance=self.covariance + of_constant
         )
 
     @property
@@ -163,12 +161,6 @@ class PrivateFit:
     counted: tuple[float, float]
     looks: tuple[Probe, ...] = ()
     dropped: bool = False
-
-
-def release_outside(releases: Releases, rows: RowFunctions) -> ReleasedShares | None:
-    """Shares of the values of curves and of Y outside the public ranges, where the plan affords it."""
-    size = len(rows.design.curves) + 1
-    return releases.shares("outside", rows.outside, size=size) if releases.affords("outside") else None
 
 
 def finish(
@@ -312,11 +304,7 @@ def _closer(releases: Releases, residuals: ResidualRows, norm: float, error: flo
 
 
 def _in_time(
-    releases: Releases,
-    design: PrivateDesign,
-    residuals: ResidualRows,
-    regression: Regression,
-    variance: FloatArray,
+    releases: Releases, design: PrivateDesign, residuals: ResidualRows, regression: Regression, variance: FloatArray
 ) -> FloatArray:
     """Residual variance corrected by what blocks of time show: residuals over their spread, as a smooth curve.
 

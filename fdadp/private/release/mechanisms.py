@@ -12,7 +12,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from fdadp._common.door import advice
 from fdadp._common.parameters import Parameters
@@ -26,6 +26,7 @@ from fdadp.private.public.columns import Range
 from fdadp.private.public.prior import PublicPrior
 from fdadp.private.public.tuning import Tuning
 from fdadp.private.release.dp_aff import fit_dp_aff
+from fdadp.private.release.intervals import PrivateFit
 from fdadp.private.release.moments import NoisyMoments, fit_moments, plan_moments
 from fdadp.private.rows.errors_by_record import with_looks
 from fdadp.private.rows.forecasts import plan_forecasts
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
     from fdadp.functional.tables.records import Records
     from fdadp.functional.tables.sample import Curves
     from fdadp.privacy import Cohort, Privacy
-    from fdadp.private.release.intervals import PrivateFit
     from fdadp.solve.eigen.surface import SurfaceFit
+
+F = TypeVar("F")
 
 
 class Mechanism(Parameters):
@@ -74,7 +76,7 @@ class NoiseAfterFit(Mechanism, ABC):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class EndToEnd(Mechanism, ABC):
+class EndToEnd(Mechanism, ABC, Generic[F]):
     """Base of mechanisms whose whole output is private: sums with noise from the kernel, and what follows from them.
 
     Parameters
@@ -140,19 +142,19 @@ class EndToEnd(Mechanism, ABC):
     @abstractmethod
     def spend(
         self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions
-    ) -> tuple[PrivateFit, NoisyMoments | None]:
+    ) -> tuple[F, NoisyMoments | None]:
         """Spend the budget as planned; see :func:`fdadp.private.release.dp_aff.fit_dp_aff`.
 
         Returns
         -------
-        fit : PrivateFit
+        fit : PrivateFit, or that of another kind of response
         moments : NoisyMoments or None
             A statistic that is kept beside the fit.
         """
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class DPAFF(EndToEnd):
+class DPAFF(EndToEnd[PrivateFit]):
     """Noisy gradients of residuals on publicly whitened features: explains most, and the default.
 
     Parameters
@@ -211,7 +213,7 @@ class DPAFF(EndToEnd):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class MomentPerturbation(EndToEnd):
+class MomentPerturbation(EndToEnd[PrivateFit]):
     """One noisy second moment of features and responses, from which any number of models follow; explains less.
 
     The statistic is kept as the model's ``moments_``.
@@ -244,7 +246,7 @@ SHORT = {kind.name: kind for kind in (DPAFF, MomentPerturbation)}
 """Mechanisms that a name stands for."""
 
 
-def mechanism_of(mechanism: str | Mechanism) -> EndToEnd | NoiseAfterFit:
+def mechanism_of(mechanism: str | Mechanism) -> EndToEnd[Any] | NoiseAfterFit:
     """Return a mechanism itself, or the one that a short name stands for.
 
     Raises
@@ -301,29 +303,26 @@ def params_to_json(model: Any, fitted_with: Mapping[str, Any] | None = None) -> 
     """
     params = model.get_params(deep=False) | dict(fitted_with or {})
     params["privacy"] = privacy_to_json(params["privacy"])
-    if isinstance(params.get("mechanism"), Mechanism):
+    if "mechanism" in params:
         params["mechanism"] = _mechanism_to_json(params["mechanism"])
     return {name: plain(None if name in NOT_KEPT else value, name) for name, value in params.items()}
 
 
 def guarantee_to_json(params: Mapping[str, Any]) -> dict[str, Any]:
     """``privacy`` and ``mechanism`` of an estimator's parameters as JSON."""
-    mechanism = params["mechanism"]
-    how = _mechanism_to_json(mechanism) if isinstance(mechanism, Mechanism) else mechanism
-    return {"privacy": privacy_to_json(params["privacy"]), "mechanism": plain(how, "mechanism")}
+    how = plain(_mechanism_to_json(params["mechanism"]), "mechanism")
+    return {"privacy": privacy_to_json(params["privacy"]), "mechanism": how}
 
 
 def guarantee_from_json(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Read what :func:`guarantee_to_json` made."""
-    how = stored["mechanism"]
-    mechanism = _mechanism_from_json(how) if isinstance(how, Mapping) else how
-    return {"privacy": privacy_from_json(stored["privacy"]), "mechanism": mechanism}
+    return {"privacy": privacy_from_json(stored["privacy"]), "mechanism": _mechanism_from_json(stored["mechanism"])}
 
 
 def params_from_json(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Read what :func:`params_to_json` made."""
     params = dict(stored) | {"privacy": privacy_from_json(stored["privacy"])}
-    if isinstance(params.get("mechanism"), Mapping):
+    if "mechanism" in params:
         params["mechanism"] = _mechanism_from_json(params["mechanism"])
     if isinstance(params.get("bounds"), Mapping):
         params["bounds"] = {name: tuple(pair) for name, pair in params["bounds"].items()}
@@ -332,19 +331,22 @@ def params_from_json(stored: Mapping[str, Any]) -> dict[str, Any]:
     return params
 
 
-def _mechanism_to_json(mechanism: Mechanism) -> dict[str, Any]:
+def _mechanism_to_json(mechanism: Any) -> Any:
+    if not isinstance(mechanism, Mechanism):  # a name
+        return mechanism
     kept = mechanism.get_params()
     settings = {n: None if n in NOT_KEPT and not isinstance(value, str) else value for n, value in kept.items()}
     return {"class": f"{type(mechanism).__module__}.{type(mechanism).__qualname__}", **settings}
 
 
-def _mechanism_from_json(stored: Mapping[str, Any]) -> Mechanism:
-    """Make a mechanism of a class of this package, or of a module that is imported already."""
+def _mechanism_from_json(stored: Any) -> Any:
+    """Make a mechanism of a class of this package, or of a module that is imported already; a name stays one."""
+    if not isinstance(stored, Mapping):
+        return stored
     module, _, name = str(stored["class"]).rpartition(".")
     if module.startswith(("fdadp.private.", "fdadp.published.")):
         importlib.import_module(module)
     kind = getattr(sys.modules.get(module), name, None)
     if not (isinstance(kind, type) and issubclass(kind, Mechanism)):
         raise FileFormatError(f"mechanism must be a class that can be found, got {stored['class']!r}: import it first")
-    made: Mechanism = kind(**{name: value for name, value in stored.items() if name != "class"})
-    return made
+    return kind(**{name: value for name, value in stored.items() if name != "class"})

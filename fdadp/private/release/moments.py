@@ -21,9 +21,8 @@ from fdadp.private.denoise.bayes import gain, posteriors, steady
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import Plan
 from fdadp.private.plan.sharing import make_plan
-from fdadp.private.release.intervals import PrivateFit, Regression, finish, release_outside
-from fdadp.private.release.location import locate, mean_response
-from fdadp.private.release.releases import Releases
+from fdadp.private.release.intervals import PrivateFit, Regression, finish
+from fdadp.private.release.releases import start_regression
 from fdadp.private.rows.rows import Block, RowFunctions
 
 SCALE_SHARE = 0.03
@@ -106,15 +105,9 @@ def fit_moments(
     cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions
 ) -> tuple[PrivateFit, NoisyMoments]:
     """Spend the budget of a cohort as planned; returns the fit and the statistic it came from."""
-    releases = Releases(cohort, plan)
-    locate(releases, rows)
-    mean_variance, energy = mean_response(releases, rows)
-    outside = release_outside(releases, rows)
+    releases, prior_energy, mean_variance, energy, outside = start_regression(cohort, plan, rows)
     d, k = plan.weights.shape
-    prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy
-    rows.begin_regression(plan)
     rows.coefficients = np.zeros((d, k))  # residuals are responses less their mean
-    releases = releases.derive(rows)
     ratio = math.sqrt(d / energy)
     joint = _Joint(rows, ratio)
     share = plan.budget_shares["moments"]
@@ -122,7 +115,9 @@ def fit_moments(
     scale, _ = releases.size("moments scale", joint.norm, between, share=SCALE_SHARE * share)
     clip = plan.clip_factor * scale
     moment, sd = releases.second_moment("moments", joint.vector, clip=clip, share=(1 - SCALE_SHARE) * share)
-    statistic = _statistic(moment, sd, d, ratio, plan)
+    sd = sd / math.sqrt(2)  # from the diagonal to all else
+    parts = moment[:d, :d], moment[:d, d:] / ratio, moment[d:, d:] / ratio**2
+    statistic = NoisyMoments(*parts, sd, sd / ratio, sd / ratio**2, plan.n)
     a = _steady(statistic)
     # Noise in A acts as A-noise times the coefficients: of the size that the prior expects of them.
     variance = np.tile(statistic.cross_sd**2 + statistic.features_sd**2 * prior_energy, (d, 1))
@@ -132,20 +127,6 @@ def fit_moments(
     )
     fit = finish(releases, design, rows, Regression(theta, covariance, a, edf, mean_variance, energy, outside))
     return fit, statistic
-
-
-def _statistic(matrix: FloatArray, sd: float, d: int, ratio: float, plan: Plan) -> NoisyMoments:
-    """Parts of the second moment of v, in the units of features and responses; `sd` is that of its diagonal."""
-    sd = sd / math.sqrt(2)
-    return NoisyMoments(
-        features=matrix[:d, :d],
-        cross=matrix[:d, d:] / ratio,
-        responses=matrix[d:, d:] / ratio**2,
-        features_sd=sd,
-        cross_sd=sd / ratio,
-        responses_sd=sd / ratio**2,
-        n=plan.n,
-    )
 
 
 def _steady(statistic: NoisyMoments) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,12 @@ from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
 from fdadp.privacy.clipped import ReleasedShares, release_shares
 from fdadp.privacy.rows._local import RowFunction
+from fdadp.private.denoise.bayes import level_and_spread, shrunk_coefficients, shrunk_scale, shrunk_shift
 from fdadp.private.plan.plan import Plan
+from fdadp.private.plan.sharing import norm_of_numbers
+from fdadp.private.public.columns import NUMBERS_HALF_WIDTH, REACH, UNIFORM_VARIANCE, CurvesColumn
+from fdadp.private.rows.centering import CELLS, Counted, beyond, error_of_moments, part_about, settled
+from fdadp.private.rows.forecasts import MEAN, about_anchor, near_anchor
 from fdadp.private.rows.rows import RowFunctions
 
 TOGETHER = 2.0
@@ -66,14 +71,7 @@ class Releases:
         )
 
     def sum(
-        self,
-        key: str,
-        f: RowFunction,
-        *,
-        clip: float,
-        size: int = 1,
-        share: float | None = None,
-        of: str | None = None,
+        self, key: str, f: RowFunction, *, clip: float, size: int = 1, share: float | None = None, of: str | None = None
     ) -> tuple[FloatArray, float]:
         """Sum over persons of a clipped vector, and the sd of the noise in each entry."""
         share = self.plan.budget_shares[key] if share is None else share
@@ -82,14 +80,7 @@ class Releases:
         return np.asarray(total) / self.plan.rows, float(sd) / self.plan.rows
 
     def mean(
-        self,
-        key: str,
-        f: RowFunction,
-        *,
-        clip: float,
-        size: int = 1,
-        share: float | None = None,
-        of: str | None = None,
+        self, key: str, f: RowFunction, *, clip: float, size: int = 1, share: float | None = None, of: str | None = None
     ) -> tuple[FloatArray, float]:
         """Mean over persons of a clipped vector, and the sd of the noise in each entry."""
         total, sd = self.sum(key, f, clip=clip, size=size, share=share, of=of)
@@ -129,3 +120,173 @@ class Releases:
         """Number of persons in each bin, and the sd of the noise in it."""
         masses, sd = self.cohort.histogram(f, share=self.plan.budget_shares[key], name=self.plan.name(key))
         return np.asarray(masses) / self.plan.rows, float(sd) / self.plan.rows
+
+
+# Where the curves are and how large: a public range is a hint of both, and these releases find them.
+#
+# Size about the middle of the range, then the level, then the size about that level: each step is clipped at what the
+# step before released, so that a range which is too wide, or to one side of the curves, costs little
+# (docs/theory/dp-aff.md#location).
+
+
+X_PRIOR, Y_PRIOR = 0.36, 1.0
+"""Variances of the logarithms of the sizes of X and Y about their public guesses."""
+Y_GUESS = 3.75
+"""Half-width of the public range of Y over the size that Y is guessed to have."""
+NUMBERS_PRIOR, LEAST_VARIANCE = 0.09, 0.005
+"""Prior variance of the variance of a number on [-1, 1] about that of a uniform law; its least value."""
+TOO_WIDE = 0.75
+"""Sds of its noise by which a spread that is looked for once is taken smaller: curves thought too wide cost more."""
+LEAST_SPREAD = 0.3
+"""Spread of X over its root mean square about another point, at least."""
+
+
+def start_regression(
+    cohort: Cohort, plan: Plan, rows: RowFunctions
+) -> tuple[Releases, FloatArray, FloatArray, float, ReleasedShares | None]:
+    """Locate covariates and response, and derive the rows of the regression.
+
+    Returns
+    -------
+    releases : Releases
+        From the derived rows.
+    energies : ndarray of shape (K,)
+        That outputs are expected to have.
+    mean_variance, energy, outside
+        As of a :class:`~fdadp.private.release.intervals.Regression`.
+    """
+    releases = Releases(cohort, plan)
+    locate(releases, rows)
+    mean_variance, energy = mean_response(releases, rows)
+    size = len(rows.design.curves) + 1
+    outside = releases.shares("outside", rows.outside, size=size) if releases.affords("outside") else None
+    shares = rows.design.response_shares[: plan.n_outputs]
+    rows.begin_regression(plan)
+    return releases.derive(rows), shares / shares.sum() * energy, mean_variance, energy, outside
+
+
+def locate(releases: Releases, rows: RowFunctions) -> None:
+    """Location and scale of covariates: the public range of curves is a hint, not a wall."""
+    for column in rows.design.curves:
+        _locate_curves(releases, rows, column)
+    if rows.design.numbers and releases.affords("scalars"):
+        _locate_numbers(releases, rows)
+
+
+def _locate_curves(releases: Releases, rows: RowFunctions, column: CurvesColumn) -> None:
+    if not releases.affords("x rms"):
+        return
+    tuning, of = releases.plan.tuning, column.name
+    seen, error = releases.size("x rms", column.rms, tuning.x_rms.range(column.half), of=of)
+    rms = shrunk_scale(seen, error, column.scale * column.geometric_scale, X_PRIOR)
+    shift = 0.0
+    if releases.affords("x location"):
+        if releases.plan.pure and not releases.affords("x scale"):
+            level, sd = _level(releases, "x location", column, rms)
+            guess = column.scale * column.geometric_scale
+            shift, spread = level_and_spread(seen, error, level, sd, guess, X_PRIOR)
+            spread *= math.exp(-TOO_WIDE * error)
+            rows.columns[of] = column.placed(column.location + shift, spread / column.geometric_scale)
+            return
+        column, shift = _shifted(releases, "x location", column, rms)
+    if releases.affords("x scale"):
+        spread, _ = releases.size("x scale", column.rms, tuning.x_scale.range(rms), of=of)
+        if releases.affords("x centre"):  # noise of the location may be larger than the curves, if the range is far off
+            column, _ = _shifted(releases, "x centre", column, spread)
+            spread, _ = releases.size("x size", column.rms, tuning.x_scale.range(spread), of=of)
+    else:
+        spread = math.sqrt(max(rms**2 - shift**2, (LEAST_SPREAD * rms) ** 2))
+    rows.columns[column.name] = column.placed(column.location, spread / column.geometric_scale)
+
+
+def _shifted(releases: Releases, key: str, column: CurvesColumn, size: float) -> tuple[CurvesColumn, float]:
+    """The column at its released level, and by how much that moved it."""
+    level, sd = _level(releases, key, column, size)
+    shift = shrunk_shift(level, sd, size, releases.plan.tuning.size_clip)
+    return column.placed(column.location + shift, column.scale), shift
+
+
+def _level(releases: Releases, key: str, column: CurvesColumn, size: float) -> tuple[float, float]:
+    """Released mean of curves about the location so far, clipped at a multiple of their size, and its noise."""
+    level, sd = releases.mean(key, column.level, clip=releases.plan.tuning.size_clip * size, of=column.name)
+    return float(level[0]), sd
+
+
+def _locate_numbers(releases: Releases, rows: RowFunctions) -> None:
+    """Means and variances of all numbers, in one release of (u, u² - 1/3), |u| <= 1, of norm √(q (1 + 4/9)) at most.
+
+    Where numbers may fill a small part of their range they are then counted in cells, twice: q counts a person, of norm
+    √q, or q where pure.
+    """
+    columns, q = rows.design.numbers, len(rows.design.numbers)
+    clip = norm_of_numbers(q, pure=releases.plan.pure)
+    found, sd = releases.mean("scalars", rows.units, clip=clip, size=2 * q)
+    counts: list[list[Counted]] = [[] for _ in columns]
+    for key in ("places", "places again"):
+        if releases.affords(key):
+            norm = q if releases.plan.pure else math.sqrt(q)
+            cells, noise = releases.mean(key, rows.cells, clip=norm, size=q * CELLS)
+            places = []
+            for i, part in enumerate(rows.parts):
+                counts[i].append(Counted(part, cells[i * CELLS : (i + 1) * CELLS], noise))
+                places.append(settled(found[i], found[q + i], sd, counts[i], releases.plan.n, pure=releases.plan.pure))
+            rows.parts = tuple(part_about(at, scale) for at, scale, _ in places)
+    for i, column in enumerate(columns):
+        if counts[i]:
+            at, scale, error = places[i]
+            far = beyond(counts[i][0], at, NUMBERS_HALF_WIDTH * scale)
+            placed = replace(column.placed(at, scale, error), beyond=far)
+        else:
+            at, scale = _of_moments(found[i], found[q + i], sd)
+            placed = column.placed(at, scale, error_of_moments(scale, sd))
+        rows.columns[column.name] = placed
+
+
+def _of_moments(mean: float, square: float, sd: float) -> tuple[float, float]:
+    """Location and scale by mean and variance alone, shrunk by the noise towards those of a uniform law."""
+    location = float(np.clip(mean, -1.0, 1.0))
+    variance = float(np.clip(square + UNIFORM_VARIANCE - location**2, LEAST_VARIANCE, 1.0))
+    return location, math.sqrt((variance * NUMBERS_PRIOR + sd**2 * UNIFORM_VARIANCE) / (NUMBERS_PRIOR + sd**2))
+
+
+def mean_response(releases: Releases, rows: RowFunctions) -> tuple[FloatArray, float]:
+    """Location and mean of Y; returns the posterior variance of the mean and the squared scale of Y about it."""
+    design, tuning = rows.design, releases.plan.tuning
+    scale = rows.y_half / Y_GUESS
+    if releases.affords("y rms"):
+        largest = REACH * rows.y_half
+        rms, error = _response_size(releases, "y rms", rows, (largest / releases.plan.y_range, largest))
+        scale = shrunk_scale(rms, error, scale, Y_PRIOR)
+    clip = tuning.size_clip * scale
+    spread = scale / math.sqrt(2)  # half of the square is taken to be the mean's
+    if releases.affords("y location"):
+        level, sd = releases.mean("y location", rows.y_level, clip=clip)
+        expected = MEAN * scale if about_anchor(releases.plan) else scale
+        shift = shrunk_shift(float(level[0]), sd, expected, tuning.size_clip * scale / expected)
+        rows.y_location += shift
+        spread = math.sqrt(max(scale**2 - shift**2, 0.5 * scale**2))
+    if releases.affords("y scale"):
+        spread, _ = _response_size(releases, "y scale", rows, tuning.y_scale.range(scale))
+        clip = tuning.size_clip * spread
+    m = design.response_shares.size
+    rows.mean, variance = np.zeros(m), np.full(m, math.inf)
+    if releases.affords("y mean"):
+        noisy, sd = releases.mean("y mean", rows.response, clip=clip * tuning.mean_clip, size=m)
+        rows.mean, variance = shrunk_coefficients(noisy, sd, design.response_shares)
+    if about_anchor(releases.plan):
+        rows.mean, variance = near_anchor(rows.mean, variance, design.response_shares, spread)
+    if releases.affords("y spread"):
+        spread, _ = _response_size(releases, "y spread", rows, tuning.y_spread.range(spread))
+    return variance, spread**2
+
+
+def _response_size(
+    releases: Releases, key: str, rows: RowFunctions, between: tuple[float, float]
+) -> tuple[float, float]:
+    """Size of Y as it is so far, of numbers as large as a curve of their variance would be; and the sd of its log.
+
+    Sizes of numbers are looked for where those of curves would be, for many are near zero, and as many far above their
+    geometric mean: a range about that mean would cut these off.
+    """
+    size, error = releases.size(key, rows.response_norm, between)
+    return size / rows.geometric, error

@@ -113,7 +113,7 @@ def roughness_of(curves: Curves) -> FloatArray:
     """Places of the roughness of standardised curves on a log scale from -1 to 1, shape (m,)."""
     steps = np.ascontiguousarray(np.abs(np.diff(curves.values, axis=1)))
     size = rowwise_matmul(steps, np.full((steps.shape[1], 1), 1 / steps.shape[1]))[:, 0]
-    return _places(size, *ROUGHNESSES)
+    return log_places(size, *ROUGHNESSES)
 
 
 def looks_of(column: CurvesColumn, values: FloatArray, grid: FloatArray | None = None) -> FloatArray:
@@ -243,10 +243,11 @@ def _sloped(looks: Sequence[Probe], slopes: FloatArray) -> tuple[Probe, ...]:
 def error_logs(ratio: FloatArray, weights: FloatArray) -> FloatArray:
     """Logarithms of the errors of rows over their spread (m, T), within their range; shape (m,)."""
     sizes = np.sqrt(observed_mean(ratio * ratio, weights))
-    return math.log(ERRORS) * _places(sizes, 1 / ERRORS, ERRORS)
+    return math.log(ERRORS) * log_places(sizes, 1 / ERRORS, ERRORS)
 
 
-def _places(sizes: FloatArray, low: float, high: float) -> FloatArray:
+def log_places(sizes: FloatArray, low: float, high: float) -> FloatArray:
+    """Places of sizes (m,) between two on a log scale, from -1 to 1."""
     out = np.empty(len(sizes))
     log_positions(np.ascontiguousarray(sizes), low, high, math.sqrt(low * high), math.log(high / low) / 2, out)
     return out

@@ -16,14 +16,13 @@ import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.privacy import rowwise_matmul
-from fdadp.privacy.rows._rowwise import log_positions
 from fdadp.private.denoise.bayes import CALIBRATION_EDGES
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import Plan
 from fdadp.private.plan.sharing import SPREADS, time_blocks
 from fdadp.private.public.columns import REACH, UNIFORM_VARIANCE, Column, CurvesColumn
 from fdadp.private.rows.centering import WHOLE, Part, in_cells
-from fdadp.private.rows.errors_by_record import Probe, error_logs, factors, looks_of
+from fdadp.private.rows.errors_by_record import Probe, error_logs, factors, log_places, looks_of
 from fdadp.private.rows.pairs import MeasuredPairs, added, integrals, quadratic
 from fdadp.private.rows.projection import Projection, observed_mean
 
@@ -76,7 +75,7 @@ class RowFunctions:
         self.projection = Projection(design.response, self.t_weights, design.response_shares)
         # Released values, filled in as they come.
         self.columns: dict[str, Column] = {column.name: column for column in design.columns}
-        self.parts: tuple[Part, ...] = (WHOLE,) * design.n_numbers
+        self.parts: tuple[Part, ...] = (WHOLE,) * len(design.numbers)
         self.geometric = NUMBERS_SIZE if design.scalar else 1.0
         self.y_location = self.y_mid
         self.mean = np.zeros(design.response_shares.size)
@@ -381,14 +380,10 @@ class ResidualRows:
         """
         ratio = self.rows.away(block) / self._spread_of(self.rows.row(block), self.looks)
         weights, of = self.rows.t_weights, time_blocks(self.rows.unit_t)
-        low, high = SPREADS
         places = np.empty((len(ratio), int(of[-1]) + 1))
         for b in range(places.shape[1]):
             here = ratio[:, of == b]
-            sizes = np.sqrt(observed_mean(here * here, weights[of == b]))
-            place = np.empty(len(sizes))
-            log_positions(sizes, low, high, math.sqrt(low * high), math.log(high / low) / 2, place)
-            places[:, b] = place
+            places[:, b] = log_places(np.sqrt(observed_mean(here * here, weights[of == b])), *SPREADS)
         known = observed_mean(places, np.ones(places.shape[1]))
         return np.where(np.isnan(places), known[:, None], places)
 

@@ -147,8 +147,7 @@ def affine_of(column: Column, *, about: bool) -> Affine:
     if isinstance(column, CurvesColumn):
         return (0.0 if about else column.location), column.scale
     if isinstance(column, NumberColumn):
-        middle, half = sum(column.bounds) / 2, (column.bounds[1] - column.bounds[0]) / 2
-        return (0.0 if about else middle + half * column.location), half * column.scale
+        return (0.0 if about else column.mid + column.half * column.location), column.half * column.scale
     return 0.0, 1.0
 
 
@@ -234,8 +233,8 @@ def _kernel(at: FloatArray, name: str, public: tuple[Column, ...], prior: Public
     numbers = {column.name for column in public if isinstance(column, NumberColumn)}
     if name in numbers or len(numbers) == len(public):
         return _gaussian(at, prior.surface_s * math.sqrt(3) * 2) + MAIN
-    share, length = at / (2 * HALF_WIDTH), prior.surface.x_length * 2 * HALF_WIDTH
-    return _gaussian(at, length) + prior.surface.linear * np.outer(share, share)
+    share, length = at / (2 * HALF_WIDTH), prior.surface_x * 2 * HALF_WIDTH
+    return _gaussian(at, length) + prior.linear * np.outer(share, share)
 
 
 def _gaussian(at: FloatArray, length: float) -> FloatArray:

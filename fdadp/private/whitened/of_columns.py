@@ -109,10 +109,8 @@ class WhiteNumbers(WhiteTerm):
 
     def effect(self, columns: Mapping[str, Column], count: int, *points: Any) -> FloatArray:
         """What stands for β: feature for a unit of the number."""
-        slopes = []
-        for name in self.columns:
-            column = column_of(columns, name, NumberColumn)
-            slopes.append(2 / (column.scale * (column.bounds[1] - column.bounds[0])))
+        own = [column_of(columns, name, NumberColumn) for name in self.columns]
+        slopes = [1 / (column.scale * column.half) for column in own]
         wanted = points[0] if points else self.columns
         return np.diag(slopes)[[self.columns.index(name) for name in wanted], :count]
 
@@ -142,9 +140,8 @@ class ByNumber:
     @classmethod
     def as_it_is(cls, column: NumberColumn) -> ByNumber:
         """A number that is not centred."""
-        middle, half = sum(column.bounds) / 2, (column.bounds[1] - column.bounds[0]) / 2
-        size = math.sqrt(middle**2 + half**2 * UNIFORM_VARIANCE)
-        return cls(column.name, middle / size, half / size)
+        size = math.sqrt(column.mid**2 + column.half**2 * UNIFORM_VARIANCE)
+        return cls(column.name, column.mid / size, column.half / size)
 
     @property
     def weights(self) -> FloatArray:
@@ -162,9 +159,8 @@ class ByNumber:
     def slopes(self, column: Column) -> tuple[float, float]:
         """Of both, for a unit of the number."""
         assert isinstance(column, NumberColumn)
-        half = (column.bounds[1] - column.bounds[0]) / 2
-        alone = 1 / (column.scale * half)
-        return self.half / half if self.half else alone, alone
+        alone = 1 / (column.scale * column.half)
+        return self.half / column.half if self.half else alone, alone
 
 
 @dataclass(frozen=True)

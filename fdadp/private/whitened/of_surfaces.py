@@ -60,7 +60,7 @@ class WhiteSurface(WhiteTerm):
         term = _on_splines(name, column, reach, unit, (prior.n_basis_x, prior.n_basis_s))
         rows, seen = term.integrals(Curves(curves, unit))
         term = term.learned(seen, len(curves))
-        law = prior.surface.covariance(*term.shape)
+        law = prior.surface_covariance(*term.shape)
         centre, whitening, variances = white_axes(rows, law, prior.max_features)
         return cls(
             name=name,

@@ -63,7 +63,7 @@ class Prepared(NamedTuple):
         Returns the public coordinates.
     """
 
-    mechanism: EndToEnd
+    mechanism: EndToEnd[Any]
     name: str
     reading: PublicColumns
     asked: PublicResponse
@@ -105,7 +105,7 @@ class PrivateSettings:
         given = self.bounds if isinstance(self.bounds, Mapping) else {}
         return self.privacy.bounds_with(given) if isinstance(self.privacy, Privacy) else given
 
-    def check(self, **not_yet: Any) -> EndToEnd:
+    def check(self, **not_yet: Any) -> EndToEnd[Any]:
         """Public validation of settings, before any column is looked at; returns the mechanism."""
         if not isinstance(self.privacy, Privacy):
             raise InputError(f"privacy must be a Privacy or None, got {type(self.privacy).__name__}")

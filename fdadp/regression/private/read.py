@@ -33,7 +33,6 @@ from fdadp.terms.spec import TermSpec
 from fdadp.terms.times_column import By
 
 if TYPE_CHECKING:
-    from fdadp.private.release.fit import Spending
     from fdadp.private.release.mechanisms import EndToEnd
     from fdadp.private.rows.bounded_rows import BoundedResponse
 
@@ -420,7 +419,7 @@ class PublicResponse:
             family = self.bounded.family.name
             raise InputError(f"offset and prior='persistence' must be left out with family={family!r} in a private fit")
 
-    def spending(self, mechanism: EndToEnd) -> Spending[Any]:
+    def spending(self, mechanism: EndToEnd[Any]) -> EndToEnd[Any]:
         """The mechanism for this kind of response."""
         from fdadp.private.release.families import DPAFFOfFamily
         from fdadp.private.release.mechanisms import DPAFF
@@ -428,7 +427,7 @@ class PublicResponse:
         if self.bounded is None:
             return mechanism
         assert isinstance(mechanism, DPAFF)
-        return DPAFFOfFamily(mechanism, self.bounded)
+        return DPAFFOfFamily.of(mechanism, self.bounded)
 
 
 def check_family(family: Family, *, curves: bool) -> None:

@@ -217,7 +217,7 @@ def opened(
     privacy, prior = declared.privacy, declared.prior
     unit = (grid - grid[0]) / (grid[-1] - grid[0])
     weights = quadrature_weights(unit)
-    functions, prior_shares = prior.y.functions(unit, weights)
+    functions, prior_shares = prior.response_functions(unit, weights)
     rows = CurveRowFunctions(functions, weights, declared.bounds, grid)
     budget, share = privacy.budget_share()
     if privacy.n is not None:  # before anything is reserved

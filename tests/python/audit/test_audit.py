@@ -39,7 +39,7 @@ from fdadp.audit.replay import difference, fingerprint
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, Cohort, Privacy, SeededNoise
 from fdadp.privacy.kernel._kernel import Kernel
-from fdadp.private.release import dp_aff, fit
+from fdadp.private.release import fit, releases
 
 # ------------------------------------------------------------------ replays of the private fit
 
@@ -117,25 +117,25 @@ def pairs(adjacency="zero-out", grouped=False, blank=False, kinds=("high", "outs
 
 
 def unnoised_mean(monkeypatch):
-    right = dp_aff.mean_response
+    right = releases.mean_response
 
     def mutant(releases, rows):
         result = right(releases, rows)
         rows.mean = rows.mean + 1e-9 * RAW["y"].mean()
         return result
 
-    monkeypatch.setattr(dp_aff, "mean_response", mutant)
+    monkeypatch.setattr(releases, "mean_response", mutant)
 
 
 def unreleased_location(monkeypatch):
-    right = dp_aff.locate
+    right = releases.locate
 
     def mutant(releases, rows):
         right(releases, rows)
         own = rows.columns["X"]
         rows.columns["X"] = own.placed(float(np.mean(np.clip(RAW["x"], -5, 5))), own.scale)
 
-    monkeypatch.setattr(dp_aff, "locate", mutant)
+    monkeypatch.setattr(releases, "locate", mutant)
 
 
 def raw_maximum_as_clip(monkeypatch):
@@ -199,13 +199,13 @@ def exact_n(monkeypatch):
 
 def chatty(monkeypatch):
     """A progress line that tells how many usable people there are."""
-    right = dp_aff.locate
+    right = releases.locate
 
     def mutant(*args):
         print(len(RAW["x"]), "curves")
         right(*args)
 
-    monkeypatch.setattr(dp_aff, "locate", mutant)
+    monkeypatch.setattr(releases, "locate", mutant)
 
 
 def keeps_data(monkeypatch):

@@ -21,7 +21,7 @@ from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPLinearRegression, DPLogisticRegression
 from fdadp.learners.linear_regression import _believed, _Moments
 from fdadp.learners.logistic import default_regularization
-from fdadp.learners.shared._rows import UnitRows
+from fdadp.learners.shared.inputs import UnitRows
 from fdadp.privacy import Budget, SeededNoise, TapeNoise
 from fdadp.privacy.kernel import _minimum_releases
 

@@ -20,9 +20,8 @@ from fdadp.private.advice import beyond_scale
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.sharing import make_plan, norm_of_numbers
 from fdadp.private.public.columns import NumberColumn
-from fdadp.private.release import location
-from fdadp.private.release.location import locate
-from fdadp.private.release.releases import Releases
+from fdadp.private.release import releases
+from fdadp.private.release.releases import Releases, locate
 from fdadp.private.rows.centering import (
     CELLS,
     WHOLE,
@@ -76,7 +75,7 @@ class Seen:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Releases, "mean", kept)
             if quick:  # what follows from the releases
-                patch.setattr(location, "settled", lambda *_, **__: (0.1, 0.15, 0.1))
+                patch.setattr(releases, "settled", lambda *_, **__: (0.1, 0.15, 0.1))
             locate(Releases(self.cohort, self.plan), self.rows)
 
     def exact(self, table):

@@ -8,7 +8,7 @@ import pytest
 from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, ScalarRegression, simulate_affr
 from fdadp.private.denoise.bayes import profile
 from fdadp.private.plan.sharing import make_plan, time_blocks
-from fdadp.private.release import dp_aff
+from fdadp.private.release import releases
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 GRID = np.linspace(0, 1, 51)
@@ -35,14 +35,14 @@ def coverage_by_tenths(smooth, seeds):
 
 def test_the_size_of_a_number_is_as_much_of_its_variance_as_that_of_a_curve(monkeypatch):
     """Squares of geometric means: .78 of normal numbers and of such curves; half of that if ranges are cut too near."""
-    right, found = dp_aff.mean_response, []
+    right, found = releases.mean_response, []
 
     def seen(releases, rows):
         variance, energy = right(releases, rows)
         found.append(energy)
         return variance, energy
 
-    monkeypatch.setattr(dp_aff, "mean_response", seen)
+    monkeypatch.setattr(releases, "mean_response", seen)
     for seed in range(8):
         z, e = np.random.default_rng(seed).normal(size=(2, 2000))
         model = ScalarRegression(

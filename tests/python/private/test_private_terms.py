@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,7 +17,7 @@ from fdadp.private.plan.design import FeatureGroups
 from fdadp.private.plan.sharing import make_plan
 from fdadp.private.private_fitted import as_surface
 from fdadp.private.public.columns import unit_grid
-from fdadp.private.public.prior import CurvePrior, ResponsePrior, SurfacePrior
+from fdadp.private.public.prior import CurvePrior
 from fdadp.private.release.dp_aff import fit_dp_aff
 from fdadp.private.rows.rows import RowFunctions
 from fdadp.private.whitened.base import WhiteTerm, white_axes
@@ -138,8 +138,11 @@ def test_the_parts_of_a_prior_are_those_of_the_whole():
         x_lengths=(0.1, 0.2), x_level=0.3, surface_x=0.2, linear=1.0, y_length=0.4, n_response=5, seed=3
     )
     assert prior.x == CurvePrior(lengths=(0.1, 0.2), level=0.3, seed=3)
-    assert prior.surface == SurfacePrior(x_length=0.2, linear=1.0)
-    assert prior.y == ResponsePrior(0.4, 5)
-    covariance = prior.surface.covariance(6, 5)
+    unit = np.linspace(0, 1, 9)
+    assert prior.response_functions(unit, np.full(9, 1 / 9))[0].shape == (9, 5)
+    covariance = prior.surface_covariance(6, 5)
+    steeper = replace(prior, linear=2.0).surface_covariance(6, 5)
+    at = (np.arange(6) - 1) / 3 - 0.5
+    np.testing.assert_allclose(np.diag(steeper - covariance), np.repeat(at**2, 5) * (1 + prior.main), rtol=1e-12)
     np.testing.assert_allclose(covariance, covariance.T)
     assert covariance.shape == (30, 30) and np.linalg.eigvalsh(covariance).min() > -1e-9
