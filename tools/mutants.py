@@ -37,14 +37,13 @@ class Mutant(NamedTuple):
 
 TESTS = {
     "learners/forest": [f"{LEARNERS}/test_learners_forest.py", COMMON],
-    "learners/_rows": [f"{LEARNERS}/test_learners_forest.py", COMMON],
+    "learners/shared/inputs": [f"{LEARNERS}/test_learners_forest.py", COMMON],
     "learners/naive_bayes": [f"{LEARNERS}/test_learners_naive_bayes.py", COMMON],
-    "learners/_posterior": [f"{LEARNERS}/test_learners_naive_bayes.py", f"{LEARNERS}/test_learners_cluster.py"],
-    "learners/_grid": [f"{LEARNERS}/test_learners_cluster.py", COMMON],
+    "learners/shared/_posterior": [f"{LEARNERS}/test_learners_naive_bayes.py", f"{LEARNERS}/test_learners_cluster.py"],
     "learners/cluster": [f"{LEARNERS}/test_learners_cluster.py", COMMON],
     "learners/logistic": [f"{LEARNERS}/test_coefficient_intervals.py", COMMON, RATIOS],
     "learners/additive_regressor": [f"{LEARNERS}/test_additive_regressor.py", COMMON],
-    "learners/_bins": [f"{LEARNERS}/test_additive_regressor.py", COMMON],
+    "learners/shared/_bins": [f"{LEARNERS}/test_additive_regressor.py", COMMON],
     "learners/boosting": [f"{LEARNERS}/test_learners_boosting.py", COMMON],
     "summaries": [NUMBERS, TABLE1, "tests/python/privacy/test_privacy_cohort.py"],
 }
@@ -53,9 +52,8 @@ PICK = {
     "forest": "Forest",
     "additive_regressor": "AdditiveRegressor",
     "_bins": "Additive",
-    "_rows": "ForestRegressor",
+    "inputs": "ForestRegressor",
     "naive_bayes": "NB",
-    "_grid": "KMeans",
     "cluster": "KMeans",
     "logistic": "Logistic",
 }
@@ -132,7 +130,12 @@ MUTANTS = [
         "empirical_bayes(found, noise, 0.0, _MEAN",
         "empirical_bayes(found, 0.0, 0.0, _MEAN",
     ),
-    Mutant("learners/_bins", "a row with a missing bin counted", "values[i, k] if at >= 0 else np.nan", "values[i, k]"),
+    Mutant(
+        "learners/shared/_bins",
+        "a row with a missing bin counted",
+        "values[i, k] if at >= 0 else np.nan",
+        "values[i, k]",
+    ),
     Mutant("learners/forest", "classes: clip of one tree", "else math.sqrt(T)\n", "else 1.0\n"),
     Mutant("learners/forest", "numbers: clip without the sums", "else math.sqrt(2 * T)", "else math.sqrt(T)"),
     Mutant(
@@ -141,7 +144,7 @@ MUTANTS = [
         'name="counts and sums of the target in leaves")',
         'name="counts and sums of the target in leaves", nonnegative=True)',
     ),
-    Mutant("learners/_rows", "targets not moved into their range", "np.clip(y, self.low, self.high)", "y"),
+    Mutant("learners/shared/inputs", "targets not moved into their range", "np.clip(y, self.low, self.high)", "y"),
     Mutant(
         "learners/forest",
         "rows with a missing value counted",
@@ -149,7 +152,9 @@ MUTANTS = [
         "np.zeros(len(x))",
     ),
     Mutant("learners/forest", "rows of an unknown class counted", "0.0 * (code + _usable(x))", "0.0 * _usable(x)"),
-    Mutant("learners/forest", "noise of leaves taken for signal", "noise * (1 + math.sqrt(2 / (T * L)))", "0.0"),
+    Mutant(
+        "learners/forest", "noise of leaves taken for signal", "noise * (1 + _CERTAIN * math.sqrt(2 / (T * L)))", "0.0"
+    ),
     Mutant("learners/forest", "leaves not shrunk by the noise", "weight = _ROWS + sd", "weight = 1e-9"),
     Mutant("learners/naive_bayes", "clip without the squares", "weight + 1.5 * d if", "weight + d if"),
     Mutant(
@@ -169,15 +174,23 @@ MUTANTS = [
         "within**2)) + 0 * unsure",
     ),
     Mutant("learners/naive_bayes", "means at their word", "noise_k = (sd / count) ** 2", "noise_k = 0 * (sd / count)"),
-    Mutant("learners/_posterior", "kept: the noise's share", "kept = variance /", "kept = noise /"),
-    Mutant("learners/_posterior", "shares of classes at their word", "counts / n, (sd / n) ** 2,", "counts / n, 0.0,"),
-    Mutant("learners/_grid", "rows with a missing value counted", " + 0.0 * z.sum(axis=1)[:, None]", " + 0.0"),
+    Mutant("learners/shared/_posterior", "kept: the noise's share", "kept = variance /", "kept = noise /"),
     Mutant(
-        "learners/_grid", "cells of noise are clusters", "found > sd * math.sqrt(2 * math.log(found.size))", "found > 0"
+        "learners/shared/_posterior",
+        "shares of classes at their word",
+        "counts / n, (sd / n) ** 2,",
+        "counts / n, 0.0,",
     ),
-    Mutant("learners/_grid", "noise of joined cells that of one", "sd = sd * math.sqrt(2**p)", "sd = sd * 1.0"),
+    Mutant("learners/cluster", "rows with a missing value counted", " + 0.0 * z.sum(axis=1)[:, None]", " + 0.0"),
     Mutant(
-        "learners/_grid",
+        "learners/cluster",
+        "cells of noise are clusters",
+        "found > sd * math.sqrt(2 * math.log(found.size))",
+        "found > 0",
+    ),
+    Mutant("learners/cluster", "noise of joined cells that of one", "sd = sd * math.sqrt(2**p)", "sd = sd * 1.0"),
+    Mutant(
+        "learners/cluster",
         "a row in its own and the next cell",
         "place[:, None] == np.arange(many**p)",
         "abs(place[:, None] - np.arange(many**p)) <= 1",
@@ -195,7 +208,7 @@ MUTANTS = [
     Mutant(
         "learners/logistic", "curvature: half of the clip", "_LARGEST_CURVATURE = 0.25", "_LARGEST_CURVATURE = 0.125"
     ),
-    Mutant("learners/logistic", "curvature charged on top", "share = 1 - _CURVATURE if", "share = 1.0 if"),
+    Mutant("learners/logistic", "curvature charged on top", "share -= _CURVATURE if", "share -= 0.0 if"),
     Mutant(
         "learners/logistic",
         "noise on the curvature half as large",
@@ -235,103 +248,110 @@ MUTANTS = [
         "w = _weights(starts, scores, codes, positive) + 0 * label",
         "w = _weights(starts, scores, codes, positive)",
     ),
-    Mutant("summaries/numbers", "clip of the smaller kind of row", "self.clip = max(", "self.clip = min("),
+    Mutant("summaries/questions/numbers", "clip of the smaller kind of row", "self.clip = max(", "self.clip = min("),
     Mutant(
-        "summaries/numbers",
+        "summaries/questions/numbers",
         "sums that may be negative priced as counts",
         "size, nonnegative = 5, False",
         "size, nonnegative = 5, True",
     ),
     Mutant(
-        "summaries/numbers",
+        "summaries/questions/numbers",
         "numbers not moved into their range",
         "(np.clip(values, low, high) - (low + high) / 2) / ((high - low) / 2), 0.0)\n        u = np.clip(u, -1.0, 1.0)",
         "(values - (low + high) / 2) / ((high - low) / 2), 0.0)",
     ),
     Mutant(
-        "summaries/numbers", "who is there counted for who is missing", "there if self.n is None else ~there", "there"
+        "summaries/questions/numbers",
+        "who is there counted for who is missing",
+        "there if self.n is None else ~there",
+        "there",
     ),
     Mutant(
-        "summaries/numbers",
+        "summaries/questions/numbers",
         "missing numbers are the middle of the range",
         "np.where(there, part, 0.0) for part",
         "part for part",
     ),
     Mutant(
-        "summaries/numbers",
+        "summaries/questions/numbers",
         "mean: interval without the noise of the number",
         "[self.sds[1], abs(at) * self.sds[0]]",
         "[0.0, abs(at) * self.sds[0]]",
     ),
     Mutant(
-        "summaries/numbers",
+        "summaries/questions/numbers",
         "variance: what the mean's noise takes off stays off",
         "raw = square - mean * mean + (noise[1] / n) ** 2",
         "raw = square - mean * mean + 0 * noise[1]",
     ),
     Mutant(
-        "summaries/numbers",
+        "summaries/questions/numbers",
         "noise of groups added up that of one",
         "self.sds * math.sqrt(self.copies)",
         "self.sds * 1.0",
     ),
     Mutant(
-        "summaries/cells",
+        "summaries/questions/questions",
         "who is in no cell not counted",
         "np.hstack((inside, ~inside.any(axis=1, keepdims=True)))",
         "np.hstack((inside, inside[:, :1] & False))",
     ),
     Mutant(
-        "summaries/cells",
+        "summaries/questions/questions",
         "share: interval without the noise of its own count",
         "own = (square, 0.0, square) if self.n is not None else (square,",
         "own = (0.0, 0.0, square) if self.n is not None else (0.0,",
     ),
     Mutant(
-        "summaries/cells",
+        "summaries/questions/questions",
         "count: noise of groups added up that of one",
         "[self.sd], pure=self.pure, copies=self.copies)\n        value, most",
         "[self.sd], pure=self.pure)\n        value, most",
     ),
-    Mutant("summaries/laws", "one tail for two", "total * ndtri((1 + level) / 2)", "total * ndtri(level)"),
-    Mutant("summaries/laws", "Laplace noise taken for normal", "if not pure or not parts.any():", "if True:"),
     Mutant(
-        "summaries/counts",
+        "summaries/questions/questions", "one tail for two", "total * ndtri((1 + level) / 2)", "total * ndtri(level)"
+    ),
+    Mutant(
+        "summaries/questions/questions", "Laplace noise taken for normal", "if not pure or not parts.any():", "if True:"
+    ),
+    Mutant(
+        "summaries/scalars",
         "the number itself, with an interval",
         "partial(_count, float(value)",
         "partial(_count, float(len(private))",
     ),
     Mutant(
-        "summaries/counts",
+        "summaries/scalars",
         "numbers beyond the edges in the last bins",
         'np.where(inside, np.searchsorted(cuts[1:-1], values, side="right"), np.nan)',
         'np.searchsorted(cuts[1:-1], values, side="right") + 0.0',
     ),
     Mutant(
-        "summaries/distribution",
+        "summaries/questions/numbers",
         "missing numbers are 0",
         "return np.where(there, cell, 0).astype(np.int64)",
         "return cell.astype(np.int64)",
     ),
     Mutant(
-        "summaries/distribution",
+        "summaries/questions/numbers",
         "quantile: interval without the noise",
         "np.sqrt(sd**2 + inside *",
         "np.sqrt(0 * sd + inside *",
     ),
-    Mutant("summaries/distribution", "one tail for two", "ndtri((1 + level) / 2)", "ndtri(level)"),
-    Mutant("summaries/strategies", "clip of the smallest column", "float(norms.max())", "float(norms.min())"),
+    Mutant("summaries/questions/numbers", "one tail for two", "ndtri((1 + level) / 2)", "ndtri(level)"),
+    Mutant("summaries/questions/numbers", "clip of the smallest column", "float(norms.max())", "float(norms.min())"),
     Mutant(
-        "summaries/questions",
-        "rows of a person added up",
-        "        nonnegative=question.nonnegative,\n",
-        '        nonnegative=question.nonnegative,\n        per_person="sum",\n',
+        "summaries/questions/questions",
+        "who is in no group left out",
+        "np.where(np.isfinite(code), code, float(groups))",
+        "code",
     ),
     Mutant(
-        "summaries/questions", "who is in no group left out", "np.where(np.isfinite(code), code, float(groups))", "code"
-    ),
-    Mutant(
-        "summaries/questions", "planned noise of counts as of other sums", "return sd / math.sqrt(2) if", "return sd if"
+        "summaries/questions/questions",
+        "planned noise of counts as of other sums",
+        "return sd / math.sqrt(2) if",
+        "return sd if",
     ),
     Mutant(
         "summaries/opening",
@@ -340,37 +360,37 @@ MUTANTS = [
         "privacy.cohort((private,), groups=None,",
     ),
     Mutant(
-        "summaries/plan",
+        "summaries/questions/plan",
         "half of the budget never spent",
         "question, 1 / len(asked), grouped)",
         "question, 0.5 / len(asked), grouped)",
     ),
     Mutant("summaries/table1", "each release charged for all of the budget", "share=part.share,\n", "share=1.0,\n"),
     Mutant(
-        "summaries/table1_rows",
+        "summaries/table1",
         "all: noise of one group",
         "noisy.sum(axis=0), sd, groups + 1)",
         "noisy.sum(axis=0), sd, 1)",
     ),
     Mutant(
-        "summaries/suggested",
+        "summaries/scalars",
         "each column charged for all of the budget",
         'share=1 / len(names), name=f"cum',
         'share=1.0, name=f"cum',
     ),
     Mutant(
-        "summaries/suggested",
+        "summaries/scalars",
         "promise of noise for one column",
         "part * budget.total / len(names)",
         "part * budget.total",
     ),
     Mutant(
-        "summaries/suggested",
+        "summaries/scalars",
         "tails lost in the noise are looked at",
         "at = max(tail, SURE * answer.sd * answer.asked.typical / answer.persons)",
         "at = tail",
     ),
-    Mutant("summaries/suggested", "one tail of the wanted size", "tail = (1 - coverage) / 2", "tail = 1 - coverage"),
+    Mutant("summaries/scalars", "one tail of the wanted size", "tail = (1 - coverage) / 2", "tail = 1 - coverage"),
 ]
 
 
@@ -383,7 +403,7 @@ def copied(folder: Path) -> Path:
 
 def first_failure(where: Path, module: str) -> str:
     """The first of the tests of a module that fails, or "green"."""
-    name, tests = module.split("/")[1], TESTS.get(module) or TESTS[module.split("/")[0]]
+    name, tests = module.rpartition("/")[2], TESTS.get(module) or TESTS[module.split("/")[0]]
     pick = ["-k", f"not (learners_common or privacy_ratios) or ({PICK[name]} and ({THESE}))"] if name in PICK else []
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests, *pick]
     environment = {**os.environ, "PYTHONPATH": str(where)}

@@ -16,11 +16,9 @@ from scipy.special import ndtri
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.summaries.counts import edge_list
-from fdadp.summaries.estimates import Estimates, Row
-from fdadp.summaries.opening import answer_to, check, codes_table, declared_n, level_list, open_cohort
-from fdadp.summaries.questions.cells import AskCells
-from fdadp.summaries.questions.laws import TINY, NoisyEstimate
+from fdadp.summaries.opening import Estimates, Row, answer_to, check, codes_table, declared_n, level_list, open_cohort
+from fdadp.summaries.questions.questions import TINY, AskCells, NoisyEstimate
+from fdadp.summaries.scalars import edge_list
 
 if TYPE_CHECKING:
     from fdadp.privacy import Privacy

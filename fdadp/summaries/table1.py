@@ -22,8 +22,7 @@ from fdadp.files.container import Layout, complete, plain
 from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy.settings import privacy_from_json, privacy_to_json
 from fdadp.privacy.study.verified import record_model
-from fdadp.summaries.estimates import Estimates, Row
-from fdadp.summaries.opening import MISSING_COUNTS, check, codes_table, open_cohort
+from fdadp.summaries.opening import MISSING_COUNTS, Estimates, Row, check, codes_table, open_cohort
 from fdadp.summaries.questions.plan import CLASSES, MOMENTS, QUANTILES, SIZES, PlannedRelease, checked_facts, parts_of
 from fdadp.summaries.questions.questions import ask
 from fdadp.summaries.scalars import quantile_list

@@ -9,10 +9,8 @@ import sys
 import numpy as np
 
 from fdadp.privacy import Budget, Cohort, TapeNoise
-from fdadp.summaries.questions.cells import AskCells
-from fdadp.summaries.questions.distribution import AskDistribution
-from fdadp.summaries.questions.numbers import AskMoments
-from fdadp.summaries.questions.questions import ask
+from fdadp.summaries.questions.numbers import AskDistribution, AskMoments
+from fdadp.summaries.questions.questions import AskCells, ask
 
 NASTY = np.array(
     [

@@ -27,11 +27,18 @@ from fdadp.privacy import Cohort, Ledger, Noisy, person_moments, rowwise_norm
 from fdadp.privacy.clipped import release_shares
 from fdadp.privacy.noise.sources import Noise
 from fdadp.private.denoise.bayes import shrunk_scale
-from fdadp.summaries.curves.moments import PRIOR, covariance_of, release_covariance, release_mean
+from fdadp.summaries.curves.moments import (
+    EDGES,
+    PRIOR,
+    Block,
+    CurveRowFunctions,
+    SummaryTuning,
+    Tail,
+    covariance_of,
+    release_covariance,
+    release_mean,
+)
 from fdadp.summaries.curves.release import TINY, Declared, PrivateCurves, opened, release_observed, release_rest
-from fdadp.summaries.curves.rows import Block, CurveRowFunctions
-from fdadp.summaries.curves.tails import EDGES, Tail
-from fdadp.summaries.curves.tuning import SummaryTuning
 
 ICC_DRAWS = 2000
 

@@ -47,9 +47,7 @@ from fdadp.private.public.columns import Range, public_range
 from fdadp.private.public.inputs import LEAST_POINTS, PrivateChunks, check_groups, private_curves
 from fdadp.private.public.prior import PublicPrior
 from fdadp.private.release.mechanisms import check_allow_useless, check_prior
-from fdadp.summaries.curves.moments import release_covariance, release_mean
-from fdadp.summaries.curves.rows import CurveRowFunctions
-from fdadp.summaries.curves.tuning import SummaryTuning
+from fdadp.summaries.curves.moments import CurveRowFunctions, SummaryTuning, release_covariance, release_mean
 
 OUTSIDE, BEYOND = 0.02, 0.1
 """A warning is given where more than these shares, of values beyond the bounds and of variance beyond the clip, are."""

@@ -11,10 +11,8 @@ from fdadp._common.checks import is_number
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.private.public.columns import public_range
 from fdadp.summaries.opening import level_list
-from fdadp.summaries.questions.cells import AskCells
-from fdadp.summaries.questions.distribution import AskDistribution, cell_edges
-from fdadp.summaries.questions.numbers import AskMoments
-from fdadp.summaries.questions.questions import Question
+from fdadp.summaries.questions.numbers import AskDistribution, AskMoments, cell_edges
+from fdadp.summaries.questions.questions import AskCells, Question
 
 SIZES, MOMENTS, QUANTILES, CLASSES = "persons", "moments", "cumulative counts", "counts"
 """Kinds of releases."""

@@ -20,7 +20,7 @@ from fdadp.private.denoise.bayes import (
 )
 from fdadp.private.plan.sharing import expected_left, least_n_epsilon, release_n
 from fdadp.private.public.tuning import GAUSSIAN, PURE, Aux
-from fdadp.summaries.curves.tuning import COVARIANCE, MEAN
+from fdadp.summaries.curves.moments import COVARIANCE, MEAN
 
 
 def test_what_is_known_stays_and_what_is_noise_goes_to_the_prior():

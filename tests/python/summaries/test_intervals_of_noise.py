@@ -10,10 +10,9 @@ import math
 import numpy as np
 import pytest
 
-from fdadp.summaries.questions.cells import AskCells
-from fdadp.summaries.questions.distribution import AskDistribution
-from fdadp.summaries.questions.numbers import AskMoments, NumberMoments
+from fdadp.summaries.questions.numbers import AskDistribution, AskMoments, NumberMoments
 from fdadp.summaries.questions.plan import parts_of
+from fdadp.summaries.questions.questions import AskCells
 from fdadp.summaries.table1 import rows_of
 
 MODES = pytest.mark.parametrize(

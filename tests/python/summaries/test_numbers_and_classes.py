@@ -31,9 +31,8 @@ from fdadp.summaries import (
     private_variance,
     suggest_bounds,
 )
-from fdadp.summaries.questions.laws import fieller, half_width, within
-from fdadp.summaries.questions.numbers import LARGEST, AskMoments
-from fdadp.summaries.questions.strategies import strategy
+from fdadp.summaries.questions.numbers import LARGEST, AskMoments, strategy
+from fdadp.summaries.questions.questions import fieller, half_width, within
 
 RANGE = {"bounds": (0.0, 100.0)}
 ASKED = {
