@@ -139,6 +139,7 @@ def plan(
     errors: str = "normal",
     mostly_zero: Sequence[str] = (),
     explained: float | None = None,
+    effects: str = "rough",
     person_rows: str | None = None,
     max_rows: int | None = None,
 ) -> TermsForecast: ...
@@ -161,6 +162,7 @@ def plan(
     errors: str = "normal",
     mostly_zero: Sequence[str] = (),
     explained: float | None = None,
+    effects: str = "rough",
     person_rows: str | None = None,
     max_rows: int | None = None,
 ) -> Forecast | TermsForecast:
@@ -175,7 +177,7 @@ def plan(
         Of a :class:`fdadp.FunctionalRegression` or :class:`fdadp.ScalarRegression`, such as ``"Y ~ ff(X) + s(age)"``:
         then 16 to 128 cohorts are drawn and fitted, fewer where they agree, which takes up to half a minute. Numbers
         fill a part of their bounds, off the middle. A term of numbers or labels has on average half the importance of
-        one of curves. Default: the additive model of one curve.
+        one of curves; of numbers that vary more, more. Default: the additive model of one curve.
     n : int, optional
         Number of persons. May be left out where `accuracy` is given: then the smallest that reaches it.
     epsilon : float
@@ -209,6 +211,9 @@ def plan(
     explained : float, optional
         With a formula: the share of the variance of the response that all terms explain in truth, as an earlier study
         found it. Default 0.6; with ``"persistence"``, a sixth of what the anchor leaves. Less is harder to find.
+    effects : {"rough", "smooth"}
+        With a formula: what an earlier study's pictures of effects look like. ``"rough"`` ones are as the public prior
+        of fits has them. Smooth ones, a slow wave or two in s and t, are easier to find, at few persons most.
     person_rows : {"mean", "sum"}, optional
         With a formula: how the rows of a person count, as in the fit. Of ``"mean"``, the default, persons of one row
         are simulated. Of ``"sum"`` persons of one to `max_rows` rows (at most 8) with the same covariates.
@@ -257,15 +262,16 @@ def plan(
 
         people = whole(n, "n")
         law = private_law(person_rows, max_rows)
-        own = (bounds, grids, prior, offset, family, rate, errors, mostly_zero, explained, law)
+        own = (bounds, grids, prior, offset, family, rate, errors, mostly_zero, explained, effects, law)
         return plan_formula(formula, people, epsilon, delta, stated, *own)
     given = {"bounds": bounds, "grids": grids, "offset": offset, "rate": rate, "mostly_zero": mostly_zero or None}
     given |= {"explained": explained, "person_rows": person_rows, "max_rows": max_rows}
-    given |= {"errors": None if errors == "normal" else errors, "family": None if family == "gaussian" else family}
+    given |= {"effects": None if effects == "rough" else effects, "errors": None if errors == "normal" else errors}
+    given |= {"family": None if family == "gaussian" else family}
     if any(value is not None for value in given.values()):
         raise InputError(
-            "bounds, grids, offset, family, rate, errors, mostly_zero, explained, person_rows and max_rows must be "
-            "left out without a formula: the forecast does not depend on them"
+            "bounds, grids, offset, family, rate, errors, mostly_zero, explained, effects, person_rows and max_rows "
+            "must be left out without a formula: the forecast does not depend on them"
         )
     assert isinstance(prior, PublicPrior)
     return _of_one_curve(n, epsilon, delta, accuracy, stated, prior)

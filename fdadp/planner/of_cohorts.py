@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -39,6 +39,10 @@ TEST_ROWS = 500
 """Rows that predictions are judged on."""
 OFF_MIDDLE, OF_HALF = 0.5, (0.15, 0.4)
 """Of half the public range of a number: how far its mean is from the middle, at most, and between what its sd is."""
+USUAL_HALF = math.sqrt(sum(a * b for a in OF_HALF for b in OF_HALF if a <= b) / 3)
+"""Root mean square of these sds: numbers spread as much have on average the importance that the prior says."""
+SMOOTH_POWER = 1.5
+"""Power of the prior shares, of features within a term and of response functions, that smooth effects fall off with."""
 UNEVEN = 2.0
 """Of Dirichlet's law of the shares of labels: three of them have .54, .30 and .16 of the persons on average."""
 ZERO, SHAPE, PART = 0.8, 2.0, 0.1
@@ -106,16 +110,17 @@ def outcome(
     explained: float = EXPLAINABLE,
     skewed: bool = False,
     mostly_zero: Sequence[str] = (),
+    smooth: bool = False,
     law: Law = MEAN,
 ) -> OfTerms:
     """Explained share, coverage of prediction intervals and importances in one simulated cohort.
 
     `explained`: share of the variance of responses that terms explain. `skewed`: errors are as large for each person as
-    a log-normal law has it, to one side. `law`: where it adds rows up, persons have one to as many as count, of the
-    same covariates.
+    a log-normal law has it, to one side. `smooth`: effects are smoother than fits are prepared for. `law`: where it
+    adds rows up, persons have one to as many as count, of the same covariates.
     """
     rng = np.random.default_rng([seed, n])
-    block, signal = _drawn(design, (-Y_HALF, Y_HALF), n, rng, mostly_zero)
+    block, signal = _drawn(design, (-Y_HALF, Y_HALF), n, rng, mostly_zero, smooth=smooth)
     ids, block, signal = _persons(law, n, block, signal, rng)
     m = design.response_shares.size
     away = (signal - signal.mean(axis=0)) ** 2 @ design.t_weights
@@ -123,13 +128,13 @@ def outcome(
     mean = rng.normal(size=m) * np.sqrt(design.response_shares)
     f = signal + mean @ design.response.T
     rest = 1 - explained
-    smooth = rng.normal(size=(len(f), m)) * np.sqrt(rest * (1 - WHITE) * design.response_shares)
+    errors = rng.normal(size=(len(f), m)) * np.sqrt(rest * (1 - WHITE) * design.response_shares)
     if skewed:
         size = (rng.lognormal(size=(len(f), 1)) - math.exp(0.5)) / math.sqrt(math.expm1(1.0) * math.e)
-        smooth = size * np.sqrt(rest * (1 - WHITE) * design.response_shares)
+        errors = size * np.sqrt(rest * (1 - WHITE) * design.response_shares)
     if law.most > 1:
-        smooth[: len(ids)] = math.sqrt(1 - OF_PERSON) * smooth[: len(ids)] + math.sqrt(OF_PERSON) * smooth[ids]
-    y = f + smooth @ design.response.T + math.sqrt(rest * WHITE) * rng.normal(size=f.shape)
+        errors[: len(ids)] = math.sqrt(1 - OF_PERSON) * errors[: len(ids)] + math.sqrt(OF_PERSON) * errors[ids]
+    y = f + errors @ design.response.T + math.sqrt(rest * WHITE) * rng.normal(size=f.shape)
     multiplier = max(multiplier, LEAST_MULTIPLIER)
     cohort = _cohort(block, y, ids, n, multiplier, seed, pure=pure, law=law)
     plan = _planned(mechanism, n, multiplier, design, ids, pure=pure, law=law)
@@ -139,8 +144,8 @@ def outcome(
     new, after = _records(design, [values[len(ids) :] for values in block]), len(ids)
     predicted = fitted.form.predictor(new, fitted.coefficients)
     se = fitted.standard_errors(new)
-    errors = released_variance(fit, design)
-    half = errors.quantile(0.95) * np.sqrt(errors.of_records(new, design.t) + se**2)
+    released = released_variance(fit, design)
+    half = released.quantile(0.95) * np.sqrt(released.of_records(new, design.t) + se**2)
     covered = float((np.abs(predicted - y[after:]) < half).mean())
     return OfTerms(_share(predicted, f[after:]), covered, importances(fit, design))
 
@@ -155,12 +160,14 @@ def outcome_of_family(
     *,
     pure: bool,
     mostly_zero: Sequence[str] = (),
+    smooth: bool = False,
     law: Law = MEAN,
 ) -> OfTerms:
     """Explained share of the variance of means, coverage of intervals of the linear predictor, and importances."""
     rng = np.random.default_rng([seed, n])
     bounded = responses.bounded
-    ids, block, signal = _persons(law, n, *_drawn(design, bounded.bounds, n, rng, mostly_zero), rng)
+    drawn = _drawn(design, bounded.bounds, n, rng, mostly_zero, smooth=smooth)
+    ids, block, signal = _persons(law, n, *drawn, rng)
     mean, y = responses.draw(signal, rng)
     multiplier = max(multiplier, LEAST_MULTIPLIER)
     spending = DPAFFOfFamily.of(mechanism, bounded)
@@ -177,20 +184,47 @@ def outcome_of_family(
 
 
 def _drawn(
-    design: PrivateDesign, bounds: tuple[float, float], n: int, rng: np.random.Generator, mostly_zero: Sequence[str]
+    design: PrivateDesign,
+    bounds: tuple[float, float],
+    n: int,
+    rng: np.random.Generator,
+    mostly_zero: Sequence[str],
+    *,
+    smooth: bool,
 ) -> tuple[tuple[FloatArray, ...], FloatArray]:
     """Entries of all columns of a cohort and of rows to judge by, and the effects of all terms (n + 500, T)."""
     rows = RowFunctions(design, bounds)
-    rows.columns |= {c.name: _at_zero(c) if c.name in mostly_zero else _narrow(c, rng) for c in design.numbers}
+    narrow = {c.name: _narrow(c, rng) for c in design.numbers if c.name not in mostly_zero}
+    rows.columns |= {c.name: narrow.get(c.name) or _at_zero(c) for c in design.numbers}
     block = _block(tuple(rows.columns.values()), design.prior.x, n + TEST_ROWS, rng, mostly_zero)
-    count, m = design.feature_shares.size, design.response_shares.size
+    count = design.feature_shares.size
     features = rows.features_of(block, count + 1)[:, 1:]
-    theta = rng.normal(size=(count, m)) * np.sqrt(np.outer(design.feature_shares, design.response_shares))
+    theta = _coefficients(design, narrow, rng, smooth=smooth)
     signal = features @ theta @ design.response.T
     if not design.groups.separable:
         effects = theta[design.groups.varying(count)] @ design.response.T
         signal = added(signal, rows.varying_of(block, count + 1), effects)
     return block, signal
+
+
+def _coefficients(
+    design: PrivateDesign, narrow: Mapping[str, NumberColumn], rng: np.random.Generator, *, smooth: bool
+) -> FloatArray:
+    """Coefficients (d, m) of all features by the prior.
+
+    A slope does not know how far its number is spread: numbers that fill little of their range explain little. `narrow`
+    are those of which that is known.
+    """
+    features, responses = design.feature_shares, design.response_shares
+    if smooth:
+        features, responses = features**SMOOTH_POWER, responses**SMOOTH_POWER
+        responses = responses / responses.sum()
+    features = features.copy()
+    for i, term in enumerate(design.groups.terms):
+        own = design.groups.owner == i
+        spread = math.prod(narrow[name].scale / USUAL_HALF for name in term.columns if name in narrow)
+        features[own] *= spread**2 * design.feature_shares[own].sum() / max(float(features[own].sum()), TINY)
+    return rng.normal(size=(features.size, responses.size)) * np.sqrt(np.outer(features, responses))
 
 
 def _persons(

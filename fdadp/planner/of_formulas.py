@@ -60,6 +60,8 @@ Fewer have to agree better, in proportion. Shares have a long lower tail, which 
 """
 ERRORS = ("normal", "skewed")
 """Laws of what the terms leave unexplained."""
+EFFECTS = ("rough", "smooth")
+"""Laws of effects: as rough as fits are prepared for, or smoother."""
 EVEN, OF_RANGE = 0.5, 0.1
 """Share of ones, and mean count over the public range, where nothing else is expected."""
 OF_CURVES = (FunctionalLinear, FunctionalAdditive, Concurrent)
@@ -90,7 +92,8 @@ class TermsForecast(Shown):
         Of nominal 95 % prediction intervals; of other families, of 95 % intervals of the mean.
     importances : dict of str to float
         Share of the explained variance that each term was found to have, where they have what the prior says: labels
-        and numbers half as much as curves; 0 of a term that the budget cannot carry.
+        and numbers half as much as curves on average, those that vary more have more; 0 of a term that the budget
+        cannot carry.
     left_out : tuple of str
         Terms that the plan affords no feature of.
     plan : Plan
@@ -106,6 +109,8 @@ class TermsForecast(Shown):
         Rows of a person that count at most, where each row counts once; simulated persons have one to :data:`ROWS`.
     mostly_zero : tuple of str
         Numbers that were simulated as zero for most persons.
+    effects : str
+        Whether effects were simulated as ``"rough"`` as fits are prepared for, or ``"smooth"``.
     """
 
     formula: str
@@ -123,6 +128,7 @@ class TermsForecast(Shown):
     rate: float | None = None
     max_rows: int | None = None
     mostly_zero: tuple[str, ...] = ()
+    effects: str = EFFECTS[0]
 
     _closing = "From simulation under the public prior, terms as important as it says: no promise about your data."
 
@@ -144,6 +150,8 @@ class TermsForecast(Shown):
             facts.insert(0, ("each row counts once; rows of a person at most", f"{self.max_rows}"))
         if self.mostly_zero:
             facts.insert(0, ("simulated as zero for most persons", ", ".join(self.mostly_zero)))
+        if self.effects != EFFECTS[0]:
+            facts.insert(0, ("simulated effects are", f" {self.effects}"))
         if self.offset is not None:
             less = "" if self.less is None else f", within {self.less[0]:g} to {self.less[1]:g}"
             facts.insert(0, ("the response is fitted less, at no cost", f" {self.offset}{less}"))
@@ -166,6 +174,7 @@ def plan_formula(
     errors: str = "normal",
     mostly_zero: Sequence[str] = (),
     explained: float | None = None,
+    effects: str = "rough",
     law: Law = MEAN,
 ) -> TermsForecast:
     """Simulate fits of a formula; arguments as of :func:`fdadp.plan`."""
@@ -173,8 +182,7 @@ def plan_formula(
     prior = mechanism.public_prior
     parsed = _parsed(formula, bounds)
     of, offset = family_of(family), parsed.one_offset(offset)
-    if one_of(errors, "errors", ERRORS) != ERRORS[0] and of.name != "gaussian":
-        raise InputError(f"errors must be left out with family={family!r}, got {errors!r}")
+    laws = _laws(errors, effects, of)
     assert bounds is not None
     columns, curves = _columns(parsed, bounds, grids or {}, prior, numbers=of.name != "gaussian")
     by_name = {column.name: column for column in columns}
@@ -192,8 +200,8 @@ def plan_formula(
     spending = mechanism if asked is None else asked.spending(mechanism)
     plan = replace(spending.plan(float(n), noise * law.most / rows, design, pure=pure), rows=rows, max_rows=law.most)
     zeros = _mostly_zero(mostly_zero, columns)
-    gaussian = {"skewed": errors == "skewed", "explained": explained} if responses is None else {}
-    cohorts = _simulated(design, mechanism, responses, n, noise, law, pure=pure, mostly_zero=zeros, **gaussian)
+    laws |= {"mostly_zero": zeros} | ({"explained": explained} if responses is None else {})
+    cohorts = _simulated(design, mechanism, responses, n, noise, law, pure=pure, **laws)
     return TermsForecast(
         formula=formula,
         n=n,
@@ -210,6 +218,7 @@ def plan_formula(
         rate=None if responses is None else responses.rate,
         max_rows=law.max_rows,
         mostly_zero=zeros,
+        effects=effects,
     )
 
 
@@ -219,6 +228,17 @@ def _parsed(formula: str, bounds: Mapping[str, Any] | None) -> ParsedFormula:
         raise InputError(f"bounds must say what is public of each column, as of a private fit, got {bounds!r}")
     kinds = {str(name): "numbers" if is_pair(own) else "labels" for name, own in bounds.items()}
     return parse(formula, {formula.split("~")[0].strip(): "numbers"} | kinds)
+
+
+def _laws(errors: str, effects: str, family: Family) -> dict[str, Any]:
+    """Settings of simulated cohorts by what is said of errors and effects."""
+    smooth = one_of(effects, "effects", EFFECTS) == "smooth"
+    skewed = one_of(errors, "errors", ERRORS) == "skewed"
+    if family.name == "gaussian":
+        return {"smooth": smooth, "skewed": skewed}
+    if skewed:
+        raise InputError(f"errors must be left out with family={family.name!r}, got {errors!r}")
+    return {"smooth": smooth}
 
 
 def _noise(

@@ -23,7 +23,7 @@ from fdadp import (
 )
 from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
-from fdadp.planner import cells, of_formulas, plan
+from fdadp.planner import cells, of_cohorts, of_formulas, plan
 from fdadp.planner.cells import ETAS, SIZES, TABLE, SimulatedOutcomes
 from fdadp.privacy import Budget
 from fdadp.private.plan.plan import plan_rows
@@ -379,12 +379,42 @@ def test_the_user_can_say_what_share_terms_explain():
     for wrong in (0, 1, "much", True):
         with pytest.raises(InputError, match="explained must be a share between 0 and 1"):
             share(wrong, bounds=bounds)
-    with pytest.raises(InputError, match="explained, person_rows and max_rows must be left out without a formula"):
+    with pytest.raises(InputError, match="explained, effects, person_rows and max_rows must be left out without"):
         plan(None, 300, explained=0.5)
     options = ["--n", "500", "--points", "X=15", "--bounds", "X=-4:4", "--bounds", "y=-8:8", "--explained", "0.2"]
     ran = CliRunner().invoke(app, ["plan", "y ~ lf(X)", *options])
     assert ran.exit_code == 0 and "terms explain" in ran.output, ran.output
     assert CliRunner().invoke(app, ["plan", "--n", "500", "--explained", "0.2"]).exit_code == 2
+
+
+def test_the_user_can_say_that_effects_are_smooth():
+    """As rough as fits are prepared for, effects of two curves cost .07 of the share at n = 300, pure."""
+    bounds, points = {"X": (-4, 4), "V": (-4, 4), "Y": (-8, 8)}, {"X": 15, "V": 15, "Y": 15}
+
+    def forecast(**how):
+        return plan("Y ~ ff(X) + ff(V)", 300, 1.0, bounds=bounds, grids=points, **how)
+
+    rough, smooth = forecast(), forecast(effects="smooth")
+    assert smooth.share > rough.share + 0.02
+    assert (rough.effects, smooth.effects) == ("rough", "smooth")
+    assert re.search("simulated effects are[ .:]+smooth", str(smooth)) and "simulated effects" not in str(rough)
+    with pytest.raises(InputError, match="effects must be one of"):
+        forecast(effects="odd")
+    with pytest.raises(InputError, match="effects, person_rows and max_rows must be left out without a formula"):
+        plan(None, 300, effects="smooth")
+
+
+def test_numbers_that_fill_little_of_their_range_are_taken_to_explain_little(monkeypatch):
+    """Their slopes do not know how far they are spread: the importance of a term goes with the variance."""
+    bounds, found = {"a": (0, 100), "b": (0, 100), "y": (-8, 8)}, {}
+
+    def placed(column, rng):
+        return column.placed(0.0, {"a": wide, "b": 0.2}[column.name])
+
+    monkeypatch.setattr(of_cohorts, "_narrow", placed)
+    for wide in (0.2, 0.4):
+        found[wide] = plan("y ~ a + b", 3000, 10.0, 1e-6, bounds=bounds).importances["a"]
+    assert found[0.4] > found[0.2] + 0.1
 
 
 def test_a_forecast_does_not_take_numbers_to_fill_their_bounds():
