@@ -12,7 +12,7 @@ import pandas as pd
 
 from fdadp import __version__
 from fdadp.demo import experiment
-from fdadp.demo.tables import NOT_PRIVATE
+from fdadp.demo.experiment import NOT_PRIVATE
 
 RESULTS = Path(__file__).parent / "results" / "published-experiment.md"
 NOTES = """\

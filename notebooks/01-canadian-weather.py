@@ -37,7 +37,7 @@ import pandas as pd
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, load_canadian_weather, plot, rmspe
 from fdadp.demo import experiment
-from fdadp.demo.tables import experiment_figure
+from fdadp.demo.experiment import experiment_figure
 from fdadp.errors import ExtrapolationWarning, NotPrivateWarning
 from fdadp.published import PublishedNoise
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.datasets._tables import load_component_table
+from studies.federated_pca_tables import load_component_table
 
 _FLAG = (0, 1)
 RANGES: Mapping[str, tuple[tuple[float, float], ...]] = {

@@ -24,7 +24,7 @@ from tqdm.auto import tqdm
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
 from fdadp._common.terminal import console, no_window, plain_messages
 from fdadp.datasets import SimulatedCurves
-from fdadp.demo.tables import write_results
+from fdadp.demo.experiment import write_results
 from fdadp.errors import ExtrapolationWarning, InputError, PrivacyError
 from fdadp.federated.contract import Contract
 from fdadp.federated.paillier import SecretKey, keys

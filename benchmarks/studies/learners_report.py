@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fdadp.demo.tables import write_results
+from fdadp.demo.experiment import write_results
 from fdadp.errors import InputError
 from fdadp.plot._canvas import GREY, PALETTE, panels
 

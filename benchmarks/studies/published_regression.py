@@ -19,7 +19,7 @@ import typer
 
 from fdadp._common.terminal import console, no_window, plain_messages
 from fdadp.demo import experiment as study
-from fdadp.demo.tables import ABOUT_INTERVALS, NOT_PRIVATE, rich_table, write_experiment
+from fdadp.demo.experiment import ABOUT_INTERVALS, NOT_PRIVATE, rich_table, write_experiment
 from fdadp.published.regression import SENSITIVITIES
 from studies.commands import command, say_absent, say_paths
 

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 _open: ContextVar[str] = ContextVar("door", default="python")
 """The door that this thread was entered by; commands and calls from R open their own."""
@@ -52,16 +51,6 @@ def argument(name: str, value: str | Mapping[str, str]) -> str:
     in_r = ", ".join(f'{_r_name(own)} = "{said}"' for own, said in value.items())
     in_shell = " ".join(f"{option} {own}={said}" for own, said in value.items())
     return advice(f"{name}={dict(value)!r}", r=f"{name} = list({in_r})", shell=in_shell)
-
-
-def bounds_of(*names: str, levels: tuple[Any, ...] = ()) -> str:
-    """An example of `bounds`: a range of each column, or `levels`."""
-    python = ", ".join(f'"{name}": {list(levels) if levels else "(low, high)"}' for name in names).replace("'", '"')
-    shown = ", ".join(f'"{level}"' if isinstance(level, str) else f"{level}" for level in levels)
-    in_r = ", ".join(f"{_r_name(name)} = c({shown or 'low, high'})" for name in names)
-    public = ",".join(map(str, levels)) or "LOW:HIGH"
-    in_shell = " ".join(f"--bounds {name}={public}" for name in names)
-    return advice(f"bounds={{{python}}}", r=f"bounds = list({in_r})", shell=in_shell)
 
 
 def _r_name(name: str) -> str:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import copy
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fdadp._common.progress import progress_bar
+from tqdm import tqdm
+
 from fdadp._common.threads import one_blas_thread, one_thread
 from fdadp.errors import FdadpError, InputError
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
+
 
 A = TypeVar("A")
 
@@ -181,3 +183,41 @@ def _raise(exc: Exception, what: str, which: Sequence[int], n: int) -> None:
         raise exc
     where = f"partition {' or '.join(map(str, which))} of {n}" if which and n > 1 else "a partition"
     raise InputError(f"{where} must give its rows for {what}, got {type(exc).__name__}: {exc}") from exc
+
+
+# The progress bar of long work.
+
+
+DELAY = 2.0
+"""Seconds before a bar is shown that is shown only when work takes longer."""
+
+
+def progress_bar(
+    what: str, progress: bool | str, source: Iterable[Any] | None = None, total: int | None = None
+) -> tqdm[Any]:
+    """Bar of chunks labelled `what`: at once, never, or (``"auto"``) after two seconds.
+
+    Parameters
+    ----------
+    what : str
+    progress : bool or "auto"
+        True: at once; "auto": after two seconds. Both only where somebody sees it, in a terminal or a notebook.
+    source : iterable, optional
+        What is gone through under the bar.
+    total : int, optional
+        Number of chunks, where there is no `source`.
+    """
+    return tqdm(
+        iterable=source,
+        total=total,
+        desc=what,
+        unit="chunk",
+        disable=not progress or not _is_watched(),
+        delay=DELAY if progress == "auto" else 0.0,
+        leave=False,
+    )
+
+
+def _is_watched() -> bool:
+    """Whether stderr is shown as it comes, in a terminal or a notebook; a log file is not."""
+    return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel.")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from fdadp._common.door import door
 from fdadp.errors import FdadpError, FdadpWarning
@@ -35,6 +35,16 @@ class Variadic(TyperCommand):
                 taken += 1
             spread.append(token)
         return list(super().parse_args(ctx, spread))
+
+
+class Plain(TyperGroup):
+    """Commands whose errors and warnings are single lines, and whose figures go to files."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command, with :func:`plain_messages`."""
+        no_window()
+        with plain_messages():
+            return super().invoke(ctx)
 
 
 @contextmanager

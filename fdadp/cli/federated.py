@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fdadp._common.terminal import plain_messages
 from fdadp.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,10 +35,9 @@ def demo(
     Starts a SuperLink and a SuperNode for each party on 127.0.0.1, without TLS and without the internet, runs the
     protocol, and ends all processes.
     """
-    with plain_messages():
-        from fdadp.demo import flower
+    from fdadp.demo import flower
 
-        flower.run(out, typer.echo, owners=owners, lost=lost, epsilon=epsilon, timeout=timeout)
+    flower.run(out, typer.echo, owners=owners, lost=lost, epsilon=epsilon, timeout=timeout)
 
 
 @app.command()
@@ -52,22 +50,20 @@ def key(
     ] = None,
 ) -> None:
     """At the data user: make a new key, and the contract that names it and goes to all parties."""
-    with plain_messages():
-        from fdadp.federated.contract import Contract, public_key_of
-        from fdadp.federated.flower.store import new_key
-        from fdadp.files.atomic import PUBLIC, replacing
-        from fdadp.files.regular import text_of
+    from fdadp.federated.contract import Contract, public_key_of
+    from fdadp.federated.flower.store import new_key
+    from fdadp.files.atomic import write_text
+    from fdadp.files.regular import text_of
 
-        terms = Contract.from_json(text_of(draft))
-        if terms.key is not None:
-            raise InputError(f"{draft} must be a draft, and has a key already: {terms.key}")
-        if owner:
-            terms = replace(terms, owner_keys=tuple(map(public_key_of, owner)))
-        final = terms.with_key(new_key(store, terms.key_bits))
-        with replacing(contract, PUBLIC) as stream:
-            stream.write(final.to_json().encode())
-        typer.echo(f"SHA-256 of the public key: {final.key}")
-        typer.echo(f"contract: {contract}")
+    terms = Contract.from_json(text_of(draft))
+    if terms.key is not None:
+        raise InputError(f"{draft} must be a draft, and has a key already: {terms.key}")
+    if owner:
+        terms = replace(terms, owner_keys=tuple(map(public_key_of, owner)))
+    final = terms.with_key(new_key(store, terms.key_bits))
+    write_text(contract, final.to_json())
+    typer.echo(f"SHA-256 of the public key: {final.key}")
+    typer.echo(f"contract: {contract}")
 
 
 @app.command()
@@ -76,28 +72,25 @@ def rows(
     out: Annotated[Path, typer.Option(help="File to write, .npz, for this owner alone.")],
 ) -> None:
     """At an owner: put rows of files, joined by the labels in their first columns, into the file for its node."""
-    with plain_messages():
-        import numpy as np
+    import numpy as np
 
-        from fdadp.cli.inputs import FileFormat, read_file
-        from fdadp.files.atomic import SECRET, replacing
+    from fdadp.cli.inputs import FileFormat, read_file
+    from fdadp.files.atomic import SECRET, replacing
 
-        if out.suffix != ".npz":
-            raise InputError(f"--out must end in .npz, got {out.name!r}")
-        frames = [read_file(file, FileFormat()) for file in files]
-        places = [
-            {} if len(frames) == 1 else _rows_by_id(file, frame) for file, frame in zip(files, frames, strict=True)
-        ]
-        for file, own in zip(files, places, strict=True):
-            odd = sorted(map(str, own.keys() ^ places[0].keys()))
-            if odd:
-                raise InputError(f"{file} must have the labels of {files[0]}, got {odd[0]!r} in one of them only")
-        orders = [[own[person] for person in places[0]] if own else slice(None) for own in places]
-        out.unlink(missing_ok=True)  # a file that is there would keep its mode
-        with replacing(out, SECRET) as stream:
-            np.savez(stream, *(f.to_numpy(dtype=float)[order] for f, order in zip(frames, orders, strict=True)))
-        joined = ", joined by their labels" if len(frames) > 1 else ""
-        typer.echo(f"{len(frames[0])} rows{joined}: {out}")
+    if out.suffix != ".npz":
+        raise InputError(f"--out must end in .npz, got {out.name!r}")
+    frames = [read_file(file, FileFormat()) for file in files]
+    places = [{} if len(frames) == 1 else _rows_by_id(file, frame) for file, frame in zip(files, frames, strict=True)]
+    for file, own in zip(files, places, strict=True):
+        odd = sorted(map(str, own.keys() ^ places[0].keys()))
+        if odd:
+            raise InputError(f"{file} must have the labels of {files[0]}, got {odd[0]!r} in one of them only")
+    orders = [[own[person] for person in places[0]] if own else slice(None) for own in places]
+    out.unlink(missing_ok=True)  # a file that is there would keep its mode
+    with replacing(out, SECRET) as stream:
+        np.savez(stream, *(f.to_numpy(dtype=float)[order] for f, order in zip(frames, orders, strict=True)))
+    joined = ", joined by their labels" if len(frames) > 1 else ""
+    typer.echo(f"{len(frames[0])} rows{joined}: {out}")
 
 
 def _rows_by_id(file: Path, frame: pd.DataFrame) -> dict[Hashable, int]:
@@ -127,19 +120,18 @@ def model(
     ] = None,
 ) -> None:
     """Anybody: the fitted model of a run, from its contract and its totals, and what it promises."""
-    with plain_messages():
-        from fdadp.federated import models
-        from fdadp.federated.contract import Contract
-        from fdadp.federated.wire import Totals
-        from fdadp.files.regular import bytes_of, text_of
-        from fdadp.privacy.noise.distributed import NextRound
+    from fdadp.federated import models
+    from fdadp.federated.contract import Contract
+    from fdadp.federated.wire import Totals
+    from fdadp.files.regular import bytes_of, text_of
+    from fdadp.privacy.noise.distributed import NextRound
 
-        terms = Contract.from_json(text_of(contract))
-        fitted = models.fit(terms, None, Totals.from_bytes(bytes_of(totals)))
-        if isinstance(fitted, NextRound):
-            raise InputError(f"{totals} must hold the totals of a run that was finished, and does not")
-        if out is not None and not hasattr(fitted, "save"):
-            raise InputError(f"--out is for regressions, got a model of {terms.model!r}")
-        typer.echo(str(fitted.ledger_))
-        if out is not None:
-            typer.echo(f"Model written to {fitted.save(out)}.")
+    terms = Contract.from_json(text_of(contract))
+    fitted = models.fit(terms, None, Totals.from_bytes(bytes_of(totals)))
+    if isinstance(fitted, NextRound):
+        raise InputError(f"{totals} must hold the totals of a run that was finished, and does not")
+    if out is not None and not hasattr(fitted, "save"):
+        raise InputError(f"--out is for regressions, got a model of {terms.model!r}")
+    typer.echo(str(fitted.ledger_))
+    if out is not None:
+        typer.echo(f"Model written to {fitted.save(out)}.")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fdadp._common.terminal import plain_messages
 from fdadp.cli import options as option
 from fdadp.cli.inputs import (
     FileFormat,
@@ -21,20 +20,36 @@ from fdadp.cli.inputs import (
     treatment_of,
     treatments_of,
 )
-from fdadp.cli.private_files import (
-    ONLY_PRIVATE,
-    PrivateFiles,
-    bounds_of,
-    check_writable,
-    labels_of,
-    privacy_of,
-    refuse_given,
-    write_ledger,
-)
+from fdadp.cli.options import ONLY_PRIVATE, refuse_given
+from fdadp.cli.private_files import PrivateFiles, bounds_of, check_writable, labels_of, save_model, write_ledger
 from fdadp.errors import InputError
 
 if TYPE_CHECKING:
     from fdadp.privacy import Privacy
+
+WHAT = "A formula, as 'Y ~ ff(X) + s(age) + region', of --curves and --table; or two files of curves, X and Y."
+Family = Annotated[str | None, typer.Option(help="gaussian, binomial, poisson or gamma. (default: gaussian)")]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of the model of two files, as texts."""
+
+    components: Annotated[
+        str | None, typer.Option(help="Of X and Y: eigenfunctions of Y, or the share to explain. (default: 0.95)")
+    ] = None
+    basis_x: Annotated[
+        str | None, typer.Option(help="Of X and Y: B-splines over the values of X. (default: auto, grows with n)")
+    ] = None
+    basis_s: Annotated[str | None, typer.Option(help="Of X and Y: B-splines over the grid of X. (default: auto)")] = (
+        None
+    )
+
+    @property
+    def given(self) -> dict[str, str | None]:
+        """Values by the names of options."""
+        return {f"--{name.replace('_', '-')}": value for name, value in vars(self).items()}
+
 
 # The additive model of two files of curves on the command line.
 
@@ -43,39 +58,28 @@ if TYPE_CHECKING:
 class Additive:
     """The additive model of curves Y on curves X, as options ask for it, which are texts or None."""
 
-    files: tuple[Path, Path]
-    components: str | None
-    basis_x: str | None
-    basis_s: str | None
-    smoothing: str
-    missing: str
-    progress: bool | str
+    files: dict[str, Path]
+    sizes: Sizes
+    settings: dict[str, Any]
     how: FileFormat
     id: str | None
-    law: dict[str, Any]
 
     def fit(self, table: Path | None, groups: str | None) -> Any:
         """Fit without privacy."""
         if table is not None or groups is not None:
             raise InputError("--table and --groups are there for formulas, and for private fits of two files")
         model = self._model()
-        files = dict(zip("XY", self.files, strict=True))
-        data, by = labelled_files(files, self.how, id=self.id)
+        data, by = labelled_files(self.files, self.how, id=self.id)
         return model.fit(*data.values(), by=by)
 
     def fit_privately(
         self, table: Path | None, groups: str | None, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool
     ) -> Any:
         """Show the plan, then fit from files; None for a dry run."""
-        refuse_given(
-            {"--components": self.components, "--basis-x": self.basis_x, "--basis-s": self.basis_s},
-            "cannot be chosen in a private fit: the public plan sets sizes",
-        )
+        refuse_given(self.sizes.given, "cannot be chosen in a private fit: the public plan sets sizes")
         if (table is None) is not (groups is None):
             raise InputError("--table and --groups must be given together with two files: whose each row is")
-        files = PrivateFiles.of(dict(zip("XY", self.files, strict=True)), table, self.id, self.how).by_names(
-            groups, privacy
-        )
+        files = PrivateFiles.of(self.files, table, self.id, self.how).by_names(groups, privacy)
         if self.id is not None or self.how.long is not None:
             refuse_given(
                 {"--table": table, "--groups": groups}, "must be left out with --id, which says whose each row is"
@@ -93,28 +97,18 @@ class Additive:
             for block in files.tables():
                 yield (block["X"], block["Y"]) if groups is None else (block["X"], block["Y"], block[groups])
 
-        model.fit_chunks(
-            rows if files.id is None else files.joined(),
-            s=grids["X"],
-            t=grids["Y"],
-            groups=None if groups is None else True,
-        )
+        source = rows if files.id is None else files.joined()
+        model.fit_chunks(source, s=grids["X"], t=grids["Y"], groups=None if groups is None else True)
         typer.echo("" if privacy.n is not None else f"{model.plan_}\n")
         return model
 
     def _model(self, **private: Any) -> Any:
         from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
 
-        return AdditiveFunctionOnFunction(
-            **self.law,
-            n_basis_x=_basis(self.basis_x),
-            n_basis_s=_basis(self.basis_s),
-            n_components=components_of(self.components),
-            smoothing=_smoothing(self.smoothing),
-            missing=self.missing,
-            progress=self.progress,
-            **private,
-        )
+        sizes: dict[str, Any] = {f"n_{name}": _basis(getattr(self.sizes, name)) for name in ("basis_x", "basis_s")}
+        sizes["n_components"] = components_of(self.sizes.components)
+        settings = self.settings | {"smoothing": _smoothing(self.settings["smoothing"])}
+        return AdditiveFunctionOnFunction(**settings, **sizes, **private)
 
 
 def components_of(text: str | None) -> float:
@@ -147,46 +141,24 @@ def _smoothing(text: str) -> Any:
     return pair
 
 
-WHAT = "A formula, as 'Y ~ ff(X) + s(age) + region', of --curves and --table; or two files of curves, X and Y."
-Family = Annotated[str | None, typer.Option(help="gaussian, binomial, poisson or gamma. (default: gaussian)")]
-Components = Annotated[
-    str | None, typer.Option(help="Of X and Y: eigenfunctions of Y, or the share to explain. (default: 0.95)")
-]
-BasisX = Annotated[
-    str | None, typer.Option(help="Of X and Y: B-splines over the values of X. (default: auto, grows with n)")
-]
-BasisS = Annotated[str | None, typer.Option(help="Of X and Y: B-splines over the grid of X. (default: auto)")]
-
-
 def fit(
     what: Annotated[list[str], typer.Argument(metavar="FORMULA | X Y", help=WHAT)],
-    curves: option.Curves = None,
-    table: option.Table = None,
+    *,
+    rows: option.Data,
     out: Annotated[Path, typer.Option(help="The model file to write (.npz).")] = Path("model.npz"),
     family: Family = None,
     smoothing: Annotated[str, typer.Option(help="reml or gcv; of X and Y also two numbers with a comma.")] = "reml",
     missing: option.Missing = None,
-    id: option.Id = None,
     groups: option.Groups = None,
     person_rows: option.PersonRows = None,
     max_rows: option.MaxRows = None,
     offset: Annotated[str | None, typer.Option(help="Column, or expression of some, that is added as it is.")] = None,
-    components: Components = None,
-    basis_x: BasisX = None,
-    basis_s: BasisS = None,
-    header: option.Header = True,
-    long: option.Long = None,
+    sizes: Sizes,
+    how: FileFormat,
     grid: option.Grid = None,
-    sep: option.Sep = ",",
-    decimal: option.Decimal = ".",
     progress: option.Progress = None,
-    epsilon: option.Epsilon = None,
-    delta: option.Delta = None,
-    n: option.N = None,
-    adjacency: option.Adjacency = None,
+    private: option.PrivacyOptions,
     bounds: option.Bounds = None,
-    study: option.StudyFile = None,
-    purpose: option.Purpose = None,
     dry_run: option.DryRun = False,
 ) -> None:
     """Fit a regression of curves or of numbers; with --epsilon privately, from end to end.
@@ -206,34 +178,30 @@ def fit(
       fdadp fit "Y ~ ff(X)" --curves X=x.csv --curves Y=y.csv --bounds X=30:180 --bounds Y=30:180 --epsilon 1 --n 3000
       fdadp fit X.csv Y.csv --bounds X=30:180 --bounds Y=30:180 --epsilon 0.5 --study wards.fdadp
     """
-    with plain_messages():
-        check_out(out)
-        how = FileFormat(header, long, sep, decimal, labels_of(grid))
-        law = _law(person_rows, max_rows, has_persons=groups is not None or id is not None)
-        privacy = privacy_of(epsilon, delta, n, adjacency, study, purpose)
-        sizes = {"--components": components, "--basis-x": basis_x, "--basis-s": basis_s}
-        beside = {"--curves": curves, "--family": family, "--offset": offset}
-        settings = {"smoothing": smoothing, "missing": missing, "progress": "auto" if progress is None else progress}
-        asked = _model_asked_for(what, how, id, sizes, beside, settings, law)
-        if privacy is None:
-            refuse_given({"--bounds": bounds, "--grid": grid, "--dry-run": dry_run}, ONLY_PRIVATE)
-            model = asked.fit(table, groups)
-        else:
-            refuse_given({"--no-header": not header}, "cannot be in a private fit: a file's first line names columns")
-            check_writable(out)
-            model = asked.fit_privately(table, groups, privacy, bounds_of(bounds), dry_run=dry_run)
-            if model is None:
-                return
-            write_ledger(model, out)
-        path = model.save(out)
-        typer.echo(model.summary().as_text())
-        typer.echo(f"\nModel written to {path}. In Python: {type(model).__name__}.load({str(path)!r})")
+    check_out(out)
+    how = replace(how, grid=labels_of(grid))
+    law = _law(person_rows, max_rows, has_persons=groups is not None or rows.id is not None)
+    privacy = private.privacy()
+    beside = {"--curves": rows.curves, "--family": family, "--offset": offset}
+    settings = {"smoothing": smoothing, "missing": missing, "progress": "auto" if progress is None else progress}
+    asked = _model_asked_for(what, how, rows.id, sizes, beside, settings, law)
+    if privacy is None:
+        refuse_given({"--bounds": bounds, "--grid": grid, "--dry-run": dry_run}, ONLY_PRIVATE)
+        model = asked.fit(rows.table, groups)
+    else:
+        refuse_given({"--no-header": not how.header}, "cannot be in a private fit: a file's first line names columns")
+        check_writable(out)
+        model = asked.fit_privately(rows.table, groups, privacy, bounds_of(bounds), dry_run=dry_run)
+        if model is None:
+            return
+        write_ledger(model, out)
+    save_model(model, out)
 
 
 def _law(person_rows: str | None, max_rows: int | None, *, has_persons: bool) -> dict[str, Any]:
     """How the rows of a person count, where that was given; raises InputError where nobody says whose rows are."""
-    given = (("person_rows", person_rows), ("max_rows", max_rows))
-    law = {name: value for name, value in given if value is not None}
+    given = {"person_rows": person_rows, "max_rows": max_rows}
+    law = {name: value for name, value in given.items() if value is not None}
     if law and not has_persons:
         raise InputError("--person-rows and --max-rows need --groups, which says whose each row is")
     return law
@@ -243,7 +211,7 @@ def _model_asked_for(
     what: list[str],
     how: FileFormat,
     id: str | None,
-    sizes: dict[str, str | None],
+    sizes: Sizes,
     beside: dict[str, Any],
     settings: dict[str, Any],
     law: dict[str, Any],
@@ -256,8 +224,10 @@ def _model_asked_for(
         The command's arguments.
     how, id
         How files are read, and the column that names the persons.
-    sizes, beside : dict of str
-        Options that are there for two files only, and for formulas only, with their values.
+    sizes : Sizes
+        Of the model of two files.
+    beside : dict of str
+        Options that are there for formulas only, with their values.
     settings : dict of str
         Of both: ``smoothing``, ``missing``, ``progress``.
     law : dict of str
@@ -270,12 +240,12 @@ def _model_asked_for(
     """
     if len(what) == 2 and not any("~" in one for one in what):
         refuse_given(beside, "is there for formulas, as 'Y ~ ff(X) + s(age)', and not for two files")
-        settings = {**settings, "missing": treatment_of(settings["missing"])}
-        components, basis_x, basis_s = sizes.values()
-        files = (Path(what[0]), Path(what[1]))
-        return Additive(files, components, basis_x, basis_s, **settings, how=how, id=id, law=law)
+        settings = {**settings, **law, "missing": treatment_of(settings["missing"])}
+        return Additive(dict(zip("XY", map(Path, what), strict=True)), sizes, settings, how, id)
     if len(what) == 1 and "~" in what[0]:
-        refuse_given(sizes, "is there for two files, X and Y: in a formula sizes stand within terms, as ff(X, k=8)")
+        refuse_given(
+            sizes.given, "is there for two files, X and Y: in a formula sizes stand within terms, as ff(X, k=8)"
+        )
         settings = {**settings, **law, "family": beside["--family"] or "gaussian"}
         settings["missing"] = treatments_of(settings["missing"])
         return Formula(what[0], beside["--curves"], settings, beside["--offset"], how, id)

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fdadp.cli import options as option
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular import check_file
 
@@ -18,10 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FileFormat:
-    """How files are read, as options say it: a header, the columns of long tables, and the marks in CSV text.
-
-    `grid` has the public points of long tables, by column of curves; in a private fit alone.
+class Marks:
+    """The marks in CSV text.
 
     Raises
     ------
@@ -29,11 +28,12 @@ class FileFormat:
         When made: other marks than there are.
     """
 
-    header: bool = True
-    long: str | None = None
-    sep: str = ","
-    decimal: str = "."
-    grid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sep: Annotated[
+        str, typer.Option("--sep", metavar="MARK", help="Between the fields of CSV files: a comma, ';' or 'tab'.")
+    ] = ","
+    decimal: Annotated[
+        str, typer.Option("--decimal", metavar="MARK", help="Before decimals in CSV files: '.' or ','.")
+    ] = "."
 
     def __post_init__(self) -> None:
         from fdadp.functional.files.csv_tables import check_dialect
@@ -48,6 +48,18 @@ class FileFormat:
 
 
 @dataclass(frozen=True)
+class FileFormat(Marks):
+    """How files are read, as options say it: a header, the columns of long tables, and the marks in CSV text.
+
+    `grid` has the public points of long tables, by column of curves; in a private fit alone.
+    """
+
+    header: Annotated[bool, typer.Option(help="Whether CSV files of curves start with a row of labels.")] = True
+    long: Annotated[str | None, typer.Option(metavar="ID,POINT,VALUE", help=option.LONG)] = None
+    grid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class CurvesFile:
     """A file of curves; of a table with other columns those whose names start with `prefix`."""
 
@@ -55,10 +67,17 @@ class CurvesFile:
     prefix: str | None = None
 
     @classmethod
-    def of(cls, text: str | Path) -> CurvesFile:
+    def of(cls, text: str | Path | CurvesFile) -> CurvesFile:
         """Read FILE, or FILE:PREFIX*."""
+        if isinstance(text, CurvesFile):
+            return text
         match = re.fullmatch(r"(.*?\.(?:csv|csv\.gz|parquet)):(.+)\*", str(text))
         return cls(Path(text)) if match is None else cls(Path(match[1]), match[2])
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether it is text, which is read by lines."""
+        return self.path.name.lower().endswith((".csv", ".csv.gz"))
 
 
 def check_out(out: Path) -> None:
@@ -68,22 +87,8 @@ def check_out(out: Path) -> None:
 
 
 def named_files(entries: Sequence[str] | None) -> dict[str, CurvesFile]:
-    """Files of curves by name.
-
-    Raises
-    ------
-    InputError
-        An entry that is not NAME=FILE or NAME=FILE:PREFIX*, or a name twice.
-    """
-    found: dict[str, CurvesFile] = {}
-    for entry in entries or []:
-        name, equals, path = entry.partition("=")
-        if not equals or not name or not path:
-            raise InputError(f"--curves must be NAME=FILE or NAME=FILE:PREFIX*, as X=x.csv, got {entry!r}")
-        if name in found:
-            raise InputError(f"--curves must have different names, got {name!r} twice")
-        found[name] = CurvesFile.of(path)
-    return found
+    """Files of curves by name; raises InputError for all but NAME=FILE and NAME=FILE:PREFIX*, or a name twice."""
+    return option.by_name(entries, "--curves", "NAME=FILE or NAME=FILE:PREFIX*, as X=x.csv", CurvesFile.of)
 
 
 def treatments_of(texts: Sequence[str] | None) -> str | dict[str, str]:
@@ -125,7 +130,7 @@ def read_file(file: Path | CurvesFile, how: FileFormat, id: str | None = None) -
     from fdadp.functional.tables.axis import under_a_prefix
     from fdadp.functional.tables.curves import as_curves
 
-    own = file if isinstance(file, CurvesFile) else CurvesFile.of(file)
+    own = CurvesFile.of(file)
     path = own.path
     if own.prefix is not None:
         frame = _of_table(path, own.prefix, how, id)
@@ -199,19 +204,19 @@ def _label_columns(files: Iterable[CurvesFile], how: FileFormat) -> set[str]:
 
     if how.long is not None:
         return set(long_columns(how.long)[:1])
-    plain = [own for own in files if how.header and own.path.name.lower().endswith((".csv", ".csv.gz"))]
+    plain = [own for own in files if how.header and own.is_csv]
     read = [CsvLines.of(own.path, **how.dialect, prefix=own.prefix) for own in plain]
     return {own.names[0] for own in read if own.labelled and own.names[0]}
 
 
 def _labelled(frame: pd.DataFrame, file: Path | CurvesFile, how: FileFormat, id: str | None) -> pd.DataFrame:
     """Curves under their ids; raises InputError where the file has no such column."""
-    own = file if isinstance(file, CurvesFile) else CurvesFile.of(file)
+    own = CurvesFile.of(file)
     if id is None or own.prefix is not None:
         return frame
     path = own.path
     known = _label_columns([own], how)
-    unnamed = not known and not path.name.lower().endswith((".csv", ".csv.gz"))
+    unnamed = not known and not own.is_csv
     if type(frame.index).__name__ == "RangeIndex" or not (unnamed or id in known):
         raise InputError(
             f"--id must be the first column of a file of curves, and label its rows: {id!r} of {path} is not"

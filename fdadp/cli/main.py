@@ -9,17 +9,19 @@ from typing import Annotated
 
 import typer
 
-from fdadp._common.terminal import Variadic
+from fdadp._common.terminal import Plain, Variadic
 from fdadp._version import __version__
 from fdadp.cli import predict as views
 from fdadp.cli.demo import audit, demo, plan
 from fdadp.cli.federated import app as federated
 from fdadp.cli.fit import fit
+from fdadp.cli.options import spread
 from fdadp.cli.predict import evaluate, predict
 from fdadp.cli.study import study
 from fdadp.cli.summaries import fpca, mean, table1
 
 app = typer.Typer(
+    cls=Plain,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -44,20 +46,12 @@ def fdadp(
     """Functional data regression with differential privacy."""
 
 
-app.command()(fit)
-app.command()(predict)
-app.command()(evaluate)
-app.command()(views.summary)
-app.command()(views.ledger)
-app.command()(views.plot)
-app.command()(mean)
-app.command()(fpca)
-app.command()(table1)
-app.command()(plan)
+for command in (fit, predict, evaluate, views.summary, views.ledger, views.plot, mean, fpca, table1, plan):
+    app.command()(spread(command))
 app.add_typer(study, name="study")
 app.add_typer(federated, name="federated")
 app.command()(demo)
-app.command(cls=Variadic)(audit)
+app.command(cls=Variadic)(spread(audit))
 
 
 def main() -> None:

@@ -1,11 +1,22 @@
-"""Options that several commands have, with their help."""
+"""Options that several commands have, with their help, and what they stand for."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
+
+from fdadp.errors import InputError
+
+if TYPE_CHECKING:
+    from fdadp.privacy import Privacy
+
+T = TypeVar("T")
 
 CURVES = (
     "Curves by name, as --curves X=x.csv: .csv, .csv.gz, .parquet, .npz, .npy or .zarr. Of a table with other columns "
@@ -17,18 +28,11 @@ BOUNDS = (
     "What is public of a column: --bounds age=0:120 of numbers and curves, --bounds sex=f,m of labels. May be repeated."
 )
 
-Curves = Annotated[list[str] | None, typer.Option("--curves", metavar="NAME=FILE", help=CURVES)]
 Table = Annotated[Path | None, typer.Option(help=TABLE)]
-Header = Annotated[bool, typer.Option(help="Whether CSV files of curves start with a row of labels.")]
-Long = Annotated[str | None, typer.Option(metavar="ID,POINT,VALUE", help=LONG)]
 GRID = "Of long tables in a private fit: the public points, --grid X=0:23:24 (low, high, how many) or --grid X=0,1,5."
 Grid = Annotated[list[str] | None, typer.Option(metavar="NAME=POINTS", help=GRID)]
 ID = "Column of persons' ids that every file has, of curves the first one: rows are joined by it, in whatever order."
 Id = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help=ID)]
-Sep = Annotated[
-    str, typer.Option("--sep", metavar="MARK", help="Between the fields of CSV files: a comma, ';' or 'tab'.")
-]
-Decimal = Annotated[str, typer.Option("--decimal", metavar="MARK", help="Before decimals in CSV files: '.' or ','.")]
 PersonRows = Annotated[
     str | None,
     typer.Option(help="With --groups: 'mean', each person counts once (the default), or 'sum', each row counts once."),
@@ -51,26 +55,135 @@ Progress = Annotated[bool | None, typer.Option(help="Progress bars. (default: on
 PRIVATE = "Privacy"
 """Panel of the help."""
 
-Epsilon = Annotated[
-    float | None,
-    typer.Option(help="Budget; makes the fit private. (default: no privacy)", rich_help_panel=PRIVATE),
-]
-Delta = Annotated[
-    float | None,
-    typer.Option(help="Of (ε, δ), as 1e-6. (default: 0, pure ε; on a study, the study's)", rich_help_panel=PRIVATE),
-]
-N = Annotated[
-    int | None, typer.Option("--n", help="How many persons; left out, that is private, too.", rich_help_panel=PRIVATE)
-]
-Adjacency = Annotated[str | None, typer.Option(help="zero-out, replace or add-remove.", rich_help_panel=PRIVATE)]
 Bounds = Annotated[
     list[str] | None, typer.Option("--bounds", metavar="NAME=PUBLIC", help=BOUNDS, rich_help_panel=PRIVATE)
 ]
-StudyFile = Annotated[
-    Path | None,
-    typer.Option("--study", help="Draw on the budget in this file (fdadp study new).", rich_help_panel=PRIVATE),
-]
-Purpose = Annotated[
-    str | None, typer.Option(help="What the fit is for, in public: the study keeps it.", rich_help_panel=PRIVATE)
-]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and read no row.", rich_help_panel=PRIVATE)]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Columns of files: curves by name, a table, and the column of ids that joins their rows."""
+
+    curves: Annotated[list[str] | None, typer.Option("--curves", metavar="NAME=FILE", help=CURVES)] = None
+    table: Table = None
+    id: Id = None
+
+
+ONLY_PRIVATE = "is there for private fits: give --epsilon as well"
+
+
+@dataclass(frozen=True)
+class PrivacyOptions:
+    """The guarantee that options ask for."""
+
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Budget; makes the fit private. (default: no privacy)", rich_help_panel=PRIVATE),
+    ] = None
+    delta: Annotated[
+        float | None,
+        typer.Option(help="Of (ε, δ), as 1e-6. (default: 0, pure ε; on a study, the study's)", rich_help_panel=PRIVATE),
+    ] = None
+    n: Annotated[
+        int | None,
+        typer.Option("--n", help="How many persons; left out, that is private, too.", rich_help_panel=PRIVATE),
+    ] = None
+    adjacency: Annotated[str | None, typer.Option(help="zero-out, replace or add-remove.", rich_help_panel=PRIVATE)] = (
+        None
+    )
+    study: Annotated[
+        Path | None,
+        typer.Option("--study", help="Draw on the budget in this file (fdadp study new).", rich_help_panel=PRIVATE),
+    ] = None
+    purpose: Annotated[
+        str | None, typer.Option(help="What the fit is for, in public: the study keeps it.", rich_help_panel=PRIVATE)
+    ] = None
+
+    def privacy(self) -> Privacy | None:
+        """The guarantee, or None where none is asked for.
+
+        Raises
+        ------
+        InputError
+            A study or a purpose without a budget.
+        PrivacyError
+            Settings that are out of range, or not those of the study.
+        """
+        from fdadp.privacy import Privacy
+
+        given: dict[str, Any] = dict(vars(self))
+        if self.epsilon is None:
+            refuse_given({f"--{name}": value for name, value in given.items()}, ONLY_PRIVATE)
+            return None
+        return Privacy(**given | {"study": None if self.study is None else str(self.study)})
+
+    def required(self, what: str) -> Privacy:
+        """The guarantee; raises InputError where none is asked for, naming the command."""
+        privacy = self.privacy()
+        if privacy is None:
+            raise InputError(f"--epsilon must be given: {what} is a private release")
+        return privacy
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options that are fields of its parameters, where these are dataclasses, in their place."""
+    hints = get_type_hints(command, include_extras=True)
+    kinds: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    for name, own in inspect.signature(command).parameters.items():
+        parameter = own.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
+        parameters += _options_of(kinds[name]) if name in kinds else [parameter]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        made = {name: kind(**{o.name: given.pop(o.name) for o in _options_of(kind)}) for name, kind in kinds.items()}
+        command(**given, **made)
+
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    vars(run)["__signature__"] = inspect.Signature(parameters)
+    return run
+
+
+def _options_of(kind: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(kind, include_extras=True)
+    own = [p for p in inspect.signature(kind).parameters.values() if hasattr(hints[p.name], "__metadata__")]
+    return [p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[p.name]) for p in own]
+
+
+def refuse_given(options: Mapping[str, Any], why: str) -> None:
+    """Refuse the first option that was given; raises InputError."""
+    odd = next((name for name, value in options.items() if value not in (None, False, [])), None)
+    if odd is not None:
+        raise InputError(f"{odd} {why}")
+
+
+def by_name(texts: Sequence[str] | None, option: str, form: str, convert: Callable[[str], T]) -> dict[str, T]:
+    """What texts NAME=VALUE say, by name.
+
+    Parameters
+    ----------
+    texts : sequence of str or None
+    option, form : str
+        Name of the option, and what its texts must be, for messages.
+    convert : callable
+        Makes something of the value; ValueError where it cannot.
+
+    Raises
+    ------
+    InputError
+        Another text, or a name twice.
+    """
+    found: dict[str, T] = {}
+    for text in texts or []:
+        name, _, value = text.partition("=")
+        try:
+            if not name or not value:
+                raise ValueError
+            own = convert(value)
+        except ValueError:
+            raise InputError(f"{option} must be {form}, got {text!r}") from None
+        if name in found:
+            raise InputError(f"{option} must be given once of each column, got {name} twice")
+        found[name] = own
+    return found

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fdadp._common.terminal import no_window, plain_messages
 from fdadp.cli import options as option
 from fdadp.cli.inputs import FileFormat, has_ids, labelled_files, load_model, read_columns
+from fdadp.cli.private_files import write_shown
 from fdadp.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
@@ -27,16 +27,12 @@ def predict(
     out: Annotated[
         Path | None, typer.Option(help="Predicted means: .csv, .csv.gz, .parquet or .npz, one row for each. Required.")
     ] = None,
-    curves: option.Curves = None,
-    table: option.Table = None,
-    id: option.Id = None,
+    *,
+    rows: option.Data,
     interval: Annotated[
         float | None, typer.Option(help="Level of prediction intervals, written beside it as -lower and -upper.")
     ] = None,
-    header: option.Header = True,
-    long: option.Long = None,
-    sep: option.Sep = ",",
-    decimal: option.Decimal = ".",
+    how: FileFormat,
 ) -> None:
     """Predict the responses of new rows with a saved model.
 
@@ -45,28 +41,25 @@ def predict(
       fdadp predict model.npz Xnew.csv --out predicted.csv --interval 0.95
       fdadp predict model.npz --curves X=new.csv --table new-people.csv --out predicted.csv
     """
-    with plain_messages():
-        from fdadp.functional.files.curve_files import check_suffix, write_curves
+    from fdadp.functional.files.curve_files import check_suffix, write_curves
 
-        if out is None:
-            raise InputError("--out must be given: the file for predictions")
-        suffix = check_suffix(out)
-        fitted = load_model(model)
-        data = _new(
-            fitted, model, [] if x is None else [x], ["X"], curves, table, FileFormat(header, long, sep, decimal), id
-        )
-        files = {out: _as_frame(fitted.predict(data), data, fitted)}
-        if interval is not None:
-            stem = out.name[: -len(suffix)]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # said by predict already
-                limits = fitted.predict_interval(data, level=interval)
-            for side, found in zip(("lower", "upper"), limits, strict=True):
-                files[out.with_name(f"{stem}-{side}{suffix}")] = _as_frame(found, data, fitted)
-        write_curves(files)
-        what = "predictions" if hasattr(fitted, "response_name_") else "curves"
-        for path, frame in files.items():
-            typer.echo(f"{len(frame)} {what} written to {path}")
+    if out is None:
+        raise InputError("--out must be given: the file for predictions")
+    suffix = check_suffix(out)
+    fitted = load_model(model)
+    data = _new(fitted, model, [] if x is None else [x], ["X"], rows, how)
+    files = {out: _as_frame(fitted.predict(data), data, fitted)}
+    if interval is not None:
+        stem = out.name[: -len(suffix)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # said by predict already
+            limits = fitted.predict_interval(data, level=interval)
+        for side, found in zip(("lower", "upper"), limits, strict=True):
+            files[out.with_name(f"{stem}-{side}{suffix}")] = _as_frame(found, data, fitted)
+    write_curves(files)
+    what = "predictions" if hasattr(fitted, "response_name_") else "curves"
+    for path, frame in files.items():
+        typer.echo(f"{len(frame)} {what} written to {path}")
 
 
 def evaluate(
@@ -74,15 +67,11 @@ def evaluate(
     files: Annotated[
         list[Path] | None, typer.Argument(metavar="[X Y]", help=f"{X[:-1]}, and observed responses.")
     ] = None,
-    curves: option.Curves = None,
-    table: option.Table = None,
-    id: option.Id = None,
+    *,
+    rows: option.Data,
     level: Annotated[float, typer.Option(help="Of the intervals whose coverage is counted.")] = 0.95,
     out: Annotated[Path | None, typer.Option(help="The figures as JSON. (default: only shown)")] = None,
-    header: option.Header = True,
-    long: option.Long = None,
-    sep: option.Sep = ",",
-    decimal: option.Decimal = ".",
+    how: FileFormat,
 ) -> None:
     """Hold a saved model against observed responses: share explained, error, and what intervals cover.
 
@@ -93,19 +82,14 @@ def evaluate(
       fdadp evaluate model.npz Xnew.csv Ynew.csv
       fdadp evaluate model.npz --curves X=x.csv --curves Y=y.csv --table people.csv --out figures.json
     """
-    with plain_messages():
-        fitted = load_model(model)
-        data = _new(fitted, model, files or [], ["X", "Y"], curves, table, FileFormat(header, long, sep, decimal), id)
-        found = _figures(fitted, data, level)
-        for name, value in found.items():
-            typer.echo(f"{name:<24}{value:.4g}")
-        typer.echo(f"\n{NOT_PRIVATE}")
-        if out is not None:
-            from fdadp.files.atomic import replacing
-
-            with replacing(out) as stream:
-                stream.write((json.dumps(found, indent=1) + "\n").encode())
-            typer.echo(f"figures: {out}")
+    fitted = load_model(model)
+    data = _new(fitted, model, files or [], ["X", "Y"], rows, how)
+    found = _figures(fitted, data, level)
+    for name, value in found.items():
+        typer.echo(f"{name:<24}{value:.4g}")
+    typer.echo(f"\n{NOT_PRIVATE}")
+    if out is not None:
+        write_shown(out, json.dumps(found, indent=1) + "\n", "figures")
 
 
 def _figures(fitted: Any, data: Any, level: float) -> dict[str, float]:
@@ -151,16 +135,7 @@ def _values(what: Any) -> Any:
     return values.astype(np.float64) if values.dtype.kind in "biuf" else values
 
 
-def _new(
-    fitted: Any,
-    model: Path,
-    files: list[Path],
-    names: list[str],
-    curves: list[str] | None,
-    table: Path | None,
-    how: FileFormat,
-    id: str | None,
-) -> Any:
+def _new(fitted: Any, model: Path, files: list[Path], names: list[str], rows: option.Data, how: FileFormat) -> Any:
     """New rows as the model wants them: one file or a list of them, or columns by name."""
     from fdadp.regression.reading.joined import aligned
 
@@ -169,12 +144,12 @@ def _new(
     if hasattr(fitted, "response_name_"):
         if files:
             raise InputError(f"files must be named for a model by a formula, as --curves X={files[0]}")
-        data, by = read_columns(curves, table, how, id=id)
+        data, by = read_columns(rows.curves, rows.table, how, id=rows.id)
         *_, last = [name for name, own in data.items() if has_ids(own)] or data  # curves, where there are any
         return aligned(by, data, last, every=True)[0]
-    if len(files) != len(names) or curves or table:
+    if len(files) != len(names) or rows.curves or rows.table:
         raise InputError(f"{model} must have {' and '.join(names)} as files, without --curves and --table")
-    data, by = labelled_files(dict(zip(names, files, strict=True)), how, id=id)
+    data, by = labelled_files(dict(zip(names, files, strict=True)), how, id=rows.id)
     frames = list(aligned(by, data, names[0], every=True)[0].values())
     _check_grid(frames[0], files[0], fitted)
     return frames if len(frames) > 1 else frames[0]
@@ -216,11 +191,10 @@ def summary(model: option.Model) -> None:
     Example:
       fdadp summary model.npz
     """
-    with plain_messages():
-        fitted = load_model(model)
-        typer.echo(fitted.summary().as_text())
-        for note in getattr(fitted, "notes_", ()):
-            typer.echo(f"note: {note}")
+    fitted = load_model(model)
+    typer.echo(fitted.summary().as_text())
+    for note in getattr(fitted, "notes_", ()):
+        typer.echo(f"note: {note}")
 
 
 def ledger(
@@ -233,17 +207,12 @@ def ledger(
     Example:
       fdadp ledger model.npz --out ledger.json
     """
-    with plain_messages():
-        from fdadp.files.atomic import replacing
-
-        found = getattr(load_model(model), "ledger_", None)
-        if found is None:
-            raise InputError(f"{model} must hold a private fit to have a ledger, got one without privacy")
-        typer.echo(str(found))
-        if out is not None:
-            with replacing(out) as stream:
-                stream.write(found.to_json().encode())
-            typer.echo(f"\nledger: {out}")
+    found = getattr(load_model(model), "ledger_", None)
+    if found is None:
+        raise InputError(f"{model} must hold a private fit to have a ledger, got one without privacy")
+    typer.echo(str(found))
+    if out is not None:
+        write_shown(out, found.to_json(), "\nledger")
 
 
 def plot(
@@ -258,18 +227,16 @@ def plot(
       fdadp plot model.npz --out surface.png
       fdadp plot model.npz --term "s(age)" --out age.pdf
     """
-    no_window()
-    with plain_messages():
-        if out.suffix not in (".png", ".pdf", ".svg"):
-            raise FileFormatError(f"--out must end in .png, .pdf or .svg, got {out.name!r}")
-        fitted = load_model(model)
-        by_formula = hasattr(fitted, "response_name_")
-        if term is not None and not by_formula:
-            raise InputError(f"--term is there for models by a formula, got a {type(fitted).__name__}")
-        figure: Any = fitted.plot(term) if by_formula else _picture(fitted)
-        out.parent.mkdir(parents=True, exist_ok=True)  # as of every --out
-        figure.savefig(out, dpi=150)
-        typer.echo(f"figure: {out}")
+    if out.suffix not in (".png", ".pdf", ".svg"):
+        raise FileFormatError(f"--out must end in .png, .pdf or .svg, got {out.name!r}")
+    fitted = load_model(model)
+    by_formula = hasattr(fitted, "response_name_")
+    if term is not None and not by_formula:
+        raise InputError(f"--term is there for models by a formula, got a {type(fitted).__name__}")
+    figure: Any = fitted.plot(term) if by_formula else _picture(fitted)
+    out.parent.mkdir(parents=True, exist_ok=True)  # as of every --out
+    figure.savefig(out, dpi=150)
+    typer.echo(f"figure: {out}")
 
 
 def _picture(fitted: Any) -> Any:

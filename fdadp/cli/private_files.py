@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from fdadp.cli.inputs import CurvesFile, FileFormat, long_columns
+from fdadp.cli.options import by_name
 from fdadp.errors import InputError
-from fdadp.files.atomic import replacing
+from fdadp.files.atomic import write_text
 
 if TYPE_CHECKING:
     from fdadp._common.typing import FloatArray
@@ -23,45 +24,22 @@ if TYPE_CHECKING:
     from fdadp.private.public.long_lines import LongLines
     from fdadp.regression.private.chunks import JoinedTables
 
-ONLY_PRIVATE = "is there for private fits: give --epsilon as well"
-
 
 def bounds_of(texts: Sequence[str] | None) -> dict[str, Any]:
-    """Public ranges and levels by column.
+    """Public ranges and levels by column; raises InputError for all but NAME=LOW:HIGH and NAME=A,B, or a name twice."""
 
-    Raises
-    ------
-    InputError
-        Neither NAME=LOW:HIGH nor NAME=A,B, or a name twice.
-    """
-    found: dict[str, Any] = {}
-    for text in texts or []:
-        name, equals, value = text.partition("=")
-        wanted = f"--bounds must be NAME=LOW:HIGH, as age=0:120, or NAME=A,B, as sex=f,m, got {text!r}"
-        if not equals or not name or not value:
-            raise InputError(wanted)
-        if name in found:
-            raise InputError(f"--bounds must be given once of each column, got {name} twice")
+    def convert(value: str) -> Any:
         if "," in value:
-            found[name] = [level.strip() for level in value.split(",")]
-            continue
-        try:
-            low, high = map(float, value.split(":"))
-        except ValueError:
-            raise InputError(wanted) from None
-        found[name] = (low, high)
-    return found
+            return [level.strip() for level in value.split(",")]
+        low, high = map(float, value.split(":"))
+        return low, high
+
+    return by_name(texts, "--bounds", "NAME=LOW:HIGH, as age=0:120, or NAME=A,B, as sex=f,m", convert)
 
 
 def points_of(texts: Sequence[str] | None) -> dict[str, int]:
     """Numbers of points by column of curves; raises InputError for all but NAME=POINTS."""
-    found = {}
-    for text in texts or []:
-        name, _, value = text.partition("=")
-        if not name or not value.isdecimal():
-            raise InputError(f"--points must be NAME=POINTS, as X=101, got {text!r}")
-        found[name] = int(value)
-    return found
+    return by_name(texts, "--points", "NAME=POINTS, as X=101", int)
 
 
 def labels_of(texts: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
@@ -72,27 +50,19 @@ def labels_of(texts: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
     InputError
         Another text, or a name twice.
     """
-    found: dict[str, tuple[str, ...]] = {}
-    for text in texts or []:
-        name, equals, points = text.partition("=")
-        if not name or not equals or name in found:
-            raise InputError(f"--grid must be NAME=LOW:HIGH:COUNT or NAME=POINT,POINT,..., once a name, got {text!r}")
-        found[name] = tuple(part.strip() for part in points.split(",")) if "," in points else _even(points, text)
-    return found
 
-
-def _even(points: str, text: str) -> tuple[str, ...]:
-    try:
+    def convert(points: str) -> tuple[str, ...]:
+        if "," in points:
+            return tuple(part.strip() for part in points.split(","))
         low, high, count = points.split(":")
         last = int(count) - 1
         if last < 1:
             raise ValueError
         width = (float(high) - float(low)) / last
         return tuple(f"{float(low) + j * width:.12g}" for j in range(last + 1))
-    except ValueError:
-        raise InputError(
-            f"--grid must be LOW:HIGH:COUNT of two points or more, as X=0:23:24, or X=0,1,5, got {text!r}"
-        ) from None
+
+    form = "LOW:HIGH:COUNT of two points or more, as X=0:23:24, or X=0,1,5"
+    return by_name(texts, "--grid", form, convert)
 
 
 @dataclass(frozen=True)
@@ -138,10 +108,10 @@ class PrivateFiles:
             raise InputError("--curves or --table must be given, got neither")
         if id is not None and lines is not None and id not in own:
             raise InputError(f"--id must be a column of every file, got {id!r}, which {table} has not")
-        known = {name: own if isinstance(own, CurvesFile) else CurvesFile.of(own) for name, own in curves.items()}
+        known = {name: CurvesFile.of(own) for name, own in curves.items()}
         files = {name: opened(_opened(own, dialect), str(own.path)) for name, own in known.items()}
         if how is not None and how.long is not None:
-            from fdadp.functional.files.long_tables import check_names
+            from fdadp.functional.files.csv_tables import check_names
 
             names = check_names(long_columns(how.long))
             odd = next((name for name in how.grid if name not in files), None)
@@ -208,7 +178,7 @@ class PrivateFiles:
 
     def tables(self) -> Iterator[dict[str, Any]]:
         """Blocks of rows, entries as they are; rows are those of the same number in all files."""
-        from fdadp.functional.containers.join import cut_alike
+        from fdadp.functional.containers.source_table import cut_alike
 
         sources = [_columns(lines) for lines in self.curves.values()]
         if self.table is not None:
@@ -281,41 +251,12 @@ def _opened(file: CurvesFile, dialect: Mapping[str, str]) -> Any:
     from fdadp.functional.files.csv_tables import CsvLines
 
     path, prefix = file.path, file.prefix
-    if path.name.lower().endswith((".csv", ".csv.gz")):
+    if file.is_csv:
         return CsvLines.of(path, **dialect, prefix=prefix)
     if prefix is None:
         return open_curves(path)
     found: Any = open_curves(path, curves={"curves": prefix})
     return found["curves"]
-
-
-def privacy_of(
-    epsilon: float | None, delta: float | None, n: int | None, adjacency: str | None, study: Path | None, purpose: Any
-) -> Privacy | None:
-    """Guarantee that options ask for, or None where they ask for none.
-
-    Raises
-    ------
-    InputError
-        A study or a purpose without a budget.
-    PrivacyError
-        Settings that are out of range, or not those of the study.
-    """
-    from fdadp.privacy import Privacy
-
-    if epsilon is None:
-        only = {"--delta": delta, "--n": n, "--adjacency": adjacency, "--study": study, "--purpose": purpose}
-        refuse_given(only, ONLY_PRIVATE)
-        return None
-    given: dict[str, Any] = {"n": n, "adjacency": adjacency, "purpose": purpose}
-    return Privacy(epsilon, delta, study=None if study is None else str(study), **given)
-
-
-def refuse_given(options: Mapping[str, Any], why: str) -> None:
-    """Refuse the first option that was given; raises InputError."""
-    odd = next((name for name, value in options.items() if value not in (None, False, [])), None)
-    if odd is not None:
-        raise InputError(f"{odd} {why}")
 
 
 def check_writable(out: Path) -> None:
@@ -336,11 +277,23 @@ def check_not_read(written: Sequence[Path], read: Sequence[Path | None]) -> None
 def write_ledger(model: Any, out: Path) -> None:
     """Write the ledger of a private fit beside its model, and show it, with what is left of a study."""
     ledger = out.with_suffix(".ledger.json")
-    with replacing(ledger) as stream:
-        stream.write(model.ledger_.to_json().encode())
+    write_text(ledger, model.ledger_.to_json())
     typer.echo(f"{model.ledger_}\n\nLedger written to {ledger}")
     if model.privacy_.study is not None:
         from fdadp.privacy.study import Study
 
         typer.echo(Study(model.privacy_.study).headline)
     typer.echo("")
+
+
+def write_shown(path: Path, text: str, what: str) -> None:
+    """Write a text, and say where it is."""
+    write_text(path, text)
+    typer.echo(f"{what}: {path}")
+
+
+def save_model(model: Any, out: Path, *level: float) -> None:
+    """Write a model, show its summary (intervals of `level`), and say how it is read again."""
+    path = model.save(out)
+    typer.echo(model.summary(*level).as_text())
+    typer.echo(f"\nModel written to {path}. In Python: {type(model).__name__}.load({str(path)!r})")

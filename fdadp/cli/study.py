@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fdadp._common.terminal import plain_messages
+from fdadp.cli.options import spread
 from fdadp.errors import InputError
 
 PASSWORD = "FDADP_KEY_PASSWORD"  # name of a variable
@@ -19,54 +20,45 @@ study = typer.Typer(help="A study: a budget in a file, on which every fit to its
 File = Annotated[Path, typer.Argument(metavar="STUDY", help="The study's file.")]
 
 
-@study.command()
-def new(
-    file: File,
-    name: Annotated[str, typer.Option(help="Of the data, as their custodian calls them.")],
-    epsilon: Annotated[float, typer.Option(help="All that may ever be spent.")],
-    unit: Annotated[str, typer.Option(help="Whom it protects: person (fits need groups) or row.")],
-    delta: Annotated[float | None, typer.Option(help="Of (ε, δ), below 1/n, as 1e-6. (default: 0, pure ε)")] = None,
-    n: Annotated[int | None, typer.Option("--n", help="Number of persons, where it is public.")] = None,
-    adjacency: Annotated[str | None, typer.Option(help="zero-out, replace or add-remove.")] = None,
+@dataclass(frozen=True)
+class Facts:
+    """What a study says of its data, and the budget."""
+
+    name: Annotated[str, typer.Option(help="Of the data, as their custodian calls them.")]
+    epsilon: Annotated[float, typer.Option(help="All that may ever be spent.")]
+    unit: Annotated[str, typer.Option(help="Whom it protects: person (fits need groups) or row.")]
+    delta: Annotated[float | None, typer.Option(help="Of (ε, δ), below 1/n, as 1e-6. (default: 0, pure ε)")] = None
+    n: Annotated[int | None, typer.Option("--n", help="Number of persons, where it is public.")] = None
+    adjacency: Annotated[str | None, typer.Option(help="zero-out, replace or add-remove.")] = None
     bounds: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN=LOW:HIGH", help="Public range, or COLUMN=a,b,c: levels.")
-    ] = None,
+    ] = None
     source: Annotated[
         list[str] | None, typer.Option(metavar="[COLUMN=]TEXT", help="Where bounds are from, of one column or of all.")
-    ] = None,
-    custodian: Annotated[str | None, typer.Option(help="Who answers for the data.")] = None,
-    data: Annotated[str | None, typer.Option(help="What the data are, in a sentence.")] = None,
-    expires: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help="Last day of fits.")] = None,
-) -> None:
-    """Make a study: once, before anything is fitted."""
-    with plain_messages():
-        from fdadp.privacy.study import Study
+    ] = None
+    custodian: Annotated[str | None, typer.Option(help="Who answers for the data.")] = None
+    data: Annotated[str | None, typer.Option(help="What the data are, in a sentence.")] = None
+    expires: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help="Last day of fits.")] = None
 
-        ranges = dict(_bounds_of(text) for text in bounds or [])
-        made = Study.new(
-            file,
-            name=name,
-            epsilon=epsilon,
-            delta=delta,
-            unit=unit,
-            n=n,
-            adjacency=adjacency,
-            bounds=ranges,
-            sources=_sources(source or [], ranges),
-            custodian=custodian,
-            data=data,
-            expires=expires,
-        )
-        typer.echo(str(made))
+
+@study.command()
+@spread
+def new(file: File, *, facts: Facts) -> None:
+    """Make a study: once, before anything is fitted."""
+    from fdadp.privacy.study import Study
+
+    said = dict(vars(facts))
+    ranges = dict(_bounds_of(text) for text in said.pop("bounds") or [])
+    sources = _sources(said.pop("source") or [], ranges)
+    typer.echo(str(Study.new(file, bounds=ranges, sources=sources, **said)))
 
 
 @study.command()
 def show(file: File) -> None:
     """Say what is left, and what drew on it."""
-    with plain_messages():
-        from fdadp.privacy.study import Study
+    from fdadp.privacy.study import Study
 
-        typer.echo(str(Study(file)))
+    typer.echo(str(Study(file)))
 
 
 @study.command()
@@ -78,20 +70,19 @@ def verify(
     key: Annotated[Path | None, typer.Option(help="Public key, .pub, that certificates must be signed with.")] = None,
 ) -> None:
     """Recompute hashes and sums, and hold models and certificates against the study; status 1 if anything is wrong."""
-    with plain_messages():
-        from fdadp.privacy.study import Study
-        from fdadp.privacy.study.verified import unchecked
+    from fdadp.privacy.study import Study
+    from fdadp.privacy.study.verified import unchecked
 
-        of = Study(file)
-        wrong = False
-        for what, found in [(str(file), of.verify()), *((str(f), of.wrong_with(f, key)) for f in files or [])]:
-            said = unchecked(what) if what.endswith(".json") else ""
-            typer.echo(f"{what}: " + "; ".join([*(found or ["verified"]), *filter(None, [said])]))
-            wrong |= bool(found)
-        position, last = of.head
-        typer.echo(f"last entry: {position}, {last}")
-        if wrong:
-            raise typer.Exit(1)
+    of = Study(file)
+    wrong = False
+    for what, found in [(str(file), of.verify()), *((str(f), of.wrong_with(f, key)) for f in files or [])]:
+        said = unchecked(what) if what.endswith(".json") else ""
+        typer.echo(f"{what}: " + "; ".join([*(found or ["verified"]), *filter(None, [said])]))
+        wrong |= bool(found)
+    position, last = of.head
+    typer.echo(f"last entry: {position}, {last}")
+    if wrong:
+        raise typer.Exit(1)
 
 
 @study.command()
@@ -109,62 +100,56 @@ def report(
     sign: Annotated[Path | None, typer.Option(metavar="KEY", help="Secret key, as `study key` makes it.")] = None,
 ) -> None:
     """Write a certificate of everything that drew on the study, after it was verified."""
-    with plain_messages():
-        from fdadp.files.atomic import PUBLIC, replacing
-        from fdadp.privacy.study import Study
+    from fdadp.files.atomic import write_text
+    from fdadp.privacy.study import Study
 
-        said = {"custodian": custodian, "data": data, "use": use, "region": region, "author": author}
-        made = Study(file).report(models or [], (), **{k: v for k, v in said.items() if v is not None})
-        made = made if sign is None else made.signed(sign, os.environ.get(PASSWORD))
-        entry = None if registry is None else made.registry_entry(slug=registry, sector=sector)
-        written = [*made.save(out)]
-        if entry is not None:
-            written.append(out.with_suffix(".registry.json"))
-            with replacing(written[-1], PUBLIC) as stream:
-                stream.write(json.dumps(entry, indent=2, ensure_ascii=False).encode())
-        for path in written:
-            typer.echo(str(path))
+    said = {"custodian": custodian, "data": data, "use": use, "region": region, "author": author}
+    made = Study(file).report(models or [], (), **{k: v for k, v in said.items() if v is not None})
+    made = made if sign is None else made.signed(sign, os.environ.get(PASSWORD))
+    entry = None if registry is None else made.registry_entry(slug=registry, sector=sector)
+    written = [*made.save(out)]
+    if entry is not None:
+        written.append(out.with_suffix(".registry.json"))
+        write_text(written[-1], json.dumps(entry, indent=2, ensure_ascii=False))
+    for path in written:
+        typer.echo(str(path))
 
 
 @study.command()
 def key(file: Annotated[Path, typer.Argument(metavar="KEY", help="The secret key; beside it .pub.")]) -> None:
     """Make a pair of keys to sign certificates with; $FDADP_KEY_PASSWORD, where it is set, encrypts the secret one."""
-    with plain_messages():
-        from fdadp.privacy.certificate.signature import new_keys
+    from fdadp.privacy.certificate.signature import new_keys
 
-        for path in new_keys(file, os.environ.get(PASSWORD)):
-            typer.echo(str(path))
+    for path in new_keys(file, os.environ.get(PASSWORD)):
+        typer.echo(str(path))
 
 
 @study.command()
 def close(file: File, reason: Annotated[str, typer.Option(help="Why, for the record.")]) -> None:
     """Let nobody fit any more, for good."""
-    with plain_messages():
-        from fdadp.privacy.study import Study
+    from fdadp.privacy.study import Study
 
-        of = Study(file)
-        of.close(reason)
-        typer.echo(of.headline)
+    of = Study(file)
+    of.close(reason)
+    typer.echo(of.headline)
 
 
 @study.command()
 def restored(file: File, reason: Annotated[str, typer.Option(help="Why, for the record.")]) -> None:
     """Say that an older copy was put back on purpose, because the newer file is lost for good."""
-    with plain_messages():
-        from fdadp.privacy.study import Study
+    from fdadp.privacy.study import Study
 
-        of = Study(file)
-        of.restored(reason)
-        typer.echo(of.headline)
+    of = Study(file)
+    of.restored(reason)
+    typer.echo(of.headline)
 
 
 @study.command()
 def migrate(file: File) -> None:
     """Convert, in its place, the file of a study that fdadp 0.2 made: the same entries, with the same hashes."""
-    with plain_messages():
-        from fdadp.privacy.study import Study
+    from fdadp.privacy.study import Study
 
-        typer.echo(Study.migrate(file).headline)
+    typer.echo(Study.migrate(file).headline)
 
 
 def _bounds_of(text: str) -> tuple[str, Any]:

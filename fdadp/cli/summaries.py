@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fdadp._common.terminal import plain_messages
 from fdadp.cli import options as option
-from fdadp.cli.inputs import CurvesFile, FileFormat, check_out, read_file
+from fdadp.cli.inputs import CurvesFile, FileFormat, Marks, check_out, read_file
+from fdadp.cli.options import ONLY_PRIVATE, refuse_given
 from fdadp.cli.private_files import (
-    ONLY_PRIVATE,
     PrivateFiles,
     bounds_of,
     check_not_read,
     check_writable,
     labels_of,
-    privacy_of,
-    refuse_given,
+    save_model,
     write_ledger,
+    write_shown,
 )
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular import text_of
@@ -47,15 +47,10 @@ def mean(
     table: option.Table = None,
     groups: option.Groups = None,
     id: option.Id = None,
-    sep: option.Sep = ",",
-    decimal: option.Decimal = ".",
-    epsilon: option.Epsilon = None,
-    delta: option.Delta = None,
-    n: option.N = None,
-    adjacency: option.Adjacency = None,
+    *,
+    marks: Marks,
+    private: option.PrivacyOptions,
     bounds: Range = None,
-    study: option.StudyFile = None,
-    purpose: option.Purpose = None,
 ) -> None:
     """Release the mean of curves privately, with a band that knows of the noise.
 
@@ -64,22 +59,19 @@ def mean(
       fdadp mean Y.csv --bounds 30:180 --epsilon 1 --delta 1e-6 --n 3000
       fdadp mean Y.csv --bounds 30:180 --epsilon 0.5 --study wards.fdadp --table people.csv --groups id
     """
-    with plain_messages():
-        import numpy as np
-        import pandas as pd
+    import numpy as np
+    import pandas as pd
 
-        from fdadp._common.checks import fraction
-        from fdadp.summaries import PrivateMean
+    from fdadp._common.checks import fraction
+    from fdadp.summaries import PrivateMean
 
-        privacy = privacy_of(epsilon, delta, n, adjacency, study, purpose)
-        if privacy is None:
-            raise InputError("--epsilon must be given: mean is a private release")
-        fraction(level, "level")
-        fitted = PrivateMean(privacy=privacy, bounds=_range(bounds))
-        _release(fitted, curves, table, groups, id, out, FileFormat(sep=sep, decimal=decimal))
-        low, high = (np.ravel(side) for side in fitted.band(level))
-        columns = {"point": fitted.grid_, "mean": fitted.mean_, "lower": low, "upper": high}
-        _finish(fitted, pd.DataFrame(columns), out)
+    privacy = private.required("mean")
+    fraction(level, "level")
+    fitted = PrivateMean(privacy=privacy, bounds=_range(bounds))
+    _release(fitted, curves, table, groups, id, out, FileFormat(marks.sep, marks.decimal))
+    low, high = (np.ravel(side) for side in fitted.band(level))
+    columns = {"point": fitted.grid_, "mean": fitted.mean_, "lower": low, "upper": high}
+    _finish(fitted, pd.DataFrame(columns), out)
 
 
 def fpca(
@@ -88,21 +80,14 @@ def fpca(
         "fpca.npz"
     ),
     components: Annotated[str, typer.Option(help="How many, or the share of the variance to explain.")] = "0.95",
-    header: option.Header = True,
-    long: option.Long = None,
+    *,
+    how: FileFormat,
     grid: option.Grid = None,
     table: option.Table = None,
     groups: option.Groups = None,
     id: option.Id = None,
-    sep: option.Sep = ",",
-    decimal: option.Decimal = ".",
-    epsilon: option.Epsilon = None,
-    delta: option.Delta = None,
-    n: option.N = None,
-    adjacency: option.Adjacency = None,
+    private: option.PrivacyOptions,
     bounds: Range = None,
-    study: option.StudyFile = None,
-    purpose: option.Purpose = None,
 ) -> None:
     """Functional principal components of curves; with --epsilon privately.
 
@@ -111,27 +96,26 @@ def fpca(
       fdadp fpca Y.csv --components 3
       fdadp fpca Y.csv --components 3 --bounds 30:180 --epsilon 1 --delta 1e-6 --n 3000
     """
-    with plain_messages():
-        from fdadp.cli.fit import components_of
-        from fdadp.summaries import PrivateFPCA
+    from fdadp.cli.fit import components_of
+    from fdadp.summaries import PrivateFPCA
 
-        count, how = components_of(components), FileFormat(header, long, sep, decimal, labels_of(grid))
-        privacy = privacy_of(epsilon, delta, n, adjacency, study, purpose)
-        if privacy is not None:
-            refuse_given({"--no-header": not header}, "cannot be in a private release")
-            released = PrivateFPCA(n_components=count, privacy=privacy, bounds=_range(bounds))
-            _release(released, curves, table, groups, id, out, how)
-            _say_shares(released)
-            _finish(released, _functions(released), out)
-            return
-        from fdadp.functional.fpca import FPCA
+    count, how = components_of(components), replace(how, grid=labels_of(grid))
+    privacy = private.privacy()
+    if privacy is not None:
+        refuse_given({"--no-header": not how.header}, "cannot be in a private release")
+        released = PrivateFPCA(n_components=count, privacy=privacy, bounds=_range(bounds))
+        _release(released, curves, table, groups, id, out, how)
+        _say_shares(released)
+        _finish(released, _functions(released), out)
+        return
+    from fdadp.functional.fpca import FPCA
 
-        only = {"--bounds": bounds, "--grid": grid, "--groups": groups, "--id": id, "--table": table}
-        refuse_given(only, ONLY_PRIVATE)
-        check_not_read([out.with_suffix(".csv")], [CurvesFile.of(curves).path])
-        fitted = FPCA(n_components=count).fit(read_file(curves, how))
-        _say_shares(fitted)
-        _write(_functions(fitted), out)
+    only = {"--bounds": bounds, "--grid": grid, "--groups": groups, "--id": id, "--table": table}
+    refuse_given(only, ONLY_PRIVATE)
+    check_not_read([out.with_suffix(".csv")], [CurvesFile.of(curves).path])
+    fitted = FPCA(n_components=count).fit(read_file(curves, how))
+    _say_shares(fitted)
+    _write(_functions(fitted), out)
 
 
 def _release(
@@ -163,19 +147,12 @@ def _release(
 
 
 def _finish(fitted: Any, frame: pd.DataFrame, out: Path) -> None:
-    path = fitted.save(out)
-    typer.echo(fitted.summary().as_text())
-    typer.echo(f"\nModel written to {path}. In Python: {type(fitted).__name__}.load({str(path)!r})")
+    save_model(fitted, out)
     _write(frame, out)
 
 
 def _write(frame: pd.DataFrame, out: Path) -> None:
-    from fdadp.files.atomic import replacing
-
-    beside = out.with_suffix(".csv")
-    with replacing(beside) as stream:
-        stream.write(frame.to_csv(index=False).encode())
-    typer.echo(f"curves: {beside}")
+    write_shown(out.with_suffix(".csv"), frame.to_csv(index=False), "curves")
 
 
 def _functions(fitted: Any) -> pd.DataFrame:
@@ -223,15 +200,10 @@ def table1(
     facts: Annotated[Path | None, typer.Option(help=FACTS)] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     groups: Annotated[str | None, typer.Option(help="Column that says whose each row is.")] = None,
-    sep: option.Sep = ",",
-    decimal: option.Decimal = ".",
-    epsilon: option.Epsilon = None,
-    delta: option.Delta = None,
-    n: option.N = None,
-    adjacency: option.Adjacency = None,
+    *,
+    marks: Marks,
+    private: option.PrivacyOptions,
     bounds: option.Bounds = None,
-    study: option.StudyFile = None,
-    purpose: option.Purpose = None,
     dry_run: option.DryRun = False,
 ) -> None:
     """Release table 1 of a study privately: counts, means, quantiles and shares by group, with intervals.
@@ -241,40 +213,35 @@ def table1(
       fdadp table1 people.csv --bounds age=18:100 --bounds arm=drug,placebo --by arm --epsilon 1 --delta 1e-6 --n 3000
       fdadp table1 people.csv --by arm --epsilon 0.5 --study trial.fdadp --write table1.html
     """
-    with plain_messages():
-        from fdadp._common.checks import fraction
-        from fdadp.summaries import PrivateTable1
+    from fdadp._common.checks import fraction
+    from fdadp.summaries import PrivateTable1
 
-        privacy = privacy_of(epsilon, delta, n, adjacency, study, purpose)
-        if privacy is None:
-            raise InputError("--epsilon must be given: table1 is a private release")
-        check_out(out)
-        paths = shown or [out.with_suffix(".csv")]
-        _check_paths(out, paths, [people, facts, study])
-        fraction(level, "level")
-        said = _facts(facts) if facts is not None else {}
-        given: dict[str, Any] = {
-            "columns": _columns(bounds_of(bounds), columns),
-            "by": by,
-            "quantiles": _numbers(quantiles),
-            "steps": _steps(steps),
-        }
-        fitted = PrivateTable1(privacy=privacy, **_declared(said, given, facts, has_study=study is not None))
-        plan, names = fitted.plan(), [*fitted.facts, *([] if groups is None else [groups])]
-        files = PrivateFiles.of({}, people, how=FileFormat(sep=sep, decimal=decimal))
-        _check_has(files.names, names, people)
-        privacy.check_unit(groups)
-        if dry_run:
-            typer.echo(plan.to_string(float_format=lambda value: f"{value:.4g}"))
-            return
-        frame = _read(files, names)
-        fitted.fit(frame, groups=None if groups is None else frame[groups])
-        write_ledger(fitted, out)
-        path = fitted.save(out)
-        typer.echo(fitted.summary(level).as_text())
-        typer.echo(f"\nModel written to {path}. In Python: PrivateTable1.load({str(path)!r})")
-        for path in paths:
-            _write_table(fitted, path, level)
+    privacy = private.required("table1")
+    check_out(out)
+    paths = shown or [out.with_suffix(".csv")]
+    _check_paths(out, paths, [people, facts, private.study])
+    fraction(level, "level")
+    said = _facts(facts) if facts is not None else {}
+    given: dict[str, Any] = {
+        "columns": _columns(bounds_of(bounds), columns),
+        "by": by,
+        "quantiles": _numbers(quantiles),
+        "steps": option.by_name(steps, "--steps", "NAME=STEP, as age=1", float) or None,
+    }
+    fitted = PrivateTable1(privacy=privacy, **_declared(said, given, facts, has_study=private.study is not None))
+    plan, names = fitted.plan(), [*fitted.facts, *([] if groups is None else [groups])]
+    files = PrivateFiles.of({}, people, how=FileFormat(marks.sep, marks.decimal))
+    _check_has(files.names, names, people)
+    privacy.check_unit(groups)
+    if dry_run:
+        typer.echo(plan.to_string(float_format=lambda value: f"{value:.4g}"))
+        return
+    frame = _read(files, names)
+    fitted.fit(frame, groups=None if groups is None else frame[groups])
+    write_ledger(fitted, out)
+    save_model(fitted, out, level)
+    for path in paths:
+        _write_table(fitted, path, level)
 
 
 def _check_paths(out: Path, paths: Sequence[Path], read: Sequence[Path | None]) -> None:
@@ -350,20 +317,6 @@ def _numbers(text: str | None) -> Sequence[float] | None:
         raise InputError(f"--quantiles must be numbers with commas, as 0.1,0.5,0.9, or none, got {text!r}") from None
 
 
-def _steps(texts: Sequence[str] | None) -> dict[str, float] | None:
-    found: dict[str, float] = {}
-    for text in texts or []:
-        name, _, value = text.partition("=")
-        try:
-            step = float(value)
-        except ValueError:
-            raise InputError(f"--steps must be NAME=STEP, as age=1, got {text!r}") from None
-        if name in found:
-            raise InputError(f"--steps must be given once of each column, got {name} twice")
-        found[name] = step
-    return found or None
-
-
 def _read(files: PrivateFiles, names: Sequence[str]) -> pd.DataFrame:
     """Columns of a file, entries as they are: what they mean is the kernel's to say, entry by entry."""
     import numpy as np
@@ -375,8 +328,6 @@ def _read(files: PrivateFiles, names: Sequence[str]) -> pd.DataFrame:
 
 
 def _write_table(fitted: PrivateTable1, path: Path, level: float) -> None:
-    from fdadp.files.atomic import replacing
-
     rows = fitted.estimates_.at(level).frame.rename_axis(["column", "class", "statistic", "group"]).reset_index()
     made = {
         ".txt": lambda: f"{fitted.summary(level).as_text()}\n",
@@ -384,6 +335,4 @@ def _write_table(fitted: PrivateTable1, path: Path, level: float) -> None:
         ".csv": lambda: rows.to_csv(index=False),
         ".json": lambda: json.dumps(json.loads(rows.to_json(orient="records")), indent=1, ensure_ascii=False),
     }
-    with replacing(path) as stream:
-        stream.write(made[path.suffix]().encode())
-    typer.echo(f"table: {path}")
+    write_shown(path, made[path.suffix](), "table")

@@ -11,10 +11,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fdadp._common.checks import one_of
 from fdadp._common.typing import FloatArray
-from fdadp.datasets._container import FunctionalDataset, make_curves
-from fdadp.datasets._places import Columns, Place, content_sha256, data_dir, data_dir_label, find_data
-from fdadp.datasets._places import download as fetch
+from fdadp.datasets._places import (
+    Columns,
+    FunctionalDataset,
+    Place,
+    content_sha256,
+    data_dir,
+    data_dir_label,
+    find_data,
+    in_folder,
+    make_curves,
+    on_site,
+)
 from fdadp.errors import FileFormatError
 
 # Hourly tables of stays in intensive care from the records of the PhysioNet/CinC Challenge 2012.
@@ -73,11 +83,7 @@ def prepare(sets: Mapping[str, tuple[Path, Path]]) -> dict[str, pd.DataFrame]:
                 first, series = _parse(lines)
                 for curve, (minutes, values) in series.items():
                     curves[curve][stay] = _hourly(minutes, values, *RECORDED[curve][1:])
-                people[stay] = {
-                    "set": name,
-                    **_descriptors(first),
-                    **dict(zip(ends.columns, ends.loc[stay], strict=True)),
-                }
+                people[stay] = {"set": name, **_descriptors(first), **ends.loc[stay]}
         except (ValueError, KeyError, EOFError, tarfile.TarError) as exc:
             raise FileFormatError(
                 f"{records} and {outcomes} must be a set of the challenge and its outcomes, got {exc!r}"
@@ -161,7 +167,6 @@ UNITS = {
     "age": "years, 90 = 90 and over",
 }
 
-CURVES = ("heart_rate", "pressure")
 HALF = 24
 """Hours of a day, one column each."""
 
@@ -220,9 +225,7 @@ def load_icu(
     >>> icu = load_icu("pressure")  # doctest: +SKIP
     >>> icu.X, icu.Y, icu.covariates["age"]  # doctest: +SKIP
     """
-    from fdadp._common.checks import one_of
-
-    one_of(curves, "curves", tuple(CURVES))
+    one_of(curves, "curves", tuple(RECORDED))
     hours, stays = _tables(curves, download, sha256)
     grid = hours.columns.to_numpy(dtype=np.float64)
     index = hours.index if as_frame else None
@@ -249,18 +252,13 @@ def _tables(curves: str, download: bool, sha256: str | None) -> tuple[pd.DataFra
     if (folder / FILES[curves]).is_file():
         return _read(folder, curves), _read(folder, "stays")
     kept: dict[str, pd.DataFrame] = {}
-    own = [folder / name for name in ARCHIVES]
+    decode = partial(_prepared, kept, wanted)
     places = [
         Place(f"{FILES[curves]} and {FILES['stays']} in {data_dir_label()}", lambda: None),
-        Place(
-            f"{' and '.join(ARCHIVES)} in {folder}",
-            lambda: _prepared(kept, wanted, own) if all(path.is_file() for path in own) else None,
-            own=True,
-        ),
+        in_folder(ARCHIVES, decode, label=str(folder)),
     ]
     if download:
-        urls = [f"{SITE}{name}" for name in ARCHIVES]
-        places.append(Place(SITE, partial(fetch, urls, partial(_prepared, kept, wanted), wanted)))
+        places.append(on_site([f"{SITE}{name}" for name in ARCHIVES], decode, wanted, SITE))
     find_data(
         "The set of ICU stays",
         places,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from fdadp.datasets._container import FunctionalDataset, make_curves
-from fdadp.datasets._places import Columns, Place, data_dir, data_dir_label, download, find_data
+from fdadp._common.checks import whole
+from fdadp.datasets._places import Columns, FunctionalDataset, Place, find_data, in_folder, make_curves, on_site
 from fdadp.errors import FileFormatError, InputError
 
 RECORDS, POINTS, DURATION = 32, 501, 0.69
@@ -82,9 +81,7 @@ def load_lip_emg(*, n_points: int = POINTS, as_frame: bool = False, download: bo
     >>> lip = load_lip_emg()  # doctest: +SKIP
     >>> lip.X, lip.Y  # doctest: +SKIP
     """
-    if isinstance(n_points, bool) or not isinstance(n_points, int | np.integer) or n_points < 2:
-        raise InputError(f"n_points must be a whole number from 2 to {POINTS}, got {n_points!r}")
-    step, rest = divmod(POINTS - 1, n_points - 1)
+    step, rest = divmod(POINTS - 1, whole(n_points, "n_points", least=2, most=POINTS) - 1)
     if rest:
         raise InputError(
             f"n_points must thin {POINTS} points evenly: {POINTS - 1} / (n_points - 1) must be whole, got {n_points}"
@@ -115,36 +112,27 @@ def load_lip_emg(*, n_points: int = POINTS, as_frame: bool = False, download: bo
 
 
 def _places(online: bool) -> list[Place]:
-    label = data_dir_label()
-    places = [
-        Place(f"lip_emg_emg.csv.gz and lip_emg_lipacc.csv.gz in {label}", partial(_from_csv, data_dir()), own=True),
-        Place(f"EMG.dat and LipAcc.dat in {label}", partial(_from_folder, data_dir()), own=True),
+    raw, given = list(RAW.values()), os.environ.get("LIP_DATA_DIR")
+    return [
+        in_folder([f"lip_emg_{block}.csv.gz" for block in RAW], _from_csv),
+        in_folder(raw, _from_raw),
+        in_folder(raw, _from_raw, Path(given), f"{given} (LIP_DATA_DIR)")
+        if given
+        else Place("LIP_DATA_DIR (not set)", lambda: None),
+        *(
+            on_site([site + file for file in raw], _from_raw, SHA256, f"{site} (EMG.dat, LipAcc.dat)")
+            for site in (SITES if online else ())
+        ),
     ]
-    if raw := os.environ.get("LIP_DATA_DIR"):
-        places.append(Place(f"EMG.dat and LipAcc.dat in {raw} (LIP_DATA_DIR)", partial(_from_folder, raw), own=True))
-    else:
-        places.append(Place("LIP_DATA_DIR (not set)", lambda: None))
-    if online:
-        for site in SITES:
-            read = partial(download, [site + file for file in RAW.values()], _from_raw, SHA256)
-            places.append(Place(f"{site} (EMG.dat, LipAcc.dat)", read))
-    return places
 
 
-def _from_csv(folder: Path) -> Columns | None:
-    paths = {block: folder / f"lip_emg_{block}.csv.gz" for block in RAW}
-    if not all(path.is_file() for path in paths.values()):
-        return None
+def _from_csv(paths: list[Path]) -> Columns:
     try:
-        return {b: pd.read_csv(p, index_col="record").to_numpy(dtype=np.float64) for b, p in paths.items()}
+        read = [pd.read_csv(path, index_col="record").to_numpy(dtype=np.float64) for path in paths]
     except (ValueError, EOFError, OSError) as exc:
-        named = " and ".join(map(str, paths.values()))
+        named = " and ".join(map(str, paths))
         raise FileFormatError(f"{named} must be gzip-compressed CSV, one record a row, got {exc}") from exc
-
-
-def _from_folder(folder: str | Path) -> Columns | None:
-    paths = [Path(folder) / file for file in RAW.values()]
-    return _from_raw(paths) if all(path.is_file() for path in paths) else None
+    return dict(zip(RAW, read, strict=True))
 
 
 def _from_raw(paths: list[Path]) -> Columns:

@@ -1,4 +1,4 @@
-"""Where data sets that are not bundled are looked for, in which order, and what is said when they are nowhere."""
+"""Where data sets that are not bundled are found, what is said when they are nowhere, and what loaders return."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
+from fdadp._common.typing import FloatArray
 from fdadp.errors import FileFormatError, InputError, MissingDataError
 
 DATA_VARIABLE = "FDADP_DATA"
@@ -83,6 +85,34 @@ def find_data(name: str, places: Iterable[Place], sha256: str, advice: str) -> C
             reasons.append(f"{place.label}: {type(exc).__name__}: {exc}")
     searched = "\n".join(f"  - {reason}" for reason in reasons) or "  (nowhere)"
     raise MissingDataError(f"{name} is not bundled with fdadp and was not found. Searched:\n{searched}\n{advice}")
+
+
+def in_folder(
+    names: Sequence[str], decode: Callable[[list[Path]], Columns], folder: Path | None = None, label: str | None = None
+) -> Place:
+    """Files of the user that belong together, which are decoded where all are there.
+
+    Parameters
+    ----------
+    names : sequence of str
+    decode : callable
+        Turns the files, in the order of `names`, into a data set.
+    folder, label : Path and str, optional
+        The folder, and how messages name it; default :func:`data_dir`.
+    """
+    paths = [(folder or data_dir()) / name for name in names]
+
+    def read() -> Columns | None:
+        return decode(paths) if all(path.is_file() for path in paths) else None
+
+    return Place(f"{' and '.join(names)} in {label or data_dir_label()}", read, own=True)
+
+
+def on_site(
+    urls: Sequence[str], decode: Callable[[list[Path]], Columns], sha256: str, label: str | None = None
+) -> Place:
+    """Files that :func:`download` fetches; by default the first address is what the user is told."""
+    return Place(label or urls[0], lambda: download(urls, decode, sha256))
 
 
 def data_dir() -> Path:
@@ -260,3 +290,67 @@ def download(urls: Sequence[str], decode: Callable[[list[Path]], Columns], sha25
         for file in files:
             file.unlink(missing_ok=True)
         raise
+
+
+# What a loader returns.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FunctionalDataset:
+    """Paired curves with what else is known about each pair.
+
+    Attributes
+    ----------
+    name : str
+    X, Y : FDataGrid, or DataFrame where ``as_frame=True`` was asked for
+        Predictor curves (n, S) and response curves (n, T), rows in the same order.
+    covariates : DataFrame of shape (n, q)
+        Scalar columns, one row per pair of curves; its index is that of the frames.
+    groups : ndarray of shape (n,) or None
+        The person a row belongs to: the privacy unit. ``None`` where rows are not people.
+    units : mapping
+        The unit of the curves, of their arguments and of the covariates.
+    source : str
+        Where the data come from and how to cite them.
+    """
+
+    name: str
+    X: Any
+    Y: Any
+    covariates: pd.DataFrame
+    groups: npt.NDArray[Any] | None
+    units: Mapping[str, str]
+    source: str
+
+    def __repr__(self) -> str:
+        people = "" if self.groups is None else f" of {len(np.unique(self.groups))} people"
+        return f"<{type(self).__name__} {self.name}: {len(self.covariates)} pairs of curves{people}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WeatherDataset(FunctionalDataset):
+    """Canadian weather: a :class:`FunctionalDataset` with the precipitation in mm.
+
+    Attributes
+    ----------
+    precipitation : FDataGrid or DataFrame
+        Mean daily precipitation in mm, the zeros as they are (35, 365).
+    """
+
+    precipitation: Any
+
+    @property
+    def stations(self) -> pd.DataFrame:
+        """Place, province, region, latitude and longitude of each station: the covariates."""
+        return self.covariates
+
+
+def make_curves(
+    values: FloatArray, grid: FloatArray, *, name: str, argument: str, index: pd.Index[Any] | None = None
+) -> Any:
+    """Return an ``FDataGrid`` with labels, or a data frame where an `index` is given."""
+    if index is not None:
+        return pd.DataFrame(values, index=index, columns=pd.Index(grid, name=argument))
+    from skfda import FDataGrid
+
+    return FDataGrid(values, grid_points=grid, dataset_name=name, argument_names=(argument,), coordinate_names=(name,))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy import abs as absolute
 from numpy import cos, exp, pi, sin
 
-from fdadp._common.checks import generator
+from fdadp._common.checks import generator, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
@@ -135,24 +136,33 @@ class SimulatedCurves:
         return self._truth.mean(_axis(t, "t"))
 
 
+Draw = Callable[[int, FloatArray, np.random.Generator], FloatArray]
+"""Draws n curves on a grid."""
+
+
 def simulate(
     truth: Truth,
-    x_true: FloatArray,
-    rng: np.random.Generator,
-    *,
-    errors: Callable[[FloatArray, int, np.random.Generator], FloatArray],
-    white_noise: float,
-    x_noise: float,
-    name: str,
+    n: int,
     seed: Any,
+    predictors: Draw,
+    errors: Draw,
+    *,
+    n_points: int,
+    x_noise: float,
+    white_noise: float,
+    smooth_noise: float,
+    name: str,
 ) -> SimulatedCurves:
-    """Draw the responses for given predictors, then the noise of the predictors (in this order)."""
+    """Draw the predictors, the responses, then the noise of the predictors (in this order); settings are checked."""
     from skfda import FDataGrid
 
-    n, size = x_true.shape
-    grid = np.linspace(0.0, 1.0, size)
+    n, size = whole(n, "n"), whole(n_points, "n_points", least=3)
+    x_noise, white_noise = check_number(x_noise, "x_noise"), check_number(white_noise, "white_noise")
+    smooth_noise = check_number(smooth_noise, "smooth_noise")
+    rng, grid = generator(seed), np.linspace(0.0, 1.0, size)
+    x_true = predictors(n, grid, rng)
     mean_function = truth.mean(grid) + truth.signal(x_true, grid, grid, quadrature_weights(grid))
-    y = mean_function + errors(grid, n, rng) + white_noise * rng.normal(size=(n, size))
+    y = mean_function + smooth_noise * errors(n, grid, rng) + white_noise * rng.normal(size=(n, size))
     x = x_true + x_noise * rng.normal(size=(n, size))
     return SimulatedCurves(
         X=FDataGrid(x, grid_points=grid, dataset_name=name, argument_names=("s",), coordinate_names=("X",)),
@@ -167,13 +177,6 @@ def simulate(
     )
 
 
-def check_size(value: Any, name: str, least: int) -> int:
-    """Return `value` as an int of at least `least`, else raise InputError."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)
-
-
 def check_number(value: Any, name: str) -> float:
     """Return `value` as a finite float of at least 0, else raise InputError."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value < math.inf:
@@ -182,10 +185,7 @@ def check_number(value: Any, name: str) -> float:
 
 
 def _axis(values: ArrayLike, name: str) -> FloatArray:
-    try:
-        axis = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError) as exc:
-        raise InputError(f"{name} must be numeric, got {values!r}") from exc
+    axis = np.atleast_1d(numbers(values, name))
     if axis.ndim != 1:
         raise InputError(f"{name} must be one-dimensional, got shape {axis.shape}")
     return axis
@@ -267,27 +267,19 @@ def simulate_cosine(
     >>> sim.surface(x=[0.0], s=[0.2, 0.8], t=[5.0])[0, :, 0]
     array([1., 1.])
     """
-    n, size = check_size(n, "n", 1), check_size(n_points, "n_points", 3)
-    x_noise, white_noise = check_number(x_noise, "x_noise"), check_number(white_noise, "white_noise")
-    smooth_noise = check_number(smooth_noise, "smooth_noise")
-    rng = generator(seed)
-    s = np.linspace(0.0, 1.0, size)
-    basis = np.stack([np.ones(size), np.sqrt(2) * sin(2 * pi * s), np.sqrt(2) * cos(2 * pi * s)])
+    noise = {"x_noise": x_noise, "white_noise": white_noise, "smooth_noise": smooth_noise}
+    name = "simulate_cosine"
+    return simulate(COSINE, n, seed, _fourier, _waves, n_points=n_points, name=name, **noise)
 
-    def errors(t: FloatArray, count: int, generator: np.random.Generator) -> FloatArray:
-        waves = np.sqrt(2) * np.stack([sin(pi * t), cos(pi * t)])
-        return np.asarray(smooth_noise * (generator.normal(size=(count, 2)) * ERROR_SD) @ waves)
 
-    return simulate(
-        COSINE,
-        (rng.normal(size=(n, 3)) * SCORE_SD) @ basis,
-        rng,
-        errors=errors,
-        white_noise=white_noise,
-        x_noise=x_noise,
-        name="simulate_cosine",
-        seed=seed,
-    )
+def _fourier(n: int, s: FloatArray, rng: np.random.Generator) -> FloatArray:
+    basis = np.stack([np.ones(s.size), np.sqrt(2) * sin(2 * pi * s), np.sqrt(2) * cos(2 * pi * s)])
+    return np.asarray((rng.normal(size=(n, 3)) * SCORE_SD) @ basis)
+
+
+def _waves(n: int, t: FloatArray, rng: np.random.Generator) -> FloatArray:
+    waves = np.sqrt(2) * np.stack([sin(pi * t), cos(pi * t)])
+    return np.asarray((rng.normal(size=(n, 2)) * ERROR_SD) @ waves)
 
 
 # Three scenarios for additive function-on-function regression: nearly linear, strongly non-linear, non-separable.
@@ -398,20 +390,9 @@ def simulate_affr(
     """
     if isinstance(scenario, bool) or not isinstance(scenario, int | np.integer) or scenario not in SCENARIOS:
         raise InputError(f"scenario must be 1, 2 or 3, got {scenario!r}")
-    n, size = check_size(n, "n", 1), check_size(n_points, "n_points", 3)
-    x_noise, white_noise = check_number(x_noise, "x_noise"), check_number(white_noise, "white_noise")
-    smooth_noise = check_number(smooth_noise, "smooth_noise")
-    rng = generator(seed)
-    return simulate(
-        SCENARIOS[scenario],
-        draw_predictors(scenario, n, np.linspace(0.0, 1.0, size), rng),
-        rng,
-        errors=lambda t, count, generator: smooth_noise * cosine_errors(t, count, generator),
-        white_noise=white_noise,
-        x_noise=x_noise,
-        name=f"simulate_affr, scenario {scenario}",
-        seed=seed,
-    )
+    noise = {"x_noise": x_noise, "white_noise": white_noise, "smooth_noise": smooth_noise}
+    predictors, name = partial(draw_predictors, scenario), f"simulate_affr, scenario {scenario}"
+    return simulate(SCENARIOS[scenario], n, seed, predictors, cosine_errors, n_points=n_points, name=name, **noise)
 
 
 def draw_predictors(scenario: int, n: int, s: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -425,7 +406,7 @@ def draw_predictors(scenario: int, n: int, s: FloatArray, rng: np.random.Generat
     return np.asarray(0.4 * sin(pi * s) + (rng.normal(size=(n, 6)) * SCENARIO_SCORE_SD) @ basis)
 
 
-def cosine_errors(t: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+def cosine_errors(n: int, t: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Smooth errors (n, T): three orthonormal cosines with random coefficients."""
     basis = np.stack([np.ones_like(t), np.sqrt(2) * cos(pi * t), np.sqrt(2) * cos(2 * pi * t)])
     coefficients: Any = rng.normal(size=(n, 3)) * SCENARIO_ERROR_SD

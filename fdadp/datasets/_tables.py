@@ -1,4 +1,4 @@
-"""Tables for classifiers (Adult, Bank Marketing) and for principal components: found in a folder or downloaded."""
+"""Adult (census income) and Bank Marketing: tables for classifiers. Never bundled; found in a folder or downloaded."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import io
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fdadp.datasets._places import Columns, Place, data_dir, data_dir_label, find_data
-from fdadp.datasets._places import download as fetch
-from fdadp.errors import FileFormatError, InputError
+from fdadp.datasets._places import Columns, Place, find_data, in_folder, on_site
+from fdadp.errors import FileFormatError
 
 ADULT_COLUMNS = (
     *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship"),
@@ -157,24 +154,11 @@ def _split(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, npt.NDArray[
     return frame.drop(columns=target), frame[target].to_numpy(dtype=object)
 
 
-Decode = Callable[[list[Path]], Columns]
-
-
-def _places(own: list[str], raw: list[str], path: str, decode: Decode, sha256: str, online: bool) -> list[Place]:
-    label = data_dir_label()
-    places = [
-        Place(f"{' and '.join(names)} in {label}", partial(_from_folder, names, decode), own=True)
-        for names in (own, raw)
-    ]
-    if online:
-        urls = [f"{SITE}{path}{name}" for name in raw]
-        places.append(Place(urls[0], partial(fetch, urls, decode, sha256)))
-    return places
-
-
-def _from_folder(names: list[str], decode: Decode) -> Columns | None:
-    paths = [data_dir() / name for name in names]
-    return decode(paths) if all(path.is_file() for path in paths) else None
+def _places(
+    own: list[str], raw: list[str], path: str, decode: Callable[[list[Path]], Columns], sha256: str, online: bool
+) -> list[Place]:
+    site = [on_site([f"{SITE}{path}{name}" for name in raw], decode, sha256)] if online else []
+    return [in_folder(own, decode), in_folder(raw, decode), *site]
 
 
 def _adult(paths: list[Path]) -> Columns:
@@ -214,84 +198,3 @@ def _bank(paths: list[Path]) -> Columns:
 
 def _plain(column: pd.Series) -> npt.NDArray[np.generic]:
     return column.to_numpy(dtype=None if column.dtype.kind in "if" else object)
-
-
-# Tables for principal components (Australian, CNAE-9, Diabetes, German, Ionosphere, ISOLET). Never bundled.
-
-
-COMPONENT_TABLES = {
-    "australian": (
-        "J. R. Quinlan, Statlog (Australian Credit Approval), UCI Machine Learning Repository.",
-        "2c8d155cafaa79b3290396901b9ff5442b5595e2bb52de0a72b16bf449ee3e19",
-    ),
-    "cnae9": (
-        "P. M. Ciarelli, E. Oliveira & E. O. T. Salles (2012), CNAE-9, UCI Machine Learning Repository.",
-        "4459bc78105afb19b220c1747fb5884c2510958cfaa810010db303a1b040d35a",
-    ),
-    "diabetes": (
-        "National Institute of Diabetes and Digestive and Kidney Diseases, V. Sigillito (1990).",
-        "12c7518785c1bb34ffa0322105b42fe99169f0a2b9a4d6b437db0e8996221870",
-    ),
-    "german": (
-        "H. Hofmann, Statlog (German Credit Data), numeric form, UCI Machine Learning Repository.",
-        "c29daffc434e8fe6fa72df45d43ae5439f540604caef24315c1c27a75593bf4d",
-    ),
-    "ionosphere": (
-        "V. Sigillito et al. (1989), Ionosphere, UCI Machine Learning Repository, scaled to -1, 1.",
-        "b80216a8ff68bab7f3d3f9fc5f3b718495155d806fcbcef2901f62e84c05c499",
-    ),
-    "isolet": (
-        "R. Cole & M. Fanty (1994), ISOLET, doi:10.24432/C51G69.",
-        "c6a6afadd5f1b40e1aa83ff504b85445fb3e733b75a189167cabc3bc593b3a39",
-    ),
-}
-"""Source, and the checksum of the values (:func:`fdadp.datasets._places.content_sha256`)."""
-
-
-def load_component_table(name: str) -> TableDataset:
-    """Numbers and labels of one of :data:`COMPONENT_TABLES`.
-
-    Looked for in the folder ``FDADP_DATA`` (default: ``data`` in the user's cache folder; ``../shared/data`` beside a
-    copy of the repository) as ``<name>.csv.gz``, a table with a header and the column ``label``; ISOLET as
-    ``isolet_train.csv.gz`` and ``isolet_test.csv.gz``. They are not downloaded.
-
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    TableDataset
-        ``y`` holds integers. Only ISOLET has a split of its own.
-
-    Raises
-    ------
-    MissingDataError
-        Not in the folder.
-    FileFormatError
-        The file is something else.
-    InputError
-        An unknown name.
-    """
-    if name not in COMPONENT_TABLES:
-        raise InputError(f"name must be one of {', '.join(COMPONENT_TABLES)}, got {name!r}")
-    source, sha256 = COMPONENT_TABLES[name]
-    files = ["isolet_train.csv.gz", "isolet_test.csv.gz"] if name == "isolet" else [f"{name}.csv.gz"]
-    read = partial(_from_folder, files, _component_columns)
-    place = Place(f"{' and '.join(files)} in {data_dir_label()}", read, own=True)
-    columns = find_data(name, [place], sha256, f"Put {' and '.join(files)} into a folder and set FDADP_DATA to it.")
-    (X, y), *test = ((pd.DataFrame(columns[f"X{i}"]), columns[f"y{i}"]) for i in range(len(files)))
-    X_test, y_test = test[0] if test else (None, None)
-    return TableDataset(name, X, y, X_test, y_test, {}, source)
-
-
-def _component_columns(paths: list[Path]) -> Columns:
-    columns: dict[str, npt.NDArray[Any]] = {}
-    for i, path in enumerate(paths):
-        try:
-            frame = pd.read_csv(path)
-            columns[f"y{i}"] = frame["label"].to_numpy(dtype=np.int64)
-            columns[f"X{i}"] = frame.drop(columns=["label", "set"], errors="ignore").to_numpy(dtype=np.float64)
-        except (ValueError, KeyError, EOFError, OSError) as exc:
-            raise FileFormatError(f"{path} must be a table of numbers with a column 'label', got {exc}") from exc
-    return columns

@@ -10,15 +10,25 @@ import zlib
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fdadp.datasets._container import FunctionalDataset, make_curves
-from fdadp.datasets._places import Columns, Place, data_dir, data_dir_label, download, find_data, r_libraries
-from fdadp.errors import FileFormatError, InputError
+from fdadp._common.checks import one_of
+from fdadp.datasets._places import (
+    Columns,
+    FunctionalDataset,
+    Place,
+    data_dir,
+    find_data,
+    in_folder,
+    make_curves,
+    on_site,
+    r_libraries,
+)
+from fdadp.errors import FileFormatError
 
 # Read data frames out of R's files: ``.rda`` (or ``.RData``), installed packages (``Rdata.rdb``) and source tarballs.
 #
@@ -294,12 +304,8 @@ def load_dti(
 
 
 def _load(study: _TractStudy, visit: str, complete: str, as_frame: bool, online: bool) -> FunctionalDataset:
-    for argument, value, choices in (
-        ("visit", visit, ("all", "first")),
-        ("complete", complete, ("both", "cca", "rcst", "none")),
-    ):
-        if value not in choices:
-            raise InputError(f"{argument} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    one_of(visit, "visit", get_args(Visit))
+    one_of(complete, "complete", get_args(Complete))
     columns = find_data(
         study.name,
         _places(study, online),
@@ -346,24 +352,20 @@ def _tidy(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _places(study: _TractStudy, online: bool) -> list[Place]:
-    own, label = data_dir(), data_dir_label()
-    places = [Place(f"{study.name.lower()}.csv.gz in {label}", partial(_from_csv, study, own), own=True)]
-    tarballs = sorted(own.glob("refund_*.tar.gz"))
+    places = [in_folder([f"{study.name.lower()}.csv.gz"], partial(_from_csv, study))]
+    tarballs = sorted(data_dir().glob("refund_*.tar.gz"))
     places += [Place(str(tarball), partial(_from_tarball, study, [tarball])) for tarball in tarballs]
     libraries = r_libraries()
     places += [Place(f"R package refund in {lib}", partial(_from_library, study, lib)) for lib in libraries]
     if not libraries:
         places.append(Place("R libraries (R_LIBS, R RHOME, the usual folders)", lambda: None))
     if online:
-        fetch = [partial(download, [url], partial(_from_tarball, study), study.sha256) for url in TARBALLS]
-        places += [Place(url, read) for url, read in zip(TARBALLS, fetch, strict=True)]
+        places += [on_site([url], partial(_from_tarball, study), study.sha256) for url in TARBALLS]
     return places
 
 
-def _from_csv(study: _TractStudy, folder: Path) -> Columns | None:
-    path = folder / f"{study.name.lower()}.csv.gz"
-    if not path.is_file():
-        return None
+def _from_csv(study: _TractStudy, paths: list[Path]) -> Columns:
+    (path,) = paths
     try:
         frame = pd.read_csv(path)
         columns: dict[str, Any] = {name: frame[name].to_numpy() for name in study.scalars}
@@ -375,12 +377,10 @@ def _from_csv(study: _TractStudy, folder: Path) -> Columns | None:
 
 
 def _from_tarball(study: _TractStudy, paths: list[Path]) -> Columns:
-
     return _from_r(study, from_tarball(paths[0], "refund", study.name))
 
 
 def _from_library(study: _TractStudy, library: Path) -> Columns | None:
-
     frame = from_library(library / "refund", study.name)
     return None if frame is None else _from_r(study, frame)
 

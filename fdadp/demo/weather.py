@@ -11,9 +11,8 @@ import pandas as pd
 
 from fdadp.datasets import load_canadian_weather
 from fdadp.demo import experiment
-from fdadp.demo.people import fit_people
-from fdadp.demo.stays import fit_stays
-from fdadp.demo.tables import ABOUT_INTERVALS, NOT_PRIVATE, rich_table, write_experiment
+from fdadp.demo.experiment import ABOUT_INTERVALS, NOT_PRIVATE, rich_table, write_experiment
+from fdadp.demo.people import fit_people, fit_stays
 from fdadp.errors import ExtrapolationWarning
 from fdadp.plot._canvas import MissingPlotsError, pyplot, save_figure
 from fdadp.regression import AdditiveFunctionOnFunction

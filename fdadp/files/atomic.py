@@ -65,6 +65,12 @@ def replacing(path: str | os.PathLike[str], mode: int = PUBLIC) -> Iterator[Bina
     sync_folder(target.parent)
 
 
+def write_text(path: str | os.PathLike[str], text: str, mode: int = PUBLIC) -> None:
+    """Write a text in UTF-8, whole or not at all; see :func:`replacing`."""
+    with replacing(path, mode) as stream:
+        stream.write(text.encode())
+
+
 def _take_over(path: Path, old: os.stat_result) -> None:
     """Give a new file the group and mode of the old one; where the group cannot be had, it may do nothing."""
     mode = stat.S_IMODE(old.st_mode)

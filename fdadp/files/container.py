@@ -123,16 +123,8 @@ class Layout:
         FileNotFoundError, PermissionError
             No such file, or one that must not be read.
         """
-        source = _with_suffix(path)
-        try:
-            with zipfile.ZipFile(source) as file:
-                return self._unpack(file, source)
-        except (FileNotFoundError, PermissionError, FileFormatError):
-            raise
-        except _BROKEN as exc:
-            raise FileFormatError(
-                f"path must be a file written by fdadp, got {str(source)!r}: {type(exc).__name__}: {exc}"
-            ) from exc
+        with _opened(path) as (file, source):
+            return self._unpack(file, source)
 
     def _unpack(self, file: zipfile.ZipFile, source: Path) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         entries = {info.filename.removesuffix(".npy"): info for info in file.infolist()}
@@ -221,36 +213,38 @@ def sealed(path: str | os.PathLike[str]) -> Sealed:
     FileNotFoundError, PermissionError
         No such file, or one that must not be read.
     """
-    source = _with_suffix(path)
-    try:
-        with zipfile.ZipFile(source) as file:
-            names = {info.filename.removesuffix(".npy"): info for info in file.infolist()}
-            with file.open(names.pop(_HEADER)) as stream:
-                _shape(stream, np.dtype(np.uint8), file.getinfo(f"{_HEADER}.npy").file_size)
-                header = json.loads(stream.read().decode())
-            members = {}
-            for name, info in names.items():
-                with file.open(info) as stream:
-                    members[name] = " ".join(map(str, _shape(stream, _NUMBERS, info.file_size)))
+    with _opened(path) as (file, source):
+        names = {info.filename.removesuffix(".npy"): info for info in file.infolist()}
+        with file.open(names.pop(_HEADER)) as stream:
+            _shape(stream, np.dtype(np.uint8), file.getinfo(f"{_HEADER}.npy").file_size)
+            header = json.loads(stream.read().decode())
+        members = {}
+        for name, info in names.items():
+            with file.open(info) as stream:
+                members[name] = " ".join(map(str, _shape(stream, _NUMBERS, info.file_size)))
         if not isinstance(header, dict) or header.get("format") != "fdadp" or "sha256" not in header:
             raise ValueError("its header has no digest, as in files of fdadp 0.1, or is none: fit again")
         kind, digest = str(header["kind"]), str(header["sha256"])
-    except (FileNotFoundError, PermissionError):
+    content, _ = Layout(kind, members).read(source)
+    return Sealed(kind, digest, content)
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[zipfile.ZipFile, Path]]:
+    """A file, ``.npz`` added if it has no suffix; whatever is wrong with its format is a FileFormatError."""
+    source = Path(path)
+    source = source if source.suffix or not source.name or source.exists() else source.with_suffix(".npz")
+    if source.exists():
+        check_file(source)
+    try:
+        with zipfile.ZipFile(source) as file:
+            yield file, source
+    except (FileNotFoundError, PermissionError, FileFormatError):
         raise
     except _BROKEN as exc:
         raise FileFormatError(
             f"path must be a file written by fdadp, got {str(source)!r}: {type(exc).__name__}: {exc}"
         ) from exc
-    content, _ = Layout(kind, members).read(source)
-    return Sealed(kind, digest, content)
-
-
-def _with_suffix(path: str | os.PathLike[str]) -> Path:
-    source = Path(path)
-    source = source if source.suffix or not source.name or source.exists() else source.with_suffix(".npz")
-    if source.exists():
-        check_file(source)
-    return source
 
 
 def _directory(file: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo]) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 
 from fdadp._common.typing import FloatArray
+from fdadp.functional.quadrature import trapezoid
 
 GAPS = {"linear": "filled linearly", "smooth": "filled by a penalised smoother with public settings"}
 """How a private fit says what it does."""
@@ -66,13 +67,8 @@ def fill_smooth(values: FloatArray, grid: FloatArray) -> FloatArray:
     """
     curves = np.array(values, dtype=np.float64, order="C")
     unit = (np.asarray(grid, dtype=np.float64) - grid[0]) / (grid[-1] - grid[0])
-    _fill_smooth(curves, _penalty_bands(unit), _trapezoid(unit))
+    _fill_smooth(curves, _penalty_bands(unit), trapezoid(np.diff(unit)))
     return curves
-
-
-def _trapezoid(unit: FloatArray) -> FloatArray:
-    steps = np.diff(unit)
-    return np.concatenate((steps, [0.0])) / 2 + np.concatenate(([0.0], steps)) / 2
 
 
 def _penalty_bands(unit: FloatArray) -> FloatArray:

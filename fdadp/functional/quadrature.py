@@ -62,7 +62,7 @@ def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid", *, uneven_simps
         j = int(np.flatnonzero(steps <= 0)[0])
         raise InputError(f"grid must be strictly increasing, got {t[j]:g} followed by {t[j + 1]:g} at position {j}")
     if rule == "trapezoid":
-        return _trapezoid(steps)
+        return trapezoid(steps)
     if rule == "simpson":
         if t.size < 3:
             raise InputError(f"grid must have at least 3 points for rule='simpson', got {t.size}")
@@ -73,13 +73,14 @@ def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid", *, uneven_simps
         return np.concatenate(([steps.mean()], steps))
     relative = steps / (t[-1] - t[0])  # simpson_legacy
     if not uneven_simpson and np.unique(np.round(relative, 3)).size > 1:
-        return _trapezoid(steps)
+        return trapezoid(steps)
     inner = np.where(np.arange(t.size - 2) % 2 == 0, 4.0, 2.0)
     weights: FloatArray = np.concatenate(([1.0], inner, [1.0])) * (t[-1] - t[0]) / t.size / 3
     return weights
 
 
-def _trapezoid(steps: FloatArray) -> FloatArray:
+def trapezoid(steps: FloatArray) -> FloatArray:
+    """Weights of the trapezoid rule on a grid of these steps."""
     weights = np.zeros(steps.size + 1)
     weights[:-1] += steps / 2
     weights[1:] += steps / 2

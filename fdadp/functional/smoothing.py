@@ -10,7 +10,8 @@ import numpy as np
 from fdadp._common.checks import flag, numbers, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.fpca.sparse import check_observed, sc_eigenbasis
+from fdadp.functional.fpca.basis import check_observed
+from fdadp.functional.fpca.sparse import sc_eigenbasis
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.sample import as_grid
 

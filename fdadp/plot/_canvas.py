@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,19 +98,18 @@ def panels(
     return figure, list(flat[:n])
 
 
-def label(labels: Mapping[str, str] | None, key: str, default: str, known: Iterable[str]) -> str:
-    """Return the caller's text for an axis.
+def texts_of(labels: Mapping[str, str] | None, **defaults: str) -> dict[str, str]:
+    """The caller's texts for axes, or those by default.
 
     Raises
     ------
     InputError
-        `labels` has a key that is not `known`.
+        `labels` has a key that is none of the defaults.
     """
-    texts = dict(labels or {})
-    unknown = sorted(set(texts) - set(known))
+    unknown = sorted(set(labels or {}) - set(defaults))
     if unknown:
-        raise InputError(f"labels must have keys among {', '.join(known)}, got {unknown[0]!r}")
-    return texts.get(key, default)
+        raise InputError(f"labels must have keys among {', '.join(defaults)}, got {unknown[0]!r}")
+    return defaults | dict(labels or {})
 
 
 def save_figure(figure: Any, path: Path) -> Path:
@@ -118,3 +117,11 @@ def save_figure(figure: Any, path: Path) -> Path:
     figure.savefig(path, dpi=120)
     pyplot().close(figure)
     return path
+
+
+def saved(draw: Callable[[], Any], path: Path) -> Path | None:
+    """Draw a figure and write it; None where matplotlib is not installed."""
+    try:
+        return save_figure(draw(), path)
+    except MissingPlotsError:
+        return None

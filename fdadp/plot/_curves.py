@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fdadp._common.checks import one_of
 from fdadp._common.typing import CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.curves import as_curves
-from fdadp.functional.tables.kinds import axis_names
-from fdadp.functional.tables.sample import Curves
-from fdadp.plot._canvas import GREY, PALETTE, label, panels
+from fdadp.functional.tables.sample import Curves, axis_names
+from fdadp.plot._canvas import GREY, PALETTE, panels, texts_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,8 +84,8 @@ def predictions(
     errors = None if y is None else np.sqrt(np.nanmean((y.values - fitted) ** 2, axis=1))
     rows = _choose(curves, len(x), errors)
     figure, axes = panels(len(rows), ax, columns=(3, 2), size=(3.4, 2.5), share=True)
-    names_of_axes = zip(("t", "Y"), axis_names(Y), strict=True)
-    texts = {key: label(labels, key, own or key, ("t", "Y")) for key, own in names_of_axes}
+    own = axis_names(Y)
+    texts = texts_of(labels, t=own[0] or "t", Y=own[1] or "Y")
     for axis, i in zip(axes, rows, strict=True):
         band = axis.fill_between(grid, lower[i], upper[i], color=BAND, linewidth=0)
         (line,) = axis.plot(grid, fitted[i], color=PREDICTED, linewidth=1.8)
@@ -99,10 +99,7 @@ def predictions(
             title += f"  (RMSE {errors[i]:.3g})"
         axis.set_title(title, fontsize="medium")
     _label(figure, axes, texts, own=ax is None)
-    if ax is None:
-        figure.legend(list(handles.values()), list(handles), loc="outside upper center", ncols=3, frameon=False)
-    else:
-        axes[0].legend(list(handles.values()), list(handles), fontsize="small")
+    _legend(figure, axes, list(handles.values()), list(handles), own=ax is None)
     return figure
 
 
@@ -136,11 +133,9 @@ def eigenfunctions(
     >>> plot.eigenfunctions(model)
     <Figure size ...>
     """
-    if kind not in ("effects", "functions"):
-        raise InputError(f"kind must be 'effects' or 'functions', got {kind!r}")
+    one_of(kind, "kind", ("effects", "functions"))
     grid: FloatArray = model.t_ if hasattr(model, "t_") else model.grid_
-    default = "Y" if kind == "effects" else "eigenfunction"
-    texts = {"t": label(labels, "t", "t", ("t", "Y")), "Y": label(labels, "Y", default, ("t", "Y"))}
+    texts = texts_of(labels, t="t", Y="Y" if kind == "effects" else "eigenfunction")
     functions, values, shares = model.eigenfunctions_, model.eigenvalues_, model.explained_variance_ratio_
     figure, axes = panels(len(functions), ax, size=(3.4, 2.6), share=True)
     for k, axis in enumerate(axes):
@@ -150,24 +145,13 @@ def eigenfunctions(
         else:
             swing = 2 * np.sqrt(values[k]) * functions[k]
             axis.plot(grid, model.mean_, color="black", linewidth=1.4, label="mean curve")
-            axis.plot(grid, model.mean_ + swing, color=PALETTE[1], linewidth=1.6, label="mean + 2 sd of component")
-            axis.plot(
-                grid,
-                model.mean_ - swing,
-                color=PALETTE[0],
-                linewidth=1.6,
-                linestyle="--",
-                label="mean - 2 sd of component",
-            )
+            for sign, side, colour, style in (("+", swing, PALETTE[1], "-"), ("-", -swing, PALETTE[0], "--")):
+                text = f"mean {sign} 2 sd of component"
+                axis.plot(grid, model.mean_ + side, color=colour, linewidth=1.6, linestyle=style, label=text)
         axis.set_title(f"component {k + 1}: {100 * shares[k]:.1f} % of variance", fontsize="medium")
     _label(figure, axes, texts, own=ax is None)
     if kind == "effects":
-        handles, names = axes[0].get_legend_handles_labels()
-        if ax is None:
-            columns = 3 if len(axes) > 1 else 1
-            figure.legend(handles, names, loc="outside upper center", ncols=columns, frameon=False)
-        else:
-            axes[0].legend(handles, names, fontsize="small")
+        _legend(figure, axes, *axes[0].get_legend_handles_labels(), own=ax is None, columns=3 if len(axes) > 1 else 1)
     return figure
 
 
@@ -198,7 +182,7 @@ def mean(model: Any, *, level: float = 0.95, labels: Mapping[str, str] | None = 
     <Figure size ...>
     """
     lower, upper = (as_curves(c, default=model.grid_).values[0] for c in model.band(level))
-    texts = {key: label(labels, key, key, ("t", "Y")) for key in ("t", "Y")}
+    texts = texts_of(labels, t="t", Y="Y")
     figure, axes = panels(1, ax, size=(5.0, 3.4))
     text = f"{100 * level:g} % simultaneous band, privacy noise included"
     axes[0].fill_between(model.grid_, lower, upper, color=BAND, linewidth=0, label=text)
@@ -224,6 +208,14 @@ def _name(i: int, names: Sequence[str] | None, x: Curves) -> str:
     if names is not None:
         return str(names[i])
     return f"curve {i}" if x.index is None else str(x.index[i])
+
+
+def _legend(figure: Any, axes: list[Any], handles: list[Any], names: list[str], *, own: bool, columns: int = 3) -> None:
+    """Above a figure of ours, else in the first panel."""
+    if own:
+        figure.legend(handles, names, loc="outside upper center", ncols=columns, frameon=False)
+    else:
+        axes[0].legend(handles, names, fontsize="small")
 
 
 def _label(figure: Any, axes: list[Any], texts: Mapping[str, str], *, own: bool) -> None:
@@ -279,13 +271,12 @@ def residuals(model: Any, *, labels: Mapping[str, str] | None = None, ax: Any = 
     """
     if not hasattr(model, "residuals_"):
         raise InputError("model must have residuals_, got one without: a file holds none, nor does a fit from chunks")
-    texts = {key: label(labels, key, default, ("t", "Y")) for key, default in (("t", "t"), ("Y", model.response_name_))}
+    texts = texts_of(labels, t="t", Y=model.response_name_)
+    figure, axes = panels(4, ax, columns=(4, 2), size=(3.4, 2.8))
     if hasattr(model, "t_"):
         t, fitted, found = _on_grid(model)
-        figure, axes = panels(4, ax, columns=(4, 2), size=(3.4, 2.8))
         _of_curves(figure, axes, t, fitted, found, texts)
         return figure
-    figure, axes = panels(4, ax, columns=(4, 2), size=(3.4, 2.8))
     fitted, found = np.asarray(model.fitted_values_), np.asarray(model.residuals())
     _against_fitted(axes[0], fitted, found, texts)
     _quantiles(axes[1], found / (found.std() or 1.0))

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._common.checks import fraction
+from fdadp._common.checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, BoolArray, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.curves import as_curves
-from fdadp.functional.tables.kinds import axis_names
-from fdadp.plot._canvas import label, panels
+from fdadp.functional.tables.sample import axis_names
+from fdadp.plot._canvas import panels, texts_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-LABELS = ("x", "s", "t", "F")
 POINTS = 101
 
 
@@ -76,8 +75,8 @@ def surface(
     """
     several = dict(model) if isinstance(model, Mapping) else {"": model}
     _check(several, kind, X, vmax, level)
-    names = dict(zip(("s", "x"), axis_names(X), strict=True)) | {"F": "F(x, s, t)"}
-    texts = {key: label(labels, key, names.get(key) or key, LABELS) for key in LABELS}
+    own = axis_names(X)
+    texts = texts_of(labels, x=own[1] or "x", s=own[0] or "s", t="t", F="F(x, s, t)")
     first = next(iter(several.values()))
     grid = _grid(first, "s")
     at = _default_t(_grid(first, "t")) if t is None else np.atleast_1d(np.asarray(t, dtype=np.float64))
@@ -116,8 +115,7 @@ def surface(
 
 def _check(several: Mapping[str, Any], kind: str, X: CurveData | None, vmax: float | None, level: float | None) -> None:
     """Refuse settings that do not go together."""
-    if kind not in ("heatmap", "3d"):
-        raise InputError(f"kind must be 'heatmap' or '3d', got {kind!r}")
+    one_of(kind, "kind", ("heatmap", "3d"))
     if vmax is not None and not vmax > 0:
         raise InputError(f"vmax must be a number above 0, got {vmax!r}")
     if level is not None and (kind == "3d" or len(several) != 1):
@@ -136,18 +134,13 @@ def _panels(n: int, surfaces: int, ax: Any, *, flat: bool) -> tuple[Figure, Any]
 
 def _what_is_pale(level: float | None, X: CurveData | None, *, flat: bool) -> list[str]:
     """What a reader must know of pale and of hatched parts."""
-    said = []
-    if level is not None:
-        said.append(f"pale: the pointwise {100 * level:g} % interval holds zero")
-    if X is not None:
-        said.append(f"{'hatched' if flat else 'left out'}: no curve has such values there")
-    return said
+    pale = [] if level is None else [f"pale: the pointwise {100 * level:g} % interval holds zero"]
+    return pale + ([] if X is None else [f"{'hatched' if flat else 'left out'}: no curve has such values there"])
 
 
 def _grid(model: Any, axis: str) -> FloatArray:
     """Points of s or t of a fit, or of simulated curves."""
-    grid: FloatArray = getattr(model, f"{axis}_") if hasattr(model, f"{axis}_") else getattr(model, axis)
-    return grid
+    return getattr(model, f"{axis}_" if hasattr(model, f"{axis}_") else axis)  # type: ignore[no-any-return]
 
 
 def _default_t(grid: FloatArray) -> FloatArray:
@@ -197,18 +190,8 @@ def _heatmap(axis: Any, x: FloatArray, s: FloatArray, values: FloatArray, seen: 
 def _relief(axis: Any, x: FloatArray, s: FloatArray, values: FloatArray, seen: Any, limit: float) -> Any:
     across, along = np.meshgrid(s, x)
     shown = np.where(seen, values, np.nan)
-    image = axis.plot_surface(
-        across,
-        along,
-        shown,
-        cmap="RdBu_r",
-        vmin=-limit,
-        vmax=limit,
-        rcount=50,
-        ccount=50,
-        linewidth=0.1,
-        edgecolor="#55555555",
-    )
+    colours = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit, "edgecolor": "#55555555"}
+    image = axis.plot_surface(across, along, shown, rcount=50, ccount=50, linewidth=0.1, **colours)
     axis.tick_params(labelsize="small", pad=1)
     axis.set_box_aspect(None, zoom=0.88)
     return image

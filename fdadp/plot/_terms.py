@@ -11,7 +11,7 @@ import numpy as np
 
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.plot._canvas import GREY, PALETTE, label, panels
+from fdadp.plot._canvas import GREY, PALETTE, panels, texts_of
 from fdadp.plot._surface import where_seen
 
 if TYPE_CHECKING:
@@ -56,10 +56,7 @@ class _Effect:
         """The same, knowing where there were rows: what lies elsewhere does not count for the colours."""
         if seen is None:
             return self
-        found = np.abs(self.value[seen])
-        found = found[np.isfinite(found)]
-        limit = float(np.quantile(found, 0.99)) if found.size else 0.0
-        return replace(self, seen=seen, limit=limit or 1.0)
+        return replace(self, seen=seen, limit=_limit(self.value[seen]))
 
     @property
     def levels(self) -> list[str]:
@@ -131,9 +128,7 @@ def terms(
     if data is not None:
         columns = {design.name: design.columns for design in model.fitted_.fit.form.designs}
         effects = [one.with_rows(where_seen(columns.get(one.name, ()), one.axes, data)) for one in effects]
-    known = sorted({axis for effect in effects for axis in effect.axes})
-    texts = {axis: label(labels, axis, axis, known) for axis in known}
-    label(labels, "", "", known)
+    texts = texts_of(labels, **{axis: axis for axis in sorted({axis for effect in effects for axis in effect.axes})})
     found = [panel for effect in effects for panel in _panels(effect, texts)]
     if len(found) > MOST_PANELS:
         raise InputError(f"name must be a term: the picture of all would have {len(found)} panels")
@@ -173,9 +168,13 @@ def _effect(frame: Any, name: str, hatched: bool) -> _Effect:
     axes = {axis: np.asarray(points) for axis, points in axes.items()}
     shape = tuple(points.size for points in axes.values())
     value, lower, upper = (frame[column].to_numpy().reshape(shape) for column in ("value", "lower", "upper"))
-    seen = np.abs(value[np.isfinite(value)])
-    limit = float(np.quantile(seen, 0.99)) if seen.size else 0.0
-    return _Effect(name, axes, value, lower, upper, limit or 1.0, hatched)
+    return _Effect(name, axes, value, lower, upper, _limit(value), hatched)
+
+
+def _limit(values: FloatArray) -> float:
+    """The 99 % quantile of absolute values, 1 where there are none."""
+    found = np.abs(values[np.isfinite(values)])
+    return (float(np.quantile(found, 0.99)) if found.size else 0.0) or 1.0
 
 
 def _panels(effect: _Effect, texts: Mapping[str, str], title: str | None = None) -> list[_Panel]:
@@ -202,11 +201,9 @@ def _panels(effect: _Effect, texts: Mapping[str, str], title: str | None = None)
 def _curves(axis: Any, effect: _Effect, texts: Mapping[str, str]) -> None:
     (over,) = (name for name in effect.axes if name not in effect.levels)
     x = effect.axes[over]
-    named = (
-        [(str(one), effect.at(effect.levels[0], i)) for i, one in enumerate(effect.axes[effect.levels[0]])]
-        if (effect.levels)
-        else [("", effect)]
-    )
+    named = [("", effect)]
+    if effect.levels:
+        named = [(str(one), effect.at(effect.levels[0], i)) for i, one in enumerate(effect.axes[effect.levels[0]])]
     axis.axhline(0.0, color=GREY, linewidth=0.8)
     for i, (text, curve) in enumerate(named):
         colour = PALETTE[i % len(PALETTE)]

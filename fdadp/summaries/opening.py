@@ -12,7 +12,7 @@ from fdadp._common.checks import flag, fraction
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.alignment import same_rows
-from fdadp.functional.tables.kinds import names_of
+from fdadp.functional.tables.sample import names_of
 from fdadp.privacy.boundary import Table, check_ids, column_names, columns, index_of, table
 from fdadp.private.public.columns import Range, public_range
 from fdadp.summaries.questions.questions import NoisyEstimate, Question, ask

@@ -16,7 +16,7 @@ KINDS = {
     "factor": "fdadp.terms.numbers.labels.Factor",
     "ff": "fdadp.terms.curves.functional_linear.FunctionalLinear",
     "ffpc": "fdadp.terms.curves.components.ComponentScores",
-    "fosr": "fdadp.terms.numbers.scalars_together.ScalarsTogether",
+    "fosr": "fdadp.terms.numbers.scalar_linear.ScalarsTogether",
     "fpcr": "fdadp.terms.curves.components.ComponentRegression",
     "lf": "fdadp.terms.curves.functional_linear.LinearFunctional",
     "linear": "fdadp.terms.numbers.scalar_linear.Linear",

@@ -29,7 +29,7 @@ MOST_ALONG = 15
 
 
 class TermSpec(ABC):
-    """A term as a user writes it; subclasses are frozen dataclasses, one a file.
+    """A term as a user writes it; subclasses are frozen dataclasses, whose first field is the column, or the columns.
 
     Raises
     ------
@@ -37,6 +37,8 @@ class TermSpec(ABC):
         A setting of another kind than its default.
     """
 
+    function: ClassVar[str] = ""
+    """Its name in formulas, such as ``"ff"``; none where a column stands by itself."""
     refund_k: ClassVar[Any] = None
     """Refund's `k`, of a term whose own default of `k` is None: the fit then chooses it by ``size_along``."""
 
@@ -54,14 +56,21 @@ class TermSpec(ABC):
                 object.__setattr__(self, f.name, like(value, example, f"{f.name} of {self.name}"))
 
     @property
-    @abstractmethod
     def name(self) -> str:
-        """As in a formula: ``"ff(X)"``."""
+        """As in a formula: ``"ff(X)"``, ``"s(age):dose"``, ``"c(s(age))"``."""
+        own, by = ", ".join(map(str, self._own_columns())), getattr(self, "by", None)
+        effect = (f"{self.function}({own})" if self.function else own) + (f":{by}" if by else "")
+        return f"c({effect})" if getattr(self, "constant", False) else effect
 
     @property
-    @abstractmethod
     def columns(self) -> tuple[str, ...]:
-        """Columns of the data that it reads."""
+        """Columns of the data that it reads: those of its first field, and the one that multiplies (`by`)."""
+        by = getattr(self, "by", None)
+        return (*self._own_columns(), by) if by else self._own_columns()
+
+    def _own_columns(self) -> tuple[str, ...]:
+        own = getattr(self, fields(self)[0].name)  # type: ignore[arg-type]
+        return tuple(own) if isinstance(own, tuple | list) else (own,)
 
     @abstractmethod
     def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:

@@ -3,7 +3,7 @@
 Of a column the name is asked, and whether each row has a list of fixed length: both are public. What its entries are,
 and which of them are missing, is found entry by entry when a piece is read: the type of a column was perhaps chosen by
 a reader who looked at the values. Curves are columns of lists, or several columns that are named
-(:func:`fdadp.functional.containers.fields.fields_of`).
+(:func:`fdadp.functional.containers.source.fields_of`).
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fdadp.errors import FileFormatError, InputError
-from fdadp.functional.containers.arrays import starts_of
-from fdadp.functional.containers.fields import Field, fields_of
-from fdadp.functional.containers.source import Source
-from fdadp.functional.tables.kinds import GRID, Kind
+from fdadp.functional.containers.source import Field, Source, fields_of, side_by_side
+from fdadp.functional.tables.sample import GRID, Kind
 
 # Entries of Arrow columns, each as it is: what other entries of its column are changes nothing of it.
 
@@ -48,17 +47,11 @@ def entries_of(column: Any) -> Any:
 def _listed(column: Any) -> list[Any]:
     """Python's objects, one entry after the other where one of them cannot be made: that one is missing."""
     try:
-        listed: list[Any] = column.to_pylist()
+        return column.to_pylist()  # type: ignore[no-any-return]
     except UnicodeDecodeError:
-        listed = [_entry(scalar) for scalar in column]
-    return listed
-
-
-def _entry(scalar: Any) -> Any:
-    try:
-        return scalar.as_py()
-    except UnicodeDecodeError:
-        return None
+        return (
+            [None] if len(column) == 1 else [entry for i in range(len(column)) for entry in _listed(column[i : i + 1])]
+        )
 
 
 def _objects(listed: list[Any]) -> Any:
@@ -196,21 +189,11 @@ def read_fields(table: Any, fields: Sequence[Field], *, lenient: bool) -> list[A
     out = []
     for f in fields:
         if isinstance(f.source, tuple):
-            out.append(_side_by_side([entries_of(table[name]) for name in f.source]))
+            out.append(side_by_side([entries_of(table[name]) for name in f.source]))
         elif f.grid is not None:
             out.append(curves_of(table[f.source], f.grid.size, f.name, lenient=lenient))
         else:
             out.append(entries_of(table[f.source]))
-    return out
-
-
-def _side_by_side(columns: Sequence[Any]) -> Any:
-    """Columns as one array, each entry as it was: no common type but that of numbers."""
-    if all(c.dtype.kind in "biuf" for c in columns):
-        return np.stack([c.astype(np.float64, copy=False) for c in columns], axis=1)
-    out = np.empty((len(columns[0]), len(columns)), dtype=object)
-    for j, column in enumerate(columns):
-        out[:, j] = column
     return out
 
 
@@ -275,14 +258,14 @@ def _columns_of(rows: Any, names: Sequence[str]) -> dict[str, Any]:
     if isinstance(rows, pa.Table):
         return {name: rows[name] for name in names}
     if not hasattr(rows, "get_column"):
-        table = pa.RecordBatchReader.from_stream(rows).read_all()
+        table = _stream(rows).read_all()
         return {name: table[name] for name in names}
     found: dict[str, Any] = {}
     for name in names:
         column = rows.get_column(name)
         if "Object" not in str(column.dtype):
             with contextlib.suppress(pa.ArrowException):
-                found[name] = pa.RecordBatchReader.from_stream(rows.select(name)).read_all()[name]
+                found[name] = _stream(rows.select(name)).read_all()[name]
         if name not in found:
             found[name] = column.to_list()
     return found
@@ -308,9 +291,8 @@ def of_table(data: Any, called: str, *, kind: Kind = "arrow", **options: Any) ->
     """
     _arrow_needed(called)
     public = _lists(data.schema) if kind == "arrow" else _lists_of_polars(data)
-    places = starts_of(len(data) if kind == "polars" else data.num_rows)
-    pieces = tuple(TablePiece(data, *at) for at in places)
-    return Source(called, _fields(public, options), kind, pieces, tuple(stop - start for start, stop in places))
+    n = len(data) if kind == "polars" else data.num_rows
+    return Source.of_rows(called, _fields(public, options), kind, n, partial(TablePiece, data))
 
 
 @dataclass(frozen=True)
@@ -330,9 +312,9 @@ class Stream:
 
 
 def _stream(data: Any) -> Any:
-    import pyarrow as pa
+    from pyarrow import RecordBatchReader
 
-    return pa.RecordBatchReader.from_stream(data)
+    return RecordBatchReader.from_stream(data)
 
 
 def of_stream(data: Any, called: str, *, kind: Kind = "arrow", **options: Any) -> Source:

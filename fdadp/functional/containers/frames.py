@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,11 @@ import numpy as np
 import pandas as pd
 
 from fdadp.errors import FileFormatError, InputError
-from fdadp.functional.containers.arrays import starts_of
-from fdadp.functional.containers.fields import ALONE, Field, Fields, curve_field, fields_of
-from fdadp.functional.containers.source import Source
+from fdadp.functional.containers.source import ALONE, Field, Fields, Source, curve_field, fields_of, side_by_side
 from fdadp.functional.files.csv_tables import CsvLines
 from fdadp.functional.files.curve_files import read_curves
 from fdadp.functional.tables.axis import is_only_numbered
-from fdadp.functional.tables.kinds import Given
+from fdadp.functional.tables.sample import Given
 
 INDEX = object()
 """Stands for the labels of rows of a data frame."""
@@ -41,13 +40,7 @@ def _entries(rows: pd.DataFrame, field: Field) -> Any:
     if not isinstance(field.source, tuple):
         held: Any = rows[field.source]
         return held.array.data_matrix[..., 0] if field.grid is not None else _of_series(held)
-    columns = [_of_series(rows[name]) for name in field.source]
-    if all(c.dtype.kind in "biuf" for c in columns):
-        return np.stack([c.astype(np.float64, copy=False) for c in columns], axis=1)
-    out = np.empty((len(rows), len(columns)), dtype=object)
-    for j, column in enumerate(columns):
-        out[:, j] = column
-    return out
+    return side_by_side([_of_series(rows[name]) for name in field.source])
 
 
 def _of_series(series: Any) -> Any:
@@ -78,9 +71,7 @@ def of_frame(frame: pd.DataFrame, called: str, *, whole: bool = False, **options
     fields = fields_of(lists, stored=curves, whole=whole or counted, labels=frame.columns, **wanted)
     if fields.rows is None:
         fields = replace(fields, rows=Field("" if frame.index.name is None else str(frame.index.name), INDEX))
-    places = starts_of(len(frame))
-    sizes = tuple(stop - start for start, stop in places)
-    return Source(called, fields, "frame", tuple(FramePiece(frame, *at) for at in places), sizes)
+    return Source.of_rows(called, fields, "frame", len(frame), partial(FramePiece, frame))
 
 
 def of_npz(path: Path, **options: Any) -> Source:
@@ -200,6 +191,4 @@ def of_fdatagrid(data: Any, called: str, **_: Any) -> Source:
         Field("", INDEX) if named else None,
         alone=True,
     )
-    places = starts_of(int(data.n_samples))
-    sizes = tuple(stop - start for start, stop in places)
-    return Source(called, fields, "fdatagrid", tuple(GridPiece(data, *at) for at in places), sizes)
+    return Source.of_rows(called, fields, "fdatagrid", int(data.n_samples), partial(GridPiece, data))

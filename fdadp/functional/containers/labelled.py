@@ -9,18 +9,88 @@ values. The coordinate along rows labels them.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fdadp.errors import FileFormatError, InputError
-from fdadp.functional.containers.arrays import of_array, starts_of
-from fdadp.functional.containers.fields import ALONE, Field, Fields, curve_field
-from fdadp.functional.containers.source import Source
-from fdadp.functional.tables.kinds import Given, plain_attributes
+from fdadp.functional.containers.source import ALONE, Field, Fields, Source, curve_field
+from fdadp.functional.tables.sample import Given, plain_attributes
+
+# Arrays on disk and in memory, one curve a row: ``.npy`` files, memory maps, whatever has shape and slices.
+
+
+@dataclass(frozen=True)
+class ArrayPiece:
+    """Rows of an array that is at hand, or that `again` opens."""
+
+    array: Any
+    start: int
+    stop: int
+    again: Callable[[], Any] | None = None
+
+    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
+        """The rows, for each field the same."""
+        array = self.array if self.again is None else self.again()
+        rows = array[self.start : self.stop]
+        rows = rows.compute() if hasattr(rows, "compute") else rows
+        held = np.ma.filled(rows.astype(object), None) if np.ma.isMA(rows) else np.array(rows)
+        return [held] * len(fields)
+
+
+@dataclass(frozen=True)
+class OpenNpy:
+    """Opens a ``.npy`` file as a memory map, in whatever process."""
+
+    path: str
+
+    def __call__(self) -> Any:
+        """The map."""
+        return np.load(self.path, mmap_mode="r", allow_pickle=False)
+
+
+def of_array(
+    array: Any, called: str, grids: Any = None, *, chunks: Sequence[int] | None = None, again: Any = None
+) -> Source:
+    """A sample of curves of an array (n, S); `again`, which can be sent elsewhere, opens it once more.
+
+    Raises
+    ------
+    InputError
+        Another number of dimensions, or an unknown number of rows.
+    """
+    shape = tuple(array.shape)
+    if len(shape) != 2 or not all(isinstance(k, int | np.integer) for k in shape):
+        raise InputError(f"{called} must be an array of curves, of shape (n, S), got shape {shape}")
+    grid = grids.get(ALONE) if isinstance(grids, Mapping) else grids
+    fields = Fields({ALONE: curve_field(ALONE, None, int(shape[1]), grid=grid, given=Given())}, alone=True)
+    held = array if again is None else None
+    return Source.of_rows(
+        called, fields, "array", int(shape[0]), lambda start, stop: ArrayPiece(held, start, stop, again), chunks
+    )
+
+
+def of_npy(path: str | os.PathLike[str], **options: Any) -> Source:
+    """A sample of curves in a ``.npy`` file, of which the header is read.
+
+    Raises
+    ------
+    FileFormatError
+        Not such a file, or one of objects.
+    """
+    again = OpenNpy(str(Path(path).resolve()))
+    try:
+        array = again()
+    except (ValueError, OSError, EOFError) as exc:
+        if isinstance(exc, FileNotFoundError):
+            raise
+        raise FileFormatError(f"{path} must be a NumPy .npy file of plain numbers, got {exc}") from None
+    return of_array(array, str(path), options.get("grids"), again=again)
 
 
 @dataclass(frozen=True)
@@ -73,14 +143,9 @@ def of_dataset(data: Any, called: str, *, rows: Hashable | None = None, grids: A
     others = [n for n in whole.coords if n != along and whole.coords[n].dims == (along,) and n not in whole.indexes]
     index = whole.indexes.get(along)
     label = Field(str(along), along) if index is not None and index.nlevels == 1 else None
-    places = starts_of(int(whole.sizes[along]), chunks)
-    return Source(
-        called,
-        Fields(columns, label, tuple(Field(str(n), n) for n in others), alone),
-        "dataarray",
-        tuple(LabelledPiece(whole, along, *at) for at in places),
-        tuple(stop - start for start, stop in places),
-    )
+    fields = Fields(columns, label, tuple(Field(str(n), n) for n in others), alone)
+    piece = partial(LabelledPiece, whole, along)
+    return Source.of_rows(called, fields, "dataarray", int(whole.sizes[along]), piece, chunks)
 
 
 def _rows_of(data: Any, called: str, rows: Hashable | None) -> Hashable:
@@ -104,9 +169,11 @@ def _chunks(variable: Any, along: Hashable) -> Sequence[int] | None:
     if variable.chunks is not None:
         return tuple(variable.chunks[place])
     size = (variable.encoding.get("preferred_chunks") or {}).get(along)
-    if not size:
-        return None
-    n = variable.shape[place]
+    return _chunks_of(size, variable.shape[place]) if size else None
+
+
+def _chunks_of(size: int, n: int) -> Sequence[int] | None:
+    """Numbers of rows of chunks of one size, of which the last may be smaller."""
     return [min(size, n - start) for start in range(0, n, size)] or None
 
 
@@ -169,5 +236,4 @@ def _of_group(store: Any, called: str, *, group: str | None = None, **options: A
 
 
 def _of_store(array: Any) -> Sequence[int] | None:
-    size, n = int(array.chunks[0]), int(array.shape[0])
-    return [min(size, n - start) for start in range(0, n, size)] or None
+    return _chunks_of(int(array.chunks[0]), int(array.shape[0]))

@@ -13,9 +13,8 @@ import pandas as pd
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular import check_file
-from fdadp.functional.containers import arrays, arrow, frames, labelled
-from fdadp.functional.containers.fields import ALONE
-from fdadp.functional.containers.source import Source
+from fdadp.functional.containers import arrow, frames, labelled
+from fdadp.functional.containers.source import ALONE, Source
 from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves, OpenedTable
 
 Opener = Callable[..., Source]
@@ -37,7 +36,7 @@ FILES: Mapping[str, Opener] = {
     ".csv": frames.of_csv,
     ".csv.gz": frames.of_csv,
     ".npz": frames.of_npz,
-    ".npy": arrays.of_npy,
+    ".npy": labelled.of_npy,
     ".parquet": arrow.of_parquet,
     ".zarr": labelled.of_zarr,
 }
@@ -166,7 +165,7 @@ def _opener(data: Any) -> Opener | None:
     if hasattr(data, "shape") and hasattr(data, "__getitem__") and not hasattr(data, "iloc"):
         chunks = getattr(data, "chunks", None)
         of_rows = chunks[0] if chunks and isinstance(chunks[0], tuple) else None
-        return lambda array, called, **options: arrays.of_array(array, called, options.get("grids"), chunks=of_rows)
+        return lambda array, called, **options: labelled.of_array(array, called, options.get("grids"), chunks=of_rows)
     return None
 
 

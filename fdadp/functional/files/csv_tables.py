@@ -8,10 +8,10 @@ import gzip
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -23,7 +23,6 @@ from fdadp._common.door import advice, argument
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular import check_file
-from fdadp.functional.files.long_tables import curves_of_long
 from fdadp.functional.tables.axis import (
     axis_of,
     is_identifier,
@@ -214,10 +213,9 @@ def from_csv(
     if not line:
         raise FileFormatError(f"{path} must hold curves, got an empty file")
     names = [name.strip() for name in first] if header else [""] * len(first)
-    body = rows if header else _chain((line, first), rows)
     fields: list[list[str]] = []
     lines: list[int] = []
-    for number, row in body:
+    for number, row in rows if header else chain([(line, first)], rows):
         if len(row) != len(first):
             raise FileFormatError(
                 f"{path} must have {len(first)} fields in every row as in its first, got {len(row)} in line {number}"
@@ -235,11 +233,9 @@ def from_csv(
     start = int(labelled)
     if len(first) == start:
         raise FileFormatError(f"{path} must have at least one column of numbers, got labels only")
-    values = np.empty((len(fields), len(first) - start))
-    for i, row in enumerate(fields):
-        values[i] = _numbers(path, row[start:], lines[i], names[start:], start)
+    read = [_numbers(path, row[start:], at, names[start:], start) for row, at in zip(fields, lines, strict=True)]
     index = pd.Index([row[0].strip() for row in fields]) if labelled else None
-    frame = pd.DataFrame(values, index=index, columns=column_labels(path, names[start:]) if header else None)
+    frame = pd.DataFrame(np.stack(read), index=index, columns=column_labels(path, names[start:]) if header else None)
     return one_curve_a_row(path, frame)
 
 
@@ -251,41 +247,30 @@ def _rows(stream: TextIO, sep: str, decimal: str) -> Iterator[tuple[int, list[st
             yield reader.line_num, [with_point(field, decimal) for field in row]
 
 
-def _chain(first: tuple[int, list[str]], rest: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
-    yield first
-    yield from rest
-
-
 def _has_labels(names: list[str], entries: list[str], header: bool) -> bool:
     if header and (not names[0] or is_identifier(names[0]) or (len(names) > 1 and is_odd_one(names[0], names[1:]))):
         return True
-    return not any(_is_number(entry) or entry.strip().lower() in MISSING for entry in entries)
+    return all(_number(entry) is None for entry in entries)
 
 
-def _is_number(text: str) -> bool:
+def _number(text: str) -> float | None:
+    """A number, NaN where it is missing; None for other text."""
     try:
-        float(text)
+        return float(text)
     except ValueError:
-        return False
-    return True
+        return math.nan if text.strip().lower() in MISSING else None
 
 
 def _numbers(path: Path, fields: list[str], line: int, names: list[str], start: int) -> FloatArray:
-    try:
-        return np.array([float(field) for field in fields])
-    except ValueError:
-        pass
-    numbers = np.empty(len(fields))
-    for j, field in enumerate(fields):
-        try:
-            numbers[j] = math.nan if field.strip().lower() in MISSING else float(field)
-        except ValueError:
-            name = f" ({names[j]!r})" if names[j] else ""
-            raise FileFormatError(
-                f"{path} must hold numbers, got {field!r} in line {line}, column {j + start + 1}{name}"
-                f"{cure_of_text(names, field, start)}"
-            ) from None
-    return numbers
+    numbers = [_number(field) for field in fields]
+    if None in numbers:
+        j = numbers.index(None)
+        name = f" ({names[j]!r})" if names[j] else ""
+        raise FileFormatError(
+            f"{path} must hold numbers, got {fields[j]!r} in line {line}, column {j + start + 1}{name}"
+            f"{cure_of_text(names, fields[j], start)}"
+        )
+    return np.array(numbers, dtype=np.float64)
 
 
 def cure_of_text(names: Sequence[Any], entry: Any, labelled: int = 0) -> str:
@@ -299,13 +284,14 @@ def cure_of_text(names: Sequence[Any], entry: Any, labelled: int = 0) -> str:
 
 def column_labels(path: Path, names: list[str]) -> pd.Index[Any]:
     """Labels of columns, as numbers where they are a grid; raises FileFormatError for half a grid."""
-    if not all(map(_is_number, names)):
+    try:
+        grid = np.array([float(name) for name in names])
+    except ValueError:
         try:
             axis_of(pd.Index(names), "the table")
         except InputError as exc:
             raise FileFormatError(f"{path} must hold curves, one a row: {exc}") from exc
         return pd.Index(names)
-    grid: FloatArray = np.array([float(name) for name in names])
     steps = np.diff(grid)
     if not np.isfinite(grid).all() or not ((steps > 0).all() or (steps < 0).all()):
         up = (steps > 0).sum() >= (steps < 0).sum()
@@ -315,16 +301,13 @@ def column_labels(path: Path, names: list[str]) -> pd.Index[Any]:
             f"followed by {names[min(j + 1, len(names) - 1)]}; if the file has no header row, say so (--no-header, "
             "header=False)"
         )
-    index: pd.Index[Any] = pd.Index(grid)
-    return index
+    return pd.Index(grid)  # type: ignore[no-any-return]
 
 
 def _as_numbers(column: Sequence[str]) -> Any:
     """Float64 where all entries are numbers or missing, else the text."""
-    try:
-        return np.array([math.nan if c.strip().lower() in MISSING else float(c) for c in column])
-    except ValueError:
-        return np.array(column, dtype=object)
+    numbers = [_number(entry) for entry in column]
+    return np.array(column, dtype=object) if None in numbers else np.array(numbers, dtype=np.float64)
 
 
 def one_curve_a_row(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
@@ -339,3 +322,100 @@ def one_curve_a_row(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
         if is_transposed(frame.to_numpy(), index, frame.columns):
             raise FileFormatError(f"{path} must have one curve a row; {TRANSPOSED_HINT}")
     return frame
+
+
+# Long tables, one value a row (id of the curve, point, value), made into curves on the union of their points.
+
+
+MISSING_IN_LONG = MISSING | {"none", "nat"}
+
+
+def check_names(long: Any) -> tuple[str, str, str]:
+    """Names of the columns of id, point and value.
+
+    Raises
+    ------
+    InputError
+        Not three different names.
+    """
+    names = tuple(long) if isinstance(long, Sequence) and not isinstance(long, str) else ()
+    if len(names) != 3 or len(set(names)) != 3 or not all(isinstance(name, str) for name in names):
+        raise InputError(f'long must be the names of three columns, as ("id", "s", "value"), got {long!r}')
+    return names
+
+
+def curves_of_long(table: Mapping[str, Sequence[Any]], names: tuple[str, str, str], path: Any) -> pd.DataFrame:
+    """Make curves of the columns of a long table.
+
+    Parameters
+    ----------
+    table : mapping
+        Columns by name, of equal length; entries are text or numbers.
+    names : (str, str, str)
+        Columns of id, point and value. Points may be dates or times, as :mod:`fdadp.functional.tables.axis` reads them.
+    path : path
+        For error messages.
+
+    Returns
+    -------
+    DataFrame of shape (n, S)
+        Curves in the order in which their ids first appear, on the union of all points, NaN where a curve has none.
+
+    Raises
+    ------
+    FileFormatError
+        A column that is not there, an id or a point that is missing, text in numbers, two values of a curve at one
+        point; the text says which row.
+    """
+    absent = [name for name in names if name not in table]
+    if absent:
+        raise FileFormatError(f"{path} must have columns {', '.join(names)}, got {', '.join(map(str, table))}")
+    ids, at, value = (list(table[name]) for name in names)
+    if not ids:
+        raise FileFormatError(f"{path} must hold curves, got a header row and nothing below it")
+    for name, column in zip(names[:2], (ids, at), strict=True):
+        gap = next((i for i, entry in enumerate(column) if _is_missing(entry)), None)
+        if gap is not None:
+            raise FileFormatError(f"{path} must have an entry in column {name!r} of every row, got none in row {gap}")
+    values = _numbers_of_long(value, names[2], path)
+    columns, position = _points(at, names[1], path)
+    rows, labels = pd.factorize(pd.Index([i.strip() if isinstance(i, str) else i for i in ids], dtype=object))
+    cells = rows * len(columns) + position
+    _, first = np.unique(cells, return_index=True)
+    if first.size < cells.size:
+        k = int(np.setdiff1d(np.arange(cells.size), first)[0])
+        raise FileFormatError(f"{path} must have one value a curve and point, got two for {ids[k]!r} at {at[k]!r}")
+    curves = np.full((len(labels), len(columns)), np.nan)
+    curves[rows, position] = values
+    return pd.DataFrame(curves, index=pd.Index(labels.tolist()), columns=columns)
+
+
+def _is_missing(entry: Any) -> bool:
+    return entry is None or entry is pd.NaT or str(entry).strip().lower() in MISSING_IN_LONG
+
+
+def _numbers_of_long(column: list[Any], name: str, path: Any) -> FloatArray:
+    numbers = np.empty(len(column))
+    for i, entry in enumerate(column):
+        try:
+            numbers[i] = np.nan if _is_missing(entry) else float(entry)
+        except (TypeError, ValueError):
+            raise FileFormatError(
+                f"{path} must hold numbers, got {entry!r} in row {i}, column {name!r}, counted from 0 below the header"
+            ) from None
+    return numbers
+
+
+def _points(at: list[Any], name: str, path: Any) -> tuple[pd.Index[Any], Any]:
+    """Different points in their order, as labels, and the position of each entry among them."""
+    with suppress(TypeError, ValueError):
+        points, position = np.unique([float(entry) for entry in at], return_inverse=True)
+        return pd.Index(points), position.ravel()
+    codes, labels = pd.factorize(pd.Index([e.strip() if isinstance(e, str) else e for e in at], dtype=object))
+    try:
+        order = np.argsort(numbers_of(labels.tolist(), name), kind="stable")
+    except InputError as exc:
+        raise FileFormatError(f"{path} must have numbers, dates or times in column {name!r}, got {at[0]!r}") from exc
+    rank = np.empty(order.size, dtype=np.int64)
+    rank[order] = np.arange(order.size)
+    return pd.Index(labels[order].tolist()), rank[codes]

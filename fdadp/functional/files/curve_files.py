@@ -25,13 +25,14 @@ from fdadp.files.atomic import replacing
 from fdadp.files.regular import check_file
 from fdadp.functional.files.csv_tables import (
     check_dialect,
+    check_names,
     column_labels,
     cure_of_text,
+    curves_of_long,
     from_csv,
     one_curve_a_row,
     refuse_utf16,
 )
-from fdadp.functional.files.long_tables import check_names, curves_of_long
 from fdadp.functional.tables.axis import is_identifier, is_odd_one
 from fdadp.functional.tables.frames import is_long, long_hint
 

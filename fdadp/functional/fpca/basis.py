@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
+from scipy.linalg import eigh
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import numbers
-from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp._common.checks import numbers, whole
+from fdadp._common.typing import ArrayLike, BoolArray, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.tables.curves import as_curves, check_finite
+from fdadp.functional.tables.sample import Curves, as_grid, wrap
 
 RIDGE = 1e-6
 """Least noise variance in conditional scores, relative to the mean variance of the kept components."""
@@ -87,9 +93,7 @@ class Eigenbasis:
             Not of T columns, or not finite.
         """
         values = self._check(curves)
-        if not np.isfinite(values).all():
-            i, j = (int(b) for b in np.argwhere(~np.isfinite(values))[0])
-            raise InputError(f"curves must be finite, got {values[i, j]} in curve {i} at position {j}")
+        check_finite(Curves(values, self.grid), "curves")
         return np.asarray((values - self.mean) @ (self.functions * self.weights).T)
 
     def conditional_scores(self, curves: ArrayLike) -> FloatArray:
@@ -205,13 +209,13 @@ class Eigenbasis:
             self, functions=self.functions[:k], values=self.values[:k], explained_ratio=self.explained_ratio[:k]
         )
 
-    def gram(self, observed: npt.NDArray[np.bool_]) -> FloatArray:
+    def gram(self, observed: BoolArray) -> FloatArray:
         """``Φ'Φ`` over the points of each row of a mask (n, T), shape (n, K, K)."""
         k = self.n_components
         products = (self.functions[:, None] * self.functions[None]).reshape(k * k, -1)
         return np.asarray((observed.astype(np.float64) @ products.T).reshape(-1, k, k))
 
-    def _precision(self, observed: npt.NDArray[np.bool_]) -> FloatArray:
+    def _precision(self, observed: BoolArray) -> FloatArray:
         return self.gram(observed) + np.diag(self._noise / self.values)
 
     @property
@@ -225,16 +229,25 @@ class Eigenbasis:
             raise InputError(f"curves must have shape (n, {self.grid.size}), got {values.shape}")
         return values
 
-    def _check_observed(self, curves: ArrayLike) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    def _check_observed(self, curves: ArrayLike) -> tuple[FloatArray, BoolArray]:
         values = self._check(curves)
-        if np.isinf(values).any():
-            i, j = (int(b) for b in np.argwhere(np.isinf(values))[0])
-            raise InputError(f"curves must be finite or NaN (missing), got {values[i, j]} in curve {i} at position {j}")
-        observed = ~np.isnan(values)
-        empty = np.flatnonzero(~observed.any(axis=1))
-        if empty.size:
-            raise InputError(f"curves must have at least 1 observed point each, got none in curve {empty[0]}")
-        return values, observed
+        check_observed(values)
+        return values, ~np.isnan(values)
+
+
+def check_observed(values: FloatArray, name: str = "curves", at_least: int = 1) -> None:
+    """Refuse infinite values and curves with fewer observed points than `at_least`.
+
+    Raises
+    ------
+    InputError
+        Naming the curve.
+    """
+    for i, j in np.argwhere(np.isinf(values)):
+        raise InputError(f"{name} must be finite or NaN (missing), got {values[i, j]} in curve {i} at position {j}")
+    count = (~np.isnan(values)).sum(axis=1)
+    for i in np.flatnonzero(count < at_least):
+        raise InputError(f"{name} must have at least {at_least} observed point(s) each, got {count[i]} in curve {i}")
 
 
 def grid_weights(grid: FloatArray, rule: str = "trapezoid") -> FloatArray:
@@ -248,9 +261,7 @@ def grid_weights(grid: FloatArray, rule: str = "trapezoid") -> FloatArray:
     return quadrature_weights(grid, rule)
 
 
-def count_components(
-    values: FloatArray, n_components: float, max_components: int | None = None, limit: int | None = None
-) -> int:
+def count_components(values: FloatArray, n_components: float, max_components: int | None = None) -> int:
     """How many components to keep.
 
     Parameters
@@ -262,21 +273,17 @@ def count_components(
         number whose cumulative share exceeds it (as in refund), all of them for 1.0.
     max_components : int, optional
         Cap for the second form.
-    limit : int, optional
-        Largest number possible, default m.
 
     Raises
     ------
     InputError
         Not such a number, or more components asked for than there are.
     """
-    most = values.size if limit is None else min(limit, values.size)
+    most = values.size
     if most == 0:
         raise InputError("the covariance must have at least one positive eigenvalue, got none: the curves do not vary")
-    if max_components is not None and (not _is_int(max_components) or max_components < 1):
-        raise InputError(f"max_components must be an integer of at least 1 or None, got {max_components!r}")
     if max_components is not None:
-        most = min(most, int(max_components))
+        most = min(most, whole(max_components, "max_components"))
     if _is_int(n_components):
         if not 1 <= n_components <= most:
             raise InputError(f"n_components must be at least 1 and at most {most} here, got {n_components}")
@@ -303,3 +310,180 @@ def oriented(functions: FloatArray) -> FloatArray:
 
 def _is_int(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+# Scores of curves on an eigenbasis, and curves from scores.
+
+
+class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Transformer to the scores of curves; a subclass says how it finds the eigenbasis, in ``fit``."""
+
+    _kind: Any
+    _columns: Any
+
+    def transform(self, Y: CurveData, *, t: ArrayLike | None = None) -> FloatArray:
+        """Scores of curves.
+
+        Parameters
+        ----------
+        Y : as in :meth:`fit`
+            May be on another grid within the domain; the eigenfunctions are then interpolated.
+        t : array_like of shape (T',), optional
+            Grid; default: that of `Y`, else the one of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+
+        Raises
+        ------
+        InputError
+            Points outside the domain; missing values (with ``method="sc"``, curves without any value).
+        """
+        check_is_fitted(self, "basis_")
+        curves = self._read(Y, t)
+        return self._scores(self._on(curves.grid), curves)
+
+    def inverse_transform(self, scores: ArrayLike) -> Any:
+        """Curves ``μ + Σ_k ξ_k φ_k`` on the grid of the fit, of the kind that was fitted.
+
+        Raises
+        ------
+        InputError
+            Not K columns.
+        """
+        check_is_fitted(self, "basis_")
+        index = scores.index if isinstance(scores, pd.DataFrame) else None
+        values = self.basis_.reconstruct(scores)
+        return wrap(values, self.grid_, kind=self._kind, columns=self._columns, index=index, own_grid=self.grid_)
+
+    def _scores(self, basis: Eigenbasis, curves: Curves) -> FloatArray:
+        """Projections on the eigenfunctions."""
+        check_finite(curves, "Y")
+        return basis.scores(curves.values)
+
+    def _on(self, grid: FloatArray) -> Eigenbasis:
+        return self.basis_ if np.array_equal(grid, self.basis_.grid) else self.basis_.on_grid(grid)
+
+    def _set(self, basis: Eigenbasis) -> None:
+        self.basis_ = basis
+        self.grid_, self.weights_, self.mean_ = basis.grid, basis.weights, basis.mean
+        self.eigenfunctions_, self.eigenvalues_ = basis.functions, basis.values
+        self.explained_variance_ratio_ = basis.explained_ratio
+        self.noise_variance_ = basis.noise_variance
+        self.n_components_ = self._n_features_out = basis.n_components
+
+    def _read(self, data: CurveData, t: ArrayLike | None) -> Curves:
+        if t is None and hasattr(data, "coefficients"):  # in a basis, without points of its own
+            t = self.grid_
+        return as_curves(data, t, name="Y", default=self.grid_)
+
+
+# Eigenbasis of densely observed curves, straight from their covariance.
+
+
+def dense_eigenbasis(
+    mean: ArrayLike,
+    covariance: ArrayLike,
+    grid: ArrayLike | None = None,
+    *,
+    n_components: float = 0.95,
+    max_components: int | None = None,
+    quadrature: str = "trapezoid",
+) -> Eigenbasis:
+    """Eigenbasis from moments, without smoothing.
+
+    Eigenvectors of ``W^½ C W^½`` with W the quadrature weights. The noise variance is 0: this method does
+    not tell noise from signal (``face`` and ``sc`` do).
+
+    Parameters
+    ----------
+    mean : array_like of shape (T,)
+    covariance : array_like of shape (T, T)
+        With any divisor; eigenvalues have the same (scikit-fda and ``fpca2s``: n − 1).
+    grid : array_like of shape (T,), optional
+        Default: even on [0, 1].
+    n_components : int or float
+        Number of components, or share of variance in (0, 1].
+    max_components : int, optional
+        Cap on the number found by share of variance.
+    quadrature : {"trapezoid", "equal", "simpson", "riemann"}
+        Rule of the inner products; ``"equal"`` is refund's Euclidean norm.
+
+    Returns
+    -------
+    Eigenbasis
+
+    Raises
+    ------
+    InputError
+        Shapes that do not fit, values that are not finite, or more components than there are.
+
+    References
+    ----------
+    Ramsay & Silverman (2005), *Functional Data Analysis*, section 8.4.1, doi:10.1007/b98888.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp.functional.fpca import dense_eigenbasis
+    >>> t = np.linspace(0, 1, 51)
+    >>> basis = dense_eigenbasis(np.zeros(51), np.minimum.outer(t, t), t, n_components=2)  # Brownian motion
+    >>> basis.values.round(2)
+    array([0.41, 0.05])
+    """
+    mu, cov, points = check_moments(mean, covariance, grid)
+    weights = grid_weights(points, quadrature)
+    return spectral(mu, cov, points, weights, n_components, max_components)
+
+
+def spectral(
+    mean: FloatArray,
+    covariance: FloatArray,
+    grid: FloatArray,
+    weights: FloatArray,
+    n_components: float,
+    max_components: int | None,
+) -> Eigenbasis:
+    """Eigenbasis of a symmetric kernel (T, T) under quadrature weights; negative eigenvalues are left out."""
+    root = np.sqrt(weights)
+    if not (root > 0).all():
+        raise InputError(f"quadrature weights must be positive, got {weights.min():g} at {weights.argmin()}")
+    values, vectors, ratio = leading(covariance * root[:, None] * root, n_components, max_components)
+    return Eigenbasis(grid, weights, mean, oriented(vectors.T / root), values, 0.0, ratio)
+
+
+def leading(
+    matrix: FloatArray, n_components: float, max_components: int | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Leading eigenvalues (K,) and eigenvectors (p, K) of a symmetric matrix, and the share of each in all positive."""
+    values, vectors = eigh(matrix)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    values = values[: significant(values)]
+    k = count_components(values, n_components, max_components)
+    return values[:k].copy(), vectors[:, :k], values[:k] / values.sum()
+
+
+def check_moments(
+    mean: ArrayLike, covariance: ArrayLike, grid: ArrayLike | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Check mean (T,), covariance (T, T) and grid (T,); the covariance comes back symmetrised."""
+    cov = check_covariance(covariance)
+    mu = np.asarray(mean, dtype=np.float64)
+    if mu.shape != (len(cov),) or not np.isfinite(mu).all():
+        raise InputError(f"mean must be {len(cov)} finite numbers, as the covariance has rows, got shape {mu.shape}")
+    return mu, cov, as_grid(grid, len(cov))
+
+
+def check_covariance(covariance: ArrayLike) -> FloatArray:
+    """Check a covariance matrix (T, T), T >= 2, and symmetrise it."""
+    cov = np.asarray(covariance, dtype=np.float64)
+    if cov.ndim != 2 or cov.shape[0] != cov.shape[1] or len(cov) < 2:
+        raise InputError(f"covariance must be a square matrix of at least 2 rows, got shape {cov.shape}")
+    if not np.isfinite(cov).all():
+        i, j = (int(b) for b in np.argwhere(~np.isfinite(cov))[0])
+        raise InputError(f"covariance must be finite, got {cov[i, j]} at ({i}, {j})")
+    asymmetry = float(np.abs(cov - cov.T).max())
+    if asymmetry > 1e-8 * float(np.abs(cov).max()):
+        raise InputError(f"covariance must be symmetric, got entries that differ by {asymmetry:g}")
+    return np.asarray((cov + cov.T) / 2)

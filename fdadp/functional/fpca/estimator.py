@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import flag, one_of
+from fdadp._common.checks import flag, fraction, one_of
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.fpca.basis import Eigenbasis
-from fdadp.functional.fpca.components import Components
-from fdadp.functional.fpca.dense import dense_eigenbasis
+from fdadp.functional.fpca.basis import Components, Eigenbasis, check_observed, dense_eigenbasis
 from fdadp.functional.fpca.face import FaceSmoother
-from fdadp.functional.fpca.sparse import check_observed, sc_eigenbasis
+from fdadp.functional.fpca.sparse import sc_eigenbasis
 from fdadp.functional.fpca.ssvd import sequential_scores, ssvd_eigenbasis
 from fdadp.functional.quadrature import RULES
 from fdadp.functional.tables.alignment import same_rows
@@ -169,8 +167,7 @@ class FPCA(Components):
                 f"method must be 'sc', or 'face' with shrink=True, for a band, got {method!r} with shrink=False: "
                 "projections have no conditional variance"
             )
-        if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
-            raise InputError(f"level must lie between 0 and 1, got {level!r}")
+        fraction(level, "level")
         middle = self.basis_.reconstruct(self.transform(Y, t=t))
         curves = self._read(Y, t)
         spread = self._on(curves.grid).conditional_covariance(curves.values)

@@ -9,10 +9,17 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize_scalar
 
+from fdadp._common.checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.fpca.basis import Eigenbasis, count_components, grid_weights, oriented, significant
-from fdadp.functional.fpca.dense import check_covariance, check_moments
+from fdadp.functional.fpca.basis import (
+    Eigenbasis,
+    check_covariance,
+    check_moments,
+    grid_weights,
+    leading,
+    oriented,
+)
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.sample import as_grid
 
@@ -59,9 +66,7 @@ class FaceSmoother:
         if size < 5:
             raise InputError(f"grid must have at least 5 points for FACE, got {size}; use method='dense'")
         knots = min(35, size // 3) if n_knots is None else n_knots
-        if not isinstance(knots, (int, np.integer)) or isinstance(knots, bool) or not 1 <= knots < size - _DEGREE:
-            raise InputError(f"n_knots must be an integer from 1 to {size - _DEGREE - 1} here, got {n_knots!r}")
-        return _diagonalised(tuple(grid.tolist()), int(knots))
+        return _diagonalised(tuple(grid.tolist()), whole(knots, "n_knots", most=size - _DEGREE - 1))
 
     def smooth(
         self, projected: FloatArray, total: float, *, smoothing: float | None = None, refine: bool = False
@@ -122,20 +127,9 @@ class FaceSmoother:
         gram, turn = eigh((self.basis * weights[:, None]).T @ self.basis)
         keep = gram > 1e-12 * gram[-1]
         half = turn[:, keep] * np.sqrt(gram[keep])
-        values, vectors = eigh(half.T @ smoothed @ half)
-        values, vectors = values[::-1], vectors[:, ::-1]
-        values = values[: significant(values)]
-        k = count_components(values, n_components, max_components)
-        functions = self.basis @ ((turn[:, keep] / np.sqrt(gram[keep])) @ vectors[:, :k])
-        return Eigenbasis(
-            grid=self.grid,
-            weights=weights,
-            mean=mean,
-            functions=oriented(functions.T),
-            values=values[:k].copy(),
-            noise_variance=noise,
-            explained_ratio=values[:k] / values.sum(),
-        )
+        values, vectors, ratio = leading(half.T @ smoothed @ half, n_components, max_components)
+        functions = self.basis @ ((turn[:, keep] / np.sqrt(gram[keep])) @ vectors)
+        return Eigenbasis(self.grid, weights, mean, oriented(functions.T), values, noise, ratio)
 
 
 @lru_cache(maxsize=8)

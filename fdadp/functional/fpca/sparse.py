@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import eigh
+from scipy.optimize import minimize_scalar
 
-from fdadp._common.typing import ArrayLike, FloatArray
-from fdadp.errors import InputError
-from fdadp.functional.fpca._covariance_smoother import raw_covariance, smooth_covariance, smooth_mean
-from fdadp.functional.fpca._noise import diagonal_noise_variance, floored, likelihood_noise_variance
-from fdadp.functional.fpca.basis import Eigenbasis, grid_weights
-from fdadp.functional.fpca.dense import spectral
+from fdadp._common.checks import one_of, whole
+from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
+from fdadp.errors import InputError, NoiseVarianceWarning
+from fdadp.functional.fpca.basis import Eigenbasis, check_observed, grid_weights, spectral
+from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.splines.covariate_margins import CubicSplines, ThinPlate
 from fdadp.functional.tables.sample import as_grid
 
 
@@ -90,10 +93,8 @@ def sc_eigenbasis(
         raise InputError(f"curves must be two-dimensional (curves, points), got shape {values.shape}")
     points = as_grid(grid, values.shape[1])
     check_observed(values)
-    if not isinstance(n_basis, (int, np.integer)) or isinstance(n_basis, bool) or n_basis < 4:
-        raise InputError(f"n_basis must be an integer of at least 4, got {n_basis!r}")
-    if noise not in ("likelihood", "diagonal"):
-        raise InputError(f"noise must be 'likelihood' or 'diagonal', got {noise!r}")
+    whole(n_basis, "n_basis", least=4)
+    one_of(noise, "noise", ("likelihood", "diagonal"))
     if len(values) < 2 or points.size < 4:
         raise InputError(f"curves must be at least 2, at 4 points or more, got shape {values.shape}")
     seen = int((~np.isnan(values)).any(axis=0).sum())
@@ -116,19 +117,272 @@ def sc_eigenbasis(
     return replace(basis, noise_variance=floored(found, centred))
 
 
-def check_observed(values: FloatArray, name: str = "curves", at_least: int = 1) -> None:
-    """Refuse infinite values and curves with fewer observed points than `at_least`.
+# A raw covariance smoothed by a tensor product of cubic regression splines, without its noisy diagonal.
+
+
+def raw_covariance(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean products over the curves seen at both points, and how many there are.
+
+    Parameters
+    ----------
+    centred : ndarray of shape (n, T)
+        Curves less their mean, NaN where not observed.
+
+    Returns
+    -------
+    covariance : ndarray of shape (T, T)
+        NaN where no curve was seen at both points.
+    count : ndarray of shape (T, T)
+    """
+    observed = (~np.isnan(centred)).astype(np.float64)
+    filled = np.nan_to_num(centred)
+    count = observed.T @ observed
+    with np.errstate(invalid="ignore"):
+        return (filled.T @ filled) / count, count
+
+
+def smooth_covariance(
+    covariance: FloatArray, count: FloatArray, grid: FloatArray, *, n_basis: int = 10, smoothing: float | None = None
+) -> tuple[FloatArray, GcvFit]:
+    """Smooth a raw covariance as ``fpca.sc`` does: ``gam(G ~ te(s, t, k), weights = count)`` off the diagonal.
+
+    The two directions share one λ: the data are symmetric, and so is mgcv's optimum. With that all sums over
+    the T² products are sums over T, and λ is found on diagonalised k² × k² matrices.
+
+    Parameters
+    ----------
+    covariance, count : ndarray of shape (T, T)
+        From :func:`raw_covariance`.
+    grid : ndarray of shape (T,)
+    n_basis : int
+        Knots in each direction, at quantiles of the points with any product.
+    smoothing : float, optional
+        λ in mgcv's scale (its ``sp``), default by GCV.
+
+    Returns
+    -------
+    smooth : ndarray of shape (T, T)
+        Symmetric.
+    fit : GcvFit
 
     Raises
     ------
     InputError
-        Naming the curve.
+        Products at fewer points than knots.
     """
-    infinite = np.argwhere(np.isinf(values))
-    if len(infinite):
-        i, j = (int(b) for b in infinite[0])
-        raise InputError(f"{name} must be finite or NaN (missing), got {values[i, j]} in curve {i} at position {j}")
-    count = (~np.isnan(values)).sum(axis=1)
-    if (count < at_least).any():
-        i = int(np.flatnonzero(count < at_least)[0])
-        raise InputError(f"{name} must have at least {at_least} observed point(s) each, got {count[i]} in curve {i}")
+    weights = count.copy()
+    np.fill_diagonal(weights, 0.0)
+    seen = weights.any(axis=0)
+    if seen.sum() < n_basis:
+        raise InputError(
+            f"n_basis must be at most the number of points that share a curve with another, {int(seen.sum())}, "
+            f"got {n_basis}"
+        )
+    knots = np.quantile(grid[seen], np.linspace(0, 1, n_basis))
+    splines = CubicSplines(knots)
+    design, penalty = splines.design(grid), splines.penalty
+    penalty = penalty / np.linalg.eigvalsh(penalty)[-1]
+    penalty = penalty / _penalty_scale(design, penalty, weights > 0)
+    data = np.where(weights > 0, covariance, 0.0)
+    level = float((weights * data).sum() / weights.sum())  # the basis holds the constants
+    data = np.where(weights > 0, data - level, 0.0)
+
+    k = n_basis
+    squares = (design[:, :, None] * design[:, None, :]).reshape(-1, k * k)
+    # [a a', b b'] -> [a b, a' b']: X'WX of the row-wise Kronecker design
+    gram = (squares.T @ weights @ squares).reshape(k, k, k, k).transpose(0, 2, 1, 3).reshape(k * k, k * k)
+    rhs = design.T @ (weights * data) @ design
+    identity = np.eye(k)
+    both = np.kron(penalty, identity) + np.kron(identity, penalty)
+    fit = gcv_fit(gram, both, rhs.ravel(), float((weights * data**2).sum()), int((weights > 0).sum()), smoothing)
+    smooth = design @ fit.coefficients.reshape(k, k) @ design.T
+    return level + (smooth + smooth.T) / 2, fit
+
+
+def _penalty_scale(design: FloatArray, penalty: FloatArray, used: BoolArray) -> float:
+    """mgcv's S.scale of a margin: ‖S‖₁ / ‖X‖∞² with X the tensor product design at the used pairs."""
+    size = np.abs(design).sum(axis=1)
+    largest = float((np.outer(size, size) * used).max())
+    return float(np.abs(penalty).sum(axis=0).max()) / largest**2
+
+
+# The mean of incompletely observed curves: a thin plate regression spline with GCV over all observations.
+
+
+def smooth_mean(values: FloatArray, grid: FloatArray, n_basis: int = 10) -> tuple[FloatArray, GcvFit]:
+    """Mean (T,) of curves (n, T) with NaN, all observations weighing the same.
+
+    The first step of ``refund::fpca.sc``: ``gam(y ~ s(t, k = n_basis))``.
+    """
+    observed = ~np.isnan(values)
+    level = float(values[observed].mean())
+    centred = np.where(observed, values - level, 0.0)
+    count = observed.sum(axis=0).astype(np.float64)
+    splines = ThinPlate.of(grid, n_basis, name="n_basis")
+    design = splines.design(grid)
+    rhs = design.T @ centred.sum(axis=0)
+    fit = gcv_fit((design.T * count) @ design, splines.penalty, rhs, float((centred**2).sum()), int(count.sum()))
+    return level + design @ fit.coefficients, fit
+
+
+# One-parameter penalised least squares with GCV, from normal equations, diagonalised once.
+
+
+@dataclass(frozen=True)
+class GcvFit:
+    """A penalised fit: coefficients (p,), λ, GCV score ``n RSS / (n − edf)²`` and edf."""
+
+    coefficients: FloatArray
+    smoothing: float
+    score: float
+    edf: float
+
+
+def gcv_fit(
+    gram: FloatArray, penalty: FloatArray, rhs: FloatArray, total: float, n_rows: int, smoothing: float | None = None
+) -> GcvFit:
+    """Minimise ``(y − Xβ)'W(y − Xβ) + λ β'Sβ``, λ given or by GCV.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (p, p)
+        X'WX, possibly singular where S is not.
+    penalty : ndarray of shape (p, p)
+        S.
+    rhs : ndarray of shape (p,)
+        X'Wy.
+    total : float
+        y'Wy. Centre y first if its mean is large beside its spread: the residual sum of squares is a difference.
+    n_rows : int
+        Rows of X.
+    smoothing : float, optional
+        λ.
+
+    References
+    ----------
+    Wood (2017), *Generalized Additive Models*, 2nd ed., section 6.2; Demmler & Reinsch (1975),
+    doi:10.1007/BF01437407.
+    """
+    if smoothing is not None and not (np.isfinite(smoothing) and smoothing >= 0):
+        raise InputError(f"smoothing must be a finite number of at least 0, got {smoothing!r}")
+    # In the eigenvectors of the pencil (S, X'WX + τS) both matrices are diagonal, and the second is
+    # positive definite even where some coefficients are not seen by the data.
+    tau = float(np.trace(gram) / np.trace(penalty))
+    roughness, vectors = eigh(penalty, gram + tau * penalty)
+    roughness = np.clip(roughness, 0.0, 1 / tau)
+    seen = 1 - tau * roughness
+    rotated = vectors.T @ rhs
+
+    def at(value: float) -> tuple[FloatArray, float, float]:
+        scale = seen + value * roughness
+        beta = np.divide(rotated, scale, out=np.zeros_like(rotated), where=scale > 0)
+        edf = float(np.divide(seen, scale, out=np.zeros_like(seen), where=scale > 0).sum())
+        return beta, edf, max(total - float(beta @ (2 * rotated - seen * beta)), 0.0)
+
+    def log_gcv(log_value: float) -> float:
+        _, edf, residual = at(float(np.exp(log_value)))
+        # kept finite where the fit interpolates
+        return float(np.log(residual + np.finfo(float).tiny) - 2 * np.log(max(n_rows - edf, 1e-8 * n_rows)))
+
+    if smoothing is None:
+        logs = np.log(tau) + np.linspace(-23, 16, 118)
+        best = int(np.argmin([log_gcv(x) for x in logs]))
+        around = (logs[max(best - 1, 0)], logs[min(best + 1, logs.size - 1)])
+        smoothing = float(np.exp(minimize_scalar(log_gcv, bounds=around, method="bounded", options={"xatol": 1e-8}).x))
+    beta, edf, residual = at(float(smoothing))
+    score = n_rows * residual / (n_rows - edf) ** 2 if n_rows > edf else np.inf
+    return GcvFit(vectors @ beta, float(smoothing), score, edf)
+
+
+# The noise variance, by maximum likelihood of the mixed model that the eigenbasis is.
+
+
+FLOOR = 1e-4
+"""Least noise variance, relative to the mean square of the centred observations: an sd of a hundredth of theirs."""
+STEPS = 47
+
+
+def likelihood_noise_variance(basis: Eigenbasis, curves: FloatArray) -> float:
+    """Maximum likelihood estimate of σ² in ``y_i = μ + Φ_i ξ_i + e_i``, ``ξ_i ~ N(0, Λ)``, ``e_i ~ N(0, σ² I)``.
+
+    Mean, eigenfunctions and eigenvalues are those of `basis`; what they leave out counts as noise, as it does in
+    :meth:`Eigenbasis.conditional_scores`. With ``Λ½ Φ_i'Φ_i Λ½ = U D U'`` and ``c = U' Λ½ Φ_i'(y_i - μ)``, twice the
+    negative log-likelihood of a curve of m points is, but for a constant,
+    ``(m - K) log σ² + Σ_k log(σ² + d_k) + (|y_i - μ|² - Σ_k c_k² / (σ² + d_k)) / σ²``:
+    one decomposition serves every σ². The least is looked for on a grid of :data:`STEPS` values of log σ², then between
+    its neighbours, so the answer scales with the curves exactly as σ² does.
+
+    Parameters
+    ----------
+    basis : Eigenbasis
+    curves : ndarray of shape (n, T)
+        NaN where not observed.
+
+    Returns
+    -------
+    float
+        Between :data:`FLOOR` times the mean square of the centred observations, and that mean square.
+
+    References
+    ----------
+    Laird & Ware (1982), doi:10.2307/2529876; James, Hastie & Sugar (2000), doi:10.1093/biomet/87.3.587.
+    """
+    observed = ~np.isnan(curves)
+    centred = np.where(observed, curves - basis.mean, 0.0)
+    squares, count = (centred**2).sum(axis=1), observed.sum(axis=1)
+    mean_square = float(squares.sum() / count.sum())
+    root, k = np.sqrt(basis.values), basis.n_components
+    d, turn = np.linalg.eigh(basis.gram(observed) * root[:, None] * root)
+    d = np.maximum(d, 0.0) / mean_square
+    c2 = np.einsum("nij,ni->nj", turn, (centred @ basis.functions.T) * root) ** 2 / mean_square**2
+    rest = squares / mean_square
+
+    def deviance(log_noise: float) -> float:
+        noise = float(np.exp(log_noise))
+        unexplained = np.maximum(rest - (c2 / (noise + d)).sum(axis=1), 0.0) / noise
+        return float(((count - k) * log_noise + np.log(noise + d).sum(axis=1) + unexplained).sum())
+
+    grid = np.linspace(np.log(FLOOR), 0.0, STEPS)
+    best = int(np.argmin([deviance(x) for x in grid]))
+    between = (grid[max(best - 1, 0)], grid[min(best + 1, STEPS - 1)])
+    found = minimize_scalar(deviance, bounds=between, method="bounded", options={"xatol": 1e-8}).x
+    return mean_square * float(np.exp(found))
+
+
+def diagonal_noise_variance(excess: FloatArray, grid: FloatArray) -> float:
+    """Mean of the excess of the raw diagonal (T,) over the middle half of the domain, at least 0: ``fpca.sc``'s."""
+    quarter = (grid[-1] - grid[0]) / 4
+    middle = (grid >= grid[0] + quarter) & (grid <= grid[-1] - quarter)
+    if middle.sum() < 2:  # hardly any points there: use all
+        middle[:] = True
+    weights = quadrature_weights(grid[middle])
+    known = ~np.isnan(excess[middle])
+    if not known.any():
+        return 0.0
+    return max(float(np.average(excess[middle][known], weights=weights[known])), 0.0)
+
+
+def floored(noise_variance: float, centred: FloatArray) -> float:
+    """Keep an estimate off 0, where scores of few points are solutions of singular systems, and say so.
+
+    Parameters
+    ----------
+    noise_variance : float
+    centred : ndarray of shape (n, T)
+        Curves less their mean, NaN where not observed.
+
+    Warns
+    -----
+    NoiseVarianceWarning
+        The estimate is at or below the floor.
+    """
+    floor = FLOOR * float(np.nanmean(centred**2))
+    if noise_variance > floor * (1 + 1e-3):
+        return noise_variance
+    warnings.warn(
+        f"the noise variance was estimated as {noise_variance:.3g} and is taken as {floor:.3g}, {FLOOR:g} of the "
+        "variance of the curves: bands may be too narrow; fewer components leave more to the noise",
+        NoiseVarianceWarning,
+        stacklevel=3,
+    )
+    return floor

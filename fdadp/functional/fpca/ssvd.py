@@ -140,15 +140,8 @@ def ssvd_eigenbasis(
             break
     if wanted is not None and len(vectors) < wanted:
         raise InputError(f"n_components must be at least 1 and at most {len(vectors)} here, got {wanted}")
-    return Eigenbasis(
-        grid=points,
-        weights=weights,
-        mean=mu,
-        functions=np.array(vectors),
-        values=np.array(variances),
-        noise_variance=0.0,
-        explained_ratio=np.array(variances) / total,
-    )
+    spread = np.array(variances)
+    return Eigenbasis(points, weights, mu, np.array(vectors), spread, 0.0, spread / total)
 
 
 def sequential_scores(basis: Eigenbasis, curves: ArrayLike) -> FloatArray:

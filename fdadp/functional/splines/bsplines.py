@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.interpolate import BSpline
 
+from fdadp._common.checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 
@@ -150,8 +151,7 @@ def _check_basis(lower: float, upper: float, n_basis: int, degree: int, name: st
     """Return both numbers as Python's integers, which do not overflow."""
     if not (np.isfinite(lower) and np.isfinite(upper) and lower < upper):
         raise InputError(f"the range of a basis must have lower < upper, got [{lower:g}, {upper:g}]")
-    if not isinstance(degree, (int, np.integer)) or isinstance(degree, bool) or degree < 1:
-        raise InputError(f"degree must be an integer of at least 1, got {degree!r}")
-    if not isinstance(n_basis, (int, np.integer)) or isinstance(n_basis, bool) or n_basis < degree + 1:
+    degree = whole(degree, "degree")
+    if not hasattr(n_basis, "__index__") or isinstance(n_basis, bool) or n_basis < degree + 1:
         raise InputError(f"{name} must be an integer of at least degree + 1 = {degree + 1}, got {n_basis!r}")
-    return int(n_basis), int(degree)
+    return int(n_basis), degree

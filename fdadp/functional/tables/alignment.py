@@ -17,6 +17,7 @@ import pandas as pd
 
 from fdadp._common.door import advice
 from fdadp.errors import InputError
+from fdadp.functional.tables.axis import plain_label
 from fdadp.functional.tables.sample import Curves, row_labels
 
 
@@ -130,8 +131,8 @@ def _refuse_difference(a: str, first: pd.Index[Any], b: str, second: pd.Index[An
         shell="Give every file the same column of ids, and join them by --id COLUMN",
     )
     raise InputError(
-        f"{a} and {b} must have the same row labels in the same order, got {_shown(first, at)} and "
-        f"{_shown(second, at)} in row {at} ({what}). {cure}"
+        f"{a} and {b} must have the same row labels in the same order, got {plain_label(first[at])} and "
+        f"{plain_label(second[at])} in row {at} ({what}). {cure}"
     )
 
 
@@ -140,8 +141,3 @@ def _text(label: Any) -> str:
     if isinstance(label, float) and label.is_integer():
         return str(int(label))
     return str(label).strip()
-
-
-def _shown(labels: pd.Index[Any], at: int) -> str:
-    label = labels[at]
-    return repr(label.item() if isinstance(label, np.generic) else label)

@@ -307,9 +307,8 @@ def _clock(label: Any) -> Any:
 
 def _axis(columns: pd.Index[Any], points: FloatArray, unit: str | None, name: str) -> Axis:
     if not np.isfinite(points).all():
-        raise InputError(
-            f"columns of {name} must have finite labels, got {_plain(columns[int(np.argmin(np.isfinite(points)))])}"
-        )
+        odd = plain_label(columns[int(np.argmin(np.isfinite(points)))])
+        raise InputError(f"columns of {name} must have finite labels, got {odd}")
     steps = np.diff(points)
     if (steps > 0).all():
         return Axis(points, unit)
@@ -318,15 +317,16 @@ def _axis(columns: pd.Index[Any], points: FloatArray, unit: str | None, name: st
     values, counts = np.unique(points, return_counts=True)
     if (counts > 1).any():
         label = columns[int(np.argmax(points == values[counts > 1][0]))]
-        raise InputError(f"columns of {name} must have labels that differ, got {_plain(label)} more than once")
+        raise InputError(f"columns of {name} must have labels that differ, got {plain_label(label)} more than once")
     down = (steps > 0).sum() < (steps < 0).sum()
     j = int(np.flatnonzero(steps > 0 if down else steps < 0)[0])
     cure = advice("sort_index(axis=1) sorts them", r="put the columns in order", shell="put the columns in order")
     raise InputError(
-        f"columns of {name} must have labels that increase or decrease, got {_plain(columns[j])} followed by "
-        f"{_plain(columns[j + 1])} at position {j}; {cure}"
+        f"columns of {name} must have labels that increase or decrease, got {plain_label(columns[j])} followed by "
+        f"{plain_label(columns[j + 1])} at position {j}; {cure}"
     )
 
 
-def _plain(label: Any) -> str:
+def plain_label(label: Any) -> str:
+    """A label as messages show it."""
     return repr(label.item() if isinstance(label, np.generic) and label.dtype.kind not in "mM" else label)

@@ -26,9 +26,8 @@ from fdadp.functional.containers.open import is_foreign, opened
 from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves, OpenedTable
 from fdadp.functional.tables.axis import ONLY_NUMBERED, axis_of, is_only_numbered
 from fdadp.functional.tables.frames import axis_of_frame, frame_of_dataarray, refuse_layout, values_of
-from fdadp.functional.tables.kinds import Given, Kind
 from fdadp.functional.tables.records import Column, Labels
-from fdadp.functional.tables.sample import Curves, as_grid, row_labels
+from fdadp.functional.tables.sample import Curves, Given, Kind, as_grid, row_labels
 
 
 def as_curves(

@@ -18,7 +18,7 @@ from fdadp._common.door import advice
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.axis import Axis, axis_of, is_only_numbered
-from fdadp.functional.tables.kinds import Given, plain_attributes
+from fdadp.functional.tables.sample import Given, plain_attributes
 
 
 def axis_of_frame(data: pd.DataFrame, grid: ArrayLike | None, name: str) -> Axis | None:

@@ -203,15 +203,9 @@ class SeenRows:
         found = cls(block.n, float(each.sum()), {}, {}, {}, dict(block.order), [each])
         for name, column in block.columns.items():
             if isinstance(column, Curves):
-                v = column.values
-                total = v.sum(axis=0)
-                found.curves[name] = (
-                    column.grid,
-                    float(v.min()),
-                    float(v.max()),
-                    total,
-                    total if weights is None else weights @ v,
-                )
+                v, total = column.values, column.values.sum(axis=0)
+                weighted = total if weights is None else weights @ v
+                found.curves[name] = column.grid, float(v.min()), float(v.max()), total, weighted
             elif column.dtype.kind == "f":
                 found.numbers[name] = [column]
             else:
@@ -236,18 +230,13 @@ class SeenRows:
 
     def all_of(self, over: Over, observed: tuple[IntArray, FloatArray] | None) -> TrainingSummary:
         """What was seen of all rows."""
-        return TrainingSummary(
-            self.n,
-            {
-                name: SeenCurves(grid, (low, high), total / self.n, weighted / (self.weight or 1.0))
-                for name, (grid, low, high, total, weighted) in self.curves.items()
-            },
-            {name: np.concatenate(parts) for name, parts in self.numbers.items()},
-            {name: tuple(in_order(found, self.order.get(name, ()))) for name, found in self.levels.items()},
-            over,
-            observed,
-            np.concatenate(self.weights),
-        )
+        curves = {
+            name: SeenCurves(grid, (low, high), total / self.n, weighted / (self.weight or 1.0))
+            for name, (grid, low, high, total, weighted) in self.curves.items()
+        }
+        numbers = {name: np.concatenate(parts) for name, parts in self.numbers.items()}
+        levels = {name: tuple(in_order(found, self.order.get(name, ()))) for name, found in self.levels.items()}
+        return TrainingSummary(self.n, curves, numbers, levels, over, observed, np.concatenate(self.weights))
 
 
 def _over(

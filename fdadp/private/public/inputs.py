@@ -14,14 +14,12 @@ import pandas as pd
 from fdadp._common.tasks import is_dask
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError, PrivacyError
-from fdadp.functional.containers.join import chunks_together
 from fdadp.functional.containers.open import is_foreign, opened
 from fdadp.functional.containers.source import Tasks
-from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves, OpenedTable, on_grid
+from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves, OpenedTable, chunks_together, on_grid
 from fdadp.functional.tables.axis import axis_of
 from fdadp.functional.tables.curves import as_curves
-from fdadp.functional.tables.kinds import Given, Kind
-from fdadp.functional.tables.sample import Curves, as_grid
+from fdadp.functional.tables.sample import Curves, Given, Kind, as_grid
 from fdadp.privacy.boundary import RAGGED, Table, check_ids, table
 from fdadp.privacy.rows._partitions import PrivatePartitions
 

@@ -19,8 +19,7 @@ from fdadp.terms.curves.functional_additive import AdditiveFunctional, Functiona
 from fdadp.terms.curves.functional_concurrent import Concurrent
 from fdadp.terms.curves.functional_linear import FunctionalLinear, LinearFunctional
 from fdadp.terms.numbers.labels import Factor, RandomEffect
-from fdadp.terms.numbers.scalar_linear import Linear
-from fdadp.terms.numbers.scalars_together import ScalarsTogether
+from fdadp.terms.numbers.scalar_linear import Linear, ScalarsTogether
 from fdadp.terms.numbers.smooth import Smooth, TensorSmooth
 from fdadp.terms.spec import TermSpec, with_refund_k
 from fdadp.terms.times_column import CODINGS, By

@@ -23,7 +23,7 @@ from fdadp.errors import ExtrapolationWarning, InputError, PublicInputWarning
 from fdadp.functional.quadrature import RULES
 from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.curves import as_curves
-from fdadp.functional.tables.kinds import Kind
+from fdadp.functional.tables.sample import Kind
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Privacy
@@ -38,7 +38,7 @@ from fdadp.regression.reading.completion import MISSING_CURVES, Completion, comp
 from fdadp.regression.reading.joined import aligned
 from fdadp.regression.reading.training import private_law
 from fdadp.solve.eigen.surface import SurfaceFit
-from fdadp.terms.sizes import check_size
+from fdadp.terms.surface import check_size
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
@@ -71,7 +71,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
     ----------
     n_basis_x, n_basis_s : int or "auto"
         Number of B-splines over the values of X and over its grid, at least ``degree + 1``. ``"auto"`` grows with the
-        number of curves, from 7 x 7 to 20 x 10 cubic splines (:func:`fdadp.terms.sizes.basis_sizes`): too many do no
+        number of curves, from 7 x 7 to 20 x 10 cubic splines (:func:`fdadp.terms.surface.basis_sizes`): too many do no
         harm, for they are penalised; too few leave a bias that no standard error knows of.
     n_components : int, float or Eigenbasis
         Number K of eigenfunctions of Y, or the share of variance they must explain, in (0, 1]; or orthonormal functions

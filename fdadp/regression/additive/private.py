@@ -11,8 +11,7 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.errors import InputError
 from fdadp.functional.gaps import GAPS
-from fdadp.functional.tables.kinds import Kind, names_of
-from fdadp.functional.tables.sample import Curves, as_grid
+from fdadp.functional.tables.sample import Curves, Kind, as_grid, names_of
 from fdadp.privacy.boundary import table
 from fdadp.private.advice import advise
 from fdadp.private.private_fitted import as_surface

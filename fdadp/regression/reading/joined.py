@@ -19,9 +19,8 @@ from fdadp._common.door import advice
 from fdadp._common.tasks import is_dask
 from fdadp._common.typing import IntArray
 from fdadp.errors import InputError
-from fdadp.functional.containers.join import rows_of
 from fdadp.functional.containers.open import is_foreign, opened
-from fdadp.functional.containers.source_table import OpenedColumn
+from fdadp.functional.containers.source_table import OpenedColumn, rows_of
 from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.sample import Curves, row_labels
 from fdadp.privacy import Privacy

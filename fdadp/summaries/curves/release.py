@@ -34,8 +34,7 @@ from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.alignment import same_rows
-from fdadp.functional.tables.kinds import Kind
-from fdadp.functional.tables.sample import Curves, as_grid
+from fdadp.functional.tables.sample import Curves, Kind, as_grid
 from fdadp.privacy import Cohort, Ledger, Privacy
 from fdadp.privacy.account.accounting import noise_multiplier, unit_noise
 from fdadp.privacy.clipped import release_shares

@@ -64,17 +64,8 @@ class ComponentScores(TermSpec):
     method: str = "face"
     basis: Eigenbasis | None = None
 
+    function = "ffpc"
     refund_k = 8
-
-    @property
-    def name(self) -> str:
-        """As in a formula."""
-        return f"ffpc({self.column})"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
 
     def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """As many features as components; their FPCA takes a pass over the curves."""
@@ -174,15 +165,7 @@ class ComponentRegression(TermSpec):
     n_basis: int = 40
     rule: str = "trapezoid"
 
-    @property
-    def name(self) -> str:
-        """As in a formula."""
-        return f"fpcr({self.column})"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
+    function = "fpcr"
 
     def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """As many features as components; finding them takes a pass over the curves."""

@@ -15,9 +15,8 @@ from fdadp.errors import InputError
 from fdadp.functional.splines.margins import SmoothMargin
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
-from fdadp.terms.sizes import AUTO, basis_sizes
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
-from fdadp.terms.surface import QuantileTransform, Surface
+from fdadp.terms.surface import AUTO, QuantileTransform, Surface, basis_sizes
 from fdadp.terms.times_column import multiplied
 
 
@@ -34,7 +33,7 @@ class FunctionalAdditive(TermSpec):
     k : (int, int, int), optional
         Numbers of B-splines over t, s and x. Default: 5 over s and x, and 15 over t, or as many as the response has
         points; ``"refund"``: 5 of each. Of the last two ``"auto"`` grows with the number of curves
-        (:func:`fdadp.terms.sizes.basis_sizes`); it is the default with ``response_basis="eigen"``.
+        (:func:`fdadp.terms.surface.basis_sizes`); it is the default with ``response_basis="eigen"``.
     m : (int, int)
         Of all three, degree less one and order of the difference penalty.
     rule : {"trapezoid", "simpson", "riemann", "simpson_legacy"}
@@ -64,17 +63,8 @@ class FunctionalAdditive(TermSpec):
     period: float | None = None
     x_transform: str | None = None
 
+    function = "sff"
     refund_k = (5, 5, 5)
-
-    @property
-    def name(self) -> str:
-        """As in a formula."""
-        return f"sff({self.column})"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
 
     def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """P-splines over t, s and the range of X; the scale of their penalties takes a pass over the curves."""
@@ -255,15 +245,7 @@ class AdditiveFunctional(TermSpec):
     period: float | None = None
     x_transform: str | None = None
 
-    @property
-    def name(self) -> str:
-        """As in a formula."""
-        return f"af({self.column})" + (f":{self.by}" if self.by else "")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column, and the one that multiplies."""
-        return (self.column, self.by) if self.by else (self.column,)
+    function = "af"
 
     def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """P-splines over s and the range of X; the scale of their penalties takes a pass over the curves."""

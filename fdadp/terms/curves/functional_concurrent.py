@@ -43,17 +43,8 @@ class Concurrent(TermSpec):
     k: int | Literal["refund"] | None = None
     m: tuple[int, int] = (2, 1)
 
+    function = "concurrent"
     refund_k = 5
-
-    @property
-    def name(self) -> str:
-        """As in a formula."""
-        return f"concurrent({self.column})"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
 
     def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """One feature, the value of the curve at t."""

@@ -70,17 +70,8 @@ class FunctionalLinear(TermSpec):
     limits: str | Limits | None = None
     by: str | None = None
 
+    function = "ff"
     refund_k = (5, 5)
-
-    @property
-    def name(self) -> str:
-        """As in a formula."""
-        return f"ff({self.column})" + (f":{self.by}" if self.by else "")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column, and the one that multiplies."""
-        return (self.column, self.by) if self.by else (self.column,)
 
     def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """P-splines over s and t, with coefficients as values at even points."""
@@ -92,12 +83,6 @@ class FunctionalLinear(TermSpec):
         m_s, m_t = (several(m, 2, f"m of {self.name}") for m in several(self.m, 2, f"m of {self.name}"))
         along = along_response(t, k_t, m_t, values=True, name=f"k of {self.name}")
         used: FloatArray = grid
-        fields: dict[str, Any] = {
-            "name": f"ff({self.column})",
-            "columns": (self.column,),
-            "rule": self.rule,
-            "grid": grid,
-        }
         if self.limits is not None:
             within = limits_of(self.limits)
             used = grid[within(grid[None, :], np.unique(t)[:, None]).any(axis=0)]
@@ -106,11 +91,16 @@ class FunctionalLinear(TermSpec):
                     f"limits of {self.name} must leave points of {self.column} for some t, got {used.size}"
                 )
         over_s = SmoothMargin.pspline(used, k_s, m_s, values=True, name=f"k of {self.name}")
-        norm = over_s.row_norm(used)
-        fields |= {"over_s": over_s, "own_norm": norm, **along}
-        fields["own_penalties"] = over_s.eigenvalues[None] * norm**2 / over_s.penalty_norm
+        fields = _fields(self, over_s, used) | {"grid": grid, **along}
         design = Integral(**fields) if self.limits is None else _Historical(limits=self.limits, **fields)
         return multiplied(design, seen, self.by, name=self.name)
+
+
+def _fields(spec: FunctionalLinear | LinearFunctional, over_s: SmoothMargin, points: FloatArray) -> dict[str, Any]:
+    """Fields of :class:`Integral`: bases over s, with their penalty on mgcv's scale over points of s."""
+    norm = over_s.row_norm(points)
+    own = {"name": f"{spec.function}({spec.column})", "columns": (spec.column,), "rule": spec.rule, "over_s": over_s}
+    return own | {"own_norm": norm, "own_penalties": over_s.eigenvalues[None] * norm**2 / over_s.penalty_norm}
 
 
 def limits_of(limits: str | Limits) -> Limits:
@@ -246,15 +236,7 @@ class LinearFunctional(TermSpec):
     rule: str = "trapezoid"
     by: str | None = None
 
-    @property
-    def name(self) -> str:
-        """As in a formula."""
-        return f"lf({self.column})" + (f":{self.by}" if self.by else "")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column, and the one that multiplies."""
-        return (self.column, self.by) if self.by else (self.column,)
+    function = "lf"
 
     def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """P-splines over s, on mgcv's coordinates of ``s(..., by=)``."""
@@ -262,17 +244,7 @@ class LinearFunctional(TermSpec):
             raise InputError(f"{self.name} must have a response that is a number; for curves use ff()")
         grid = seen.curves_of(self.column).grid
         over_s = SmoothMargin.pspline(grid, self.k, self.m, name=f"k of {self.name}")
-        norm = over_s.row_norm(grid)
-        design = Integral(
-            name=f"lf({self.column})",
-            columns=(self.column,),
-            over_s=over_s,
-            grid=grid,
-            rule=self.rule,
-            uneven_simpson=True,
-            own_norm=norm,
-            own_penalties=over_s.eigenvalues[None] * norm**2 / over_s.penalty_norm,
-        )
+        design = Integral(grid=grid, uneven_simpson=True, **_fields(self, over_s, grid))
         return multiplied(design, seen, self.by, name=self.name)
 
 

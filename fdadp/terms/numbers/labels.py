@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -173,16 +173,6 @@ class Factor(TermSpec):
 
     refund_k = 5
 
-    @property
-    def name(self) -> str:
-        """As in a formula."""
-        return f"c({self.column})" if self.constant else self.column
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
-
     def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """A feature for each level, or for each but the first; each has its own smoothing parameter."""
         if self.coding not in CODINGS:
@@ -201,23 +191,11 @@ class Factor(TermSpec):
                 f"{self.column} must have fewer levels, got {len(levels)} in {seen.n} rows, such as "
                 f"{levels.levels[0]!r}; re({self.column}) is for many levels, pandas.to_numeric makes numbers of text"
             )
-        along = along_response(
-            t,
-            size_along(self.k, self.refund_k, t),
-            self.m,
-            constant=self.constant,
-            centred=centred,
-            name=f"k of {self.name}",
-        )
-        q = len(levels) - int(not every)
-        return _Curves(
-            name=self.name,
-            columns=self.columns,
-            levels=levels,
-            own_penalties=no_penalties(q),
-            each_its_own=True,
-            **along,
-        )
+        k, beside = size_along(self.k, self.refund_k, t), {"constant": self.constant, "centred": centred}
+        along = along_response(t, k, self.m, name=f"k of {self.name}", **beside)
+        own = no_penalties(len(levels) - int(not every))
+        fields = {"levels": levels, "own_penalties": own, "each_its_own": True, **along}
+        return _Curves(name=self.name, columns=self.columns, **fields)
 
 
 def is_factor(design: TermDesign) -> bool:
@@ -226,11 +204,15 @@ def is_factor(design: TermDesign) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Curves(TermDesign):
+class _OfLevels(TermDesign):
+    """A feature for each level, or for each but the first ones."""
+
     levels: Levels
+    new_levels: ClassVar[bool] = False
+    """Whether a level that was not seen in training has the effect zero, and is no error."""
 
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
-        return self.levels.indicators(records)[:, len(self.levels) - self.n_features :]
+        return self.levels.indicators(records, unseen=self.new_levels)[:, len(self.levels) - self.n_features :]
 
     @property
     def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
@@ -239,6 +221,9 @@ class _Curves(TermDesign):
     def effect(self, *points: Any) -> FloatArray:
         return np.eye(len(self.levels))[self.levels.codes(points[0]), len(self.levels) - self.n_features :]
 
+
+@dataclass(frozen=True, kw_only=True)
+class _Curves(_OfLevels):
     @property
     def penalty_names(self) -> tuple[str, ...]:
         if not self.along.penalised:
@@ -282,15 +267,7 @@ class RandomEffect(TermSpec):
     k: int | None = None
     m: tuple[int, int] = (1, 1)
 
-    @property
-    def name(self) -> str:
-        """As in a formula."""
-        return f"re({self.column})"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
+    function = "re"
 
     def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """A feature for each level, with the identity as penalty."""
@@ -307,15 +284,5 @@ def levels_of(design: TermDesign) -> Levels | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Groups(TermDesign):
-    levels: Levels
-
-    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
-        return self.levels.indicators(records, unseen=True)
-
-    @property
-    def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
-        return {self.columns[0]: self.levels.levels}
-
-    def effect(self, *points: Any) -> FloatArray:
-        return np.eye(len(self.levels))[self.levels.codes(points[0])]
+class _Groups(_OfLevels):
+    new_levels: ClassVar[bool] = True

@@ -1,11 +1,16 @@
-"""A number times a curve: ``x_i β(t)``; or times a constant."""
+"""Numbers times curves: one (``x_i β(t)``, or a constant), or several that share one smoothing parameter."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.splines.bsplines import BSplines
+from fdadp.functional.splines.margins import diagonalised
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
@@ -44,16 +49,6 @@ class Linear(TermSpec):
 
     refund_k = 5
 
-    @property
-    def name(self) -> str:
-        """As in a formula."""
-        return f"c({self.column})" if self.constant else self.column
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
-
     def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """One feature, the number."""
         seen.numbers_of(self.column)
@@ -76,3 +71,81 @@ class NumberDesign(TermDesign):
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
         """The number less the centre, shape (n, 1)."""
         return records.numbers(self.columns[0])[:, None] - self.centre
+
+
+# Numbers times curves that share one smoothing parameter: β_0(t) + Σ_j x_ij β_j(t).
+
+
+INTERCEPT = "(intercept)"
+"""Name of the mean curve among the curves of the numbers."""
+
+
+@dataclass(frozen=True)
+class ScalarsTogether(TermSpec):
+    """Effects ``β_0(t) + Σ_j x_j β_j(t)`` of numbers on a curve, refund's ``fosr``.
+
+    All curves β are cubic B-splines with the penalty ``λ Σ_j ∫ β_j''(t)² dt``. β_0 is the model's mean, which needs no
+    other: ``FunctionalRegression([terms.fosr(("case", "female"))], intercept=False)``.
+
+    Parameters
+    ----------
+    numbers : tuple of str
+        Columns of numbers.
+    k : int
+        Number of B-splines.
+    intercept : bool
+        Whether β_0 is among the curves, the first.
+
+    References
+    ----------
+    Reiss, Huang & Mennes (2010), Fast function-on-scalar regression with penalized basis expansions,
+    doi:10.2202/1557-4679.1246.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.fosr(("age", "weight")).columns
+    ('age', 'weight')
+    """
+
+    numbers: tuple[str, ...]
+    k: int = 15
+    intercept: bool = True
+
+    function = "fosr"
+
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
+        """One feature a number, and the feature 1."""
+        if t is None:
+            raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use linear()")
+        if isinstance(self.numbers, str) or not (self.numbers or self.intercept):
+            raise InputError(f"numbers of fosr() must be a tuple of columns, got {self.numbers!r}")
+        for column in self.numbers:
+            seen.numbers_of(column)
+        splines = BSplines.clamped(float(t.min()), float(t.max()), self.k, name=f"k of {self.name}")
+        along = diagonalised(splines, np.eye(splines.n_basis), splines.derivative_penalty(2), 2)
+        return _Together(
+            name=self.name,
+            columns=self.columns,
+            along=along,
+            along_norm=float(np.sqrt(along.penalty_norm)),  # the penalty as it is, not on mgcv's scale
+            own_penalties=no_penalties(len(self.numbers) + self.intercept),
+            intercept=self.intercept,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Together(TermDesign):
+    intercept: bool
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        ones = [np.ones(records.n)] if self.intercept else []
+        return np.column_stack([*ones, *(records.numbers(column) for column in self.columns)])
+
+    @property
+    def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
+        return {"number": ((INTERCEPT,) if self.intercept else ()) + self.columns}
+
+    def effect(self, *points: Any) -> FloatArray:
+        known = list(self.axes["number"])
+        return np.eye(len(known))[[known.index(name) for name in points[0]]]

@@ -63,16 +63,7 @@ class Smooth(TermSpec):
     constant: bool = False
     period: tuple[float, float] | None = None
 
-    @property
-    def name(self) -> str:
-        """As in a formula."""
-        effect = f"s({self.column})" + (f":{self.by}" if self.by else "")
-        return f"c({effect})" if self.constant else effect
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column, and the one that multiplies."""
-        return (self.column, self.by) if self.by else (self.column,)
+    function = "s"
 
     def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """A margin of mgcv's in z; sums to zero unless a number multiplies it."""
@@ -182,16 +173,7 @@ class TensorSmooth(TermSpec):
     by: str | None = None
     constant: bool = False
 
-    @property
-    def name(self) -> str:
-        """As in a formula."""
-        effect = f"te({', '.join(self.covariates)})" + (f":{self.by}" if self.by else "")
-        return f"c({effect})" if self.constant else effect
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns, and the one that multiplies."""
-        return (*self.covariates, self.by) if self.by else self.covariates
+    function = "te"
 
     def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """Products of margins of mgcv's; they sum to zero unless a number multiplies them."""

@@ -56,7 +56,7 @@ def test_a_persons_lines_change_no_other_row(tmp_path):
         (["--grid", "X=0:1"], "--grid must be LOW:HIGH:COUNT"),
         (["--grid", "X=0:1:1"], "--grid must be LOW:HIGH:COUNT"),
         (["--grid", "X=0,b"], "columns of --grid must all be points of one grid"),
-        (["--grid", "X=0:1:2", "--grid", "X=0,1"], "once a name"),
+        (["--grid", "X=0:1:2", "--grid", "X=0,1"], "must be given once of each column"),
         (["--grid", "Z=0:1:2"], "--grid must name a file of curves"),
         (["--grid", "X=0:1:2", "--long", "id,when,value"], "--long must name columns of"),
         (["--grid", "X=0:1:2", "--id", "value"], "--id must be the first column of --long"),

@@ -13,7 +13,7 @@ import pytest
 from test_cli import refused, run
 
 from fdadp import Privacy, Study
-from fdadp.cli import private_files
+from fdadp.cli.options import PrivacyOptions
 from fdadp.functional.files.csv_tables import CsvLines
 from fdadp.privacy import Ledger
 from fdadp.summaries import PrivateTable1
@@ -45,8 +45,8 @@ def folder(tmp_path_factory: Any) -> Path:
 @pytest.fixture
 def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise of simulations, for comparisons."""
-    asked = private_files.privacy_of
-    monkeypatch.setattr("fdadp.cli.summaries.privacy_of", lambda *a: dataclasses.replace(asked(*a), random_state=3))
+    asked = PrivacyOptions.privacy
+    monkeypatch.setattr(PrivacyOptions, "privacy", lambda own: dataclasses.replace(asked(own), random_state=3))
 
 
 def here(folder: Path, groups: bool = False) -> PrivateTable1:

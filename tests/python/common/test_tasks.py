@@ -159,7 +159,7 @@ def test_nothing_is_left_on_the_workers_after_success(on_workers):
 @pytest.mark.parametrize("progress", [True, "auto"])
 def test_progress_is_shown_to_people_only(monkeypatch, progress):
     """A log file got ``1chunk [00:02...]``."""
-    from fdadp._common import progress as module
+    from fdadp._common import tasks as module
 
     class Screen(io.StringIO):
         def isatty(self):
@@ -182,13 +182,13 @@ def test_progress_counts_partitions(where):
     with contextlib.redirect_stderr(shown):
         computed(merged(parts, operator.add), "sums over curves", False, parts)
     assert shown.getvalue() == ""
-    from fdadp._common import progress
+    from fdadp._common import tasks
 
-    class Bar(progress.tqdm):
+    class Bar(tasks.tqdm):
         def __init__(self, **settings):
             super().__init__(**settings | {"disable": False, "mininterval": 0, "file": shown, "leave": True})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(progress, "tqdm", Bar)
+        patch.setattr(tasks, "tqdm", Bar)
         computed(merged(parts, operator.add), "sums over curves", True, parts)
     assert "sums over curves" in shown.getvalue() and "20/20" in shown.getvalue()

@@ -279,7 +279,7 @@ def write_rda(path: Path, objects: dict[str, Any]) -> None:
 def build_tarball(path: Path, name: str, *, change: float = 0.0, ending: str = "RData") -> None:
     """A tarball laid out like refund's, with the data set as R list (R need not be there)."""
     study = TRACTS[name]
-    columns = dict(_tracts._from_csv(study, DEFAULT_DATA) or {})
+    columns = dict(_tracts._from_csv(study, [DEFAULT_DATA / f"{study.name.lower()}.csv.gz"]))
     columns["cca"] = columns["cca"] + change
     r_object = {k.replace("_", "."): v if v.dtype.kind in "if" else [str(x) for x in v] for k, v in columns.items()}
     r_object = {k: np.asarray(v) for k, v in r_object.items()}
@@ -538,7 +538,7 @@ def test_surface_refuses_wrong_axes() -> None:
     sim = datasets.simulate_affr(n=1)
     with pytest.raises(InputError, match=r"x must be one-dimensional, got shape \(1, 1\)"):
         sim.surface([[0.0]], [0.0], [0.0])
-    with pytest.raises(InputError, match="t must be numeric, got 'a'"):
+    with pytest.raises(InputError, match="t must be numbers, got 'a'"):
         sim.mean("a")
 
 

@@ -139,7 +139,7 @@ def test_tables_of_the_archives_hold_what_the_shared_ones_hold() -> None:
     if not all((own / name).is_file() for name in (*_icu.ARCHIVES, *_icu.FILES.values())):
         pytest.skip("the archives and the tables of ICU stays are not both in FDADP_DATA")
     tables: dict[str, Any] = made(own)
-    for name in _icu.CURVES:
+    for name in _icu.RECORDED:
         shared = _icu._read(own, name).to_numpy()
         assert not (np.isfinite(shared) & np.isnan(tables[name].to_numpy())).any()
     pd.testing.assert_frame_equal(tables["stays"], _icu._read(own, "stays"), check_dtype=False)

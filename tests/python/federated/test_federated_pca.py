@@ -10,9 +10,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from studies import federated_pca as study
+from studies.federated_pca_tables import COMPONENT_TABLES, load_component_table
 from typer.testing import CliRunner
 
-from fdadp.datasets._tables import COMPONENT_TABLES, load_component_table
 from fdadp.errors import (
     FileFormatError,
     InputError,

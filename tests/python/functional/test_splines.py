@@ -124,7 +124,7 @@ def test_margin_is_diagonalised(n_basis, order):
         ({"lower": 1.0, "upper": 1.0, "n_basis": 7}, r"lower < upper, got \[1, 1\]"),
         ({"lower": 0.0, "upper": 1.0, "n_basis": 3}, "n_basis must be an integer of at least degree"),
         ({"lower": 0.0, "upper": 1.0, "n_basis": 7.5}, "got 7.5"),
-        ({"lower": 0.0, "upper": 1.0, "n_basis": 7, "degree": 0}, "degree must be an integer of at least 1, got 0"),
+        ({"lower": 0.0, "upper": 1.0, "n_basis": 7, "degree": 0}, "degree must be a whole number of at least 1, got 0"),
     ],
 )
 def test_bad_bases_are_refused(arguments, text):

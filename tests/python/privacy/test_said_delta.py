@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import fdadp
 from fdadp import Privacy, Study
 from fdadp.cli.main import app
-from fdadp.cli.private_files import privacy_of
+from fdadp.cli.options import PrivacyOptions
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy import Budget
@@ -50,7 +50,7 @@ def test_a_study_has_its_delta_and_no_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("delta", [None, 0.0, 1e-6])
 def test_the_shell_gives_the_guarantee_of_python(tmp_path: Path, delta: float | None) -> None:
-    assert privacy_of(1.0, delta, N, None, None, None) == Privacy(1.0, delta, n=N)
+    assert PrivacyOptions(1.0, delta, N).privacy() == Privacy(1.0, delta, n=N)
     said = [] if delta is None else ["--delta", str(delta)]
     people = tmp_path / "people.csv"
     pd.DataFrame({"age": np.linspace(20, 80, N)}).to_csv(people, index=False)

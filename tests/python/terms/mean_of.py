@@ -22,13 +22,7 @@ class MeanOf(TermSpec):
 
     column: str
 
-    @property
-    def name(self):
-        return f"mean_of({self.column})"
-
-    @property
-    def columns(self):
-        return (self.column,)
+    function = "mean_of"
 
     def fixed(self, seen, t):
         seen.curves_of(self.column)

@@ -18,13 +18,7 @@ class PartsOf(TermSpec):
     column: str
     parts: int = 3
 
-    @property
-    def name(self):
-        return f"parts_of({self.column})"
-
-    @property
-    def columns(self):
-        return (self.column,)
+    function = "parts_of"
 
     def fixed(self, seen, t):
         grid = seen.curves_of(self.column).grid
