@@ -12,12 +12,4 @@ from fdadp.plot._curves import eigenfunctions, mean, predictions, residuals
 from fdadp.plot._surface import surface
 from fdadp.plot._terms import terms
 
-__all__ = [
-    "PALETTE",
-    "eigenfunctions",
-    "mean",
-    "predictions",
-    "residuals",
-    "surface",
-    "terms",
-]
+__all__ = ["PALETTE", "eigenfunctions", "mean", "predictions", "residuals", "surface", "terms"]

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp.errors import FileFormatError, InputError
-from fdadp.functional.containers.source import ALONE, Field, Fields, Source, curve_field, fields_of, side_by_side
+from fdadp.functional.containers.source import ALONE, Field, Fields, Rows, Source, curve_field, fields_of, side_by_side
 from fdadp.functional.files.csv_tables import CsvLines
 from fdadp.functional.files.curve_files import read_curves
 from fdadp.functional.tables.axis import is_only_numbered
@@ -22,18 +22,9 @@ INDEX = object()
 """Stands for the labels of rows of a data frame."""
 
 
-@dataclass(frozen=True)
-class FramePiece:
-    """Rows of a data frame."""
-
-    frame: pd.DataFrame
-    start: int
-    stop: int
-
-    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
-        """Entries of columns."""
-        rows = self.frame.iloc[self.start : self.stop]
-        return [rows.index if f.source is INDEX else _entries(rows, f) for f in fields]
+def _rows_of_frame(frame: pd.DataFrame, rows: slice, fields: Sequence[Field]) -> list[Any]:
+    part = frame.iloc[rows]
+    return [part.index if f.source is INDEX else _entries(part, f) for f in fields]
 
 
 def _entries(rows: pd.DataFrame, field: Field) -> Any:
@@ -71,7 +62,7 @@ def of_frame(frame: pd.DataFrame, called: str, *, whole: bool = False, **options
     fields = fields_of(lists, stored=curves, whole=whole or counted, labels=frame.columns, **wanted)
     if fields.rows is None:
         fields = replace(fields, rows=Field("" if frame.index.name is None else str(frame.index.name), INDEX))
-    return Source.of_rows(called, fields, "frame", len(frame), partial(FramePiece, frame))
+    return Source.of_rows(called, fields, "frame", len(frame), partial(Rows, partial(_rows_of_frame, frame)))
 
 
 def of_npz(path: Path, **options: Any) -> Source:
@@ -155,23 +146,10 @@ def of_csv(path: Path, **options: Any) -> Source:
 # ------------------------------------------------------------------ scikit-fda
 
 
-@dataclass(frozen=True)
-class GridPiece:
-    """Some curves of an FDataGrid."""
-
-    curves: Any
-    start: int
-    stop: int
-
-    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
-        """Values, and names of curves."""
-        rows = slice(self.start, self.stop)
-        return [
-            np.array(self.curves.data_matrix[rows, :, 0]) if f.grid is not None else self._names(rows) for f in fields
-        ]
-
-    def _names(self, rows: slice) -> Any:
-        return pd.Index(self.curves.sample_names[rows], dtype=object)
+def _rows_of_fdatagrid(curves: Any, rows: slice, fields: Sequence[Field]) -> list[Any]:
+    """Values, and names of curves."""
+    names = pd.Index(curves.sample_names[rows], dtype=object)
+    return [np.array(curves.data_matrix[rows, :, 0]) if f.grid is not None else names for f in fields]
 
 
 def of_fdatagrid(data: Any, called: str, **_: Any) -> Source:
@@ -191,4 +169,6 @@ def of_fdatagrid(data: Any, called: str, **_: Any) -> Source:
         Field("", INDEX) if named else None,
         alone=True,
     )
-    return Source.of_rows(called, fields, "fdatagrid", int(data.n_samples), partial(GridPiece, data))
+    return Source.of_rows(
+        called, fields, "fdatagrid", int(data.n_samples), partial(Rows, partial(_rows_of_fdatagrid, data))
+    )

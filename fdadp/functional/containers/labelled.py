@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,39 +18,18 @@ import numpy as np
 import pandas as pd
 
 from fdadp.errors import FileFormatError, InputError
-from fdadp.functional.containers.source import ALONE, Field, Fields, Source, curve_field
+from fdadp.functional.containers.source import ALONE, Field, Fields, Rows, Source, curve_field
 from fdadp.functional.tables.sample import Given, plain_attributes
 
 # Arrays on disk and in memory, one curve a row: ``.npy`` files, memory maps, whatever has shape and slices.
 
 
-@dataclass(frozen=True)
-class ArrayPiece:
-    """Rows of an array that is at hand, or that `again` opens."""
-
-    array: Any
-    start: int
-    stop: int
-    again: Callable[[], Any] | None = None
-
-    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
-        """The rows, for each field the same."""
-        array = self.array if self.again is None else self.again()
-        rows = array[self.start : self.stop]
-        rows = rows.compute() if hasattr(rows, "compute") else rows
-        held = np.ma.filled(rows.astype(object), None) if np.ma.isMA(rows) else np.array(rows)
-        return [held] * len(fields)
-
-
-@dataclass(frozen=True)
-class OpenNpy:
-    """Opens a ``.npy`` file as a memory map, in whatever process."""
-
-    path: str
-
-    def __call__(self) -> Any:
-        """The map."""
-        return np.load(self.path, mmap_mode="r", allow_pickle=False)
+def _rows_of_array(array: Any, again: Callable[[], Any] | None, rows: slice, fields: Sequence[Field]) -> list[Any]:
+    """Rows of an array that is at hand, or that `again` opens; for each field the same."""
+    part = (array if again is None else again())[rows]
+    part = part.compute() if hasattr(part, "compute") else part
+    held = np.ma.filled(part.astype(object), None) if np.ma.isMA(part) else np.array(part)
+    return [held] * len(fields)
 
 
 def of_array(
@@ -69,10 +47,8 @@ def of_array(
         raise InputError(f"{called} must be an array of curves, of shape (n, S), got shape {shape}")
     grid = grids.get(ALONE) if isinstance(grids, Mapping) else grids
     fields = Fields({ALONE: curve_field(ALONE, None, int(shape[1]), grid=grid, given=Given())}, alone=True)
-    held = array if again is None else None
-    return Source.of_rows(
-        called, fields, "array", int(shape[0]), lambda start, stop: ArrayPiece(held, start, stop, again), chunks
-    )
+    read = partial(_rows_of_array, array if again is None else None, again)
+    return Source.of_rows(called, fields, "array", int(shape[0]), partial(Rows, read), chunks)
 
 
 def of_npy(path: str | os.PathLike[str], **options: Any) -> Source:
@@ -83,7 +59,7 @@ def of_npy(path: str | os.PathLike[str], **options: Any) -> Source:
     FileFormatError
         Not such a file, or one of objects.
     """
-    again = OpenNpy(str(Path(path).resolve()))
+    again = partial(np.load, str(Path(path).resolve()), mmap_mode="r", allow_pickle=False)
     try:
         array = again()
     except (ValueError, OSError, EOFError) as exc:
@@ -93,20 +69,11 @@ def of_npy(path: str | os.PathLike[str], **options: Any) -> Source:
     return of_array(array, str(path), options.get("grids"), again=again)
 
 
-@dataclass(frozen=True)
-class LabelledPiece:
-    """Rows of an xarray.Dataset."""
-
-    data: Any
-    rows: Hashable
-    start: int
-    stop: int
-
-    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
-        """Values of variables, rows along the first axis."""
-        some = self.data.isel({self.rows: slice(self.start, self.stop)})
-        found = [some[f.source].transpose(self.rows, ...).to_numpy() for f in fields]
-        return [v.astype(object) if v.dtype.kind in "US" else v for v in found]
+def _rows_of_dataset(data: Any, along: Hashable, rows: slice, fields: Sequence[Field]) -> list[Any]:
+    """Values of variables, rows along the first axis."""
+    some = data.isel({along: rows})
+    found = [some[f.source].transpose(along, ...).to_numpy() for f in fields]
+    return [v.astype(object) if v.dtype.kind in "US" else v for v in found]
 
 
 def of_dataset(data: Any, called: str, *, rows: Hashable | None = None, grids: Any = None, **_: Any) -> Source:
@@ -144,7 +111,7 @@ def of_dataset(data: Any, called: str, *, rows: Hashable | None = None, grids: A
     index = whole.indexes.get(along)
     label = Field(str(along), along) if index is not None and index.nlevels == 1 else None
     fields = Fields(columns, label, tuple(Field(str(n), n) for n in others), alone)
-    piece = partial(LabelledPiece, whole, along)
+    piece = partial(Rows, partial(_rows_of_dataset, whole, along))
     return Source.of_rows(called, fields, "dataarray", int(whole.sizes[along]), piece, chunks)
 
 
@@ -177,17 +144,10 @@ def _chunks_of(size: int, n: int) -> Sequence[int] | None:
     return [min(size, n - start) for start in range(0, n, size)] or None
 
 
-@dataclass(frozen=True)
-class OpenZarr:
-    """Opens one array of a zarr store, in whatever process."""
+def _open_zarr(path: str) -> Any:
+    import zarr
 
-    path: str
-
-    def __call__(self) -> Any:
-        """The array."""
-        import zarr
-
-        return zarr.open(self.path, mode="r")
+    return zarr.open(path, mode="r")
 
 
 def of_zarr(path: str | os.PathLike[str], **options: Any) -> Source:
@@ -199,9 +159,7 @@ def of_zarr(path: str | os.PathLike[str], **options: Any) -> Source:
         Neither of them, or packages that are missing.
     """
     try:
-        import zarr
-
-        held = zarr.open(str(path), mode="r")
+        held = _open_zarr(str(path))
     except ImportError as exc:
         raise FileFormatError(f"{path} needs zarr to be read: pip install zarr") from exc
     except FileNotFoundError:
@@ -209,7 +167,7 @@ def of_zarr(path: str | os.PathLike[str], **options: Any) -> Source:
     except Exception as exc:  # zarr raises classes of its own
         raise FileFormatError(f"{path} must be a zarr store, got {type(exc).__name__}: {exc}") from exc
     if hasattr(held, "shape"):
-        again = OpenZarr(str(Path(path).resolve()))
+        again = partial(_open_zarr, str(Path(path).resolve()))
         return of_array(held, str(path), options.get("grids"), chunks=_of_store(held), again=again)
     return _of_group(str(path), str(path), **options)
 

@@ -249,6 +249,19 @@ class Piece(Protocol):
 
 
 @dataclass(frozen=True)
+class Rows:
+    """Rows of a container, from one to another; `read` makes entries of a slice of them."""
+
+    read: Callable[[slice, Sequence[Field]], list[Any]]
+    start: int
+    stop: int
+
+    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
+        """Entries of columns."""
+        return self.read(slice(self.start, self.stop), fields)
+
+
+@dataclass(frozen=True)
 class Source:
     """Where the rows are.
 

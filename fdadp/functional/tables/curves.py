@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fdadp._common.typing import ArrayLike, CurveData, FloatArray
+from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.open import is_foreign, opened
 from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves, OpenedTable
@@ -137,10 +137,9 @@ def _from_skfda(data: Any, grid: ArrayLike | None, name: str) -> Curves:
 
 
 def _from_irregular(data: Any, grid: ArrayLike | None, name: str) -> Curves:
-    at = np.asarray(data.points[:, 0], dtype=np.float64)
+    row, at, observed = _observations(data)
     wanted = np.unique(at) if grid is None else grid
     points = as_grid(wanted, np.size(wanted), f"grid of {name}")
-    row = np.repeat(np.arange(data.n_samples), np.diff(np.append(data.start_indices, at.size)))
     position = np.searchsorted(points, at).clip(max=points.size - 1)
     off = np.flatnonzero(points[position] != at)
     if off.size:
@@ -153,8 +152,14 @@ def _from_irregular(data: Any, grid: ArrayLike | None, name: str) -> Curves:
         k = int(np.setdiff1d(np.arange(cells.size), first)[0])
         raise InputError(f"{name} must have one value a point, got two for curve {row[k]} at {at[k]:g}")
     values = np.full((data.n_samples, points.size), np.nan)
-    values[row, position] = np.asarray(data.values[:, 0], dtype=np.float64)
+    values[row, position] = observed
     return Curves(values, points, "fdatagrid", row_labels(data), gridded=True)
+
+
+def _observations(data: Any) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Row, point and value of each observation of irregular curves."""
+    at, values = (np.asarray(own[:, 0], dtype=np.float64) for own in (data.points, data.values))
+    return np.repeat(np.arange(data.n_samples), np.diff(np.append(data.start_indices, at.size))), at, values
 
 
 def refuse_other_domain(curves: Curves, grid: FloatArray, name: str) -> None:
@@ -219,15 +224,14 @@ def binned(data: Any) -> Curves | None:
     """
     if data.dim_domain != 1 or data.dim_codomain != 1:
         return None
-    at = np.asarray(data.points[:, 0], dtype=np.float64)
+    row, at, observed = _observations(data)
     if np.unique(at).size * data.n_samples <= CELLS:
         return None
     grid = np.linspace(at.min(), at.max(), POINTS)
-    row = np.repeat(np.arange(data.n_samples), np.diff(np.append(data.start_indices, at.size)))
     cell = row * POINTS + np.rint((at - grid[0]) / (grid[1] - grid[0])).astype(np.int64)
     size = data.n_samples * POINTS
     count = np.bincount(cell, minlength=size)
-    total = np.bincount(cell, weights=np.asarray(data.values[:, 0], dtype=np.float64), minlength=size)
+    total = np.bincount(cell, weights=observed, minlength=size)
     values = np.divide(total, count, out=np.full(size, np.nan), where=count > 0)
     return Curves(values.reshape(data.n_samples, POINTS), grid, "fdatagrid", row_labels(data), gridded=True)
 
