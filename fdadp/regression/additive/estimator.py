@@ -23,9 +23,8 @@ from fdadp.errors import ExtrapolationWarning, InputError, PublicInputWarning
 from fdadp.functional.quadrature import RULES
 from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.curves import as_curves
-from fdadp.functional.tables.sample import Kind
 from fdadp.functional.tables.records import Records
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.sample import Curves, Kind
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import Kin, score_is_not_private
 from fdadp.private.private_fitted import WhiteDesign

@@ -12,9 +12,8 @@ import numpy as np
 from fdadp._common.door import warn
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
-from fdadp.functional.containers.source_table import pieces_together
 from fdadp.functional.containers.open import opened
-from fdadp.functional.containers.source_table import OpenedCurves, in_memory, on_grid
+from fdadp.functional.containers.source_table import OpenedCurves, in_memory, on_grid, pieces_together
 from fdadp.functional.fpca.basis import check_observed
 from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.curves import as_curves, check_finite
@@ -34,9 +33,8 @@ from fdadp.solve.eigen.surface import SurfaceFit, surface_of_gaps
 from fdadp.solve.fit.observations import ChunkedObservations, Observations
 from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.curves.functional_additive import surface_on
-from fdadp.terms.surface import basis_sizes
 from fdadp.terms.spec import TermSpec
-from fdadp.terms.surface import QuantileTransform, Surface
+from fdadp.terms.surface import QuantileTransform, Surface, basis_sizes
 
 if TYPE_CHECKING:
     from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction

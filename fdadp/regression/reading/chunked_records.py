@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.linalg.blas import dasum
 
-from fdadp._common.tasks import progress_bar
-from fdadp._common.tasks import computed, is_dask, mapped, merged
+from fdadp._common.tasks import computed, is_dask, mapped, merged, progress_bar
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FdadpError, InputError
 from fdadp.functional.containers.source_table import OpenedTable
