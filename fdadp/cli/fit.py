@@ -144,7 +144,7 @@ def _smoothing(text: str) -> Any:
 def fit(
     what: Annotated[list[str], typer.Argument(metavar="FORMULA | X Y", help=WHAT)],
     *,
-    rows: option.Data,
+    rows: option.DataOptions,
     out: Annotated[Path, typer.Option(help="The model file to write (.npz).")] = Path("model.npz"),
     family: Family = None,
     smoothing: Annotated[str, typer.Option(help="reml or gcv; of X and Y also two numbers with a comma.")] = "reml",

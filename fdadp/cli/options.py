@@ -62,7 +62,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and read
 
 
 @dataclass(frozen=True)
-class Data:
+class DataOptions:
     """Columns of files: curves by name, a table, and the column of ids that joins their rows."""
 
     curves: Annotated[list[str] | None, typer.Option("--curves", metavar="NAME=FILE", help=CURVES)] = None

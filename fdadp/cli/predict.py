@@ -28,7 +28,7 @@ def predict(
         Path | None, typer.Option(help="Predicted means: .csv, .csv.gz, .parquet or .npz, one row for each. Required.")
     ] = None,
     *,
-    rows: option.Data,
+    rows: option.DataOptions,
     interval: Annotated[
         float | None, typer.Option(help="Level of prediction intervals, written beside it as -lower and -upper.")
     ] = None,
@@ -68,7 +68,7 @@ def evaluate(
         list[Path] | None, typer.Argument(metavar="[X Y]", help=f"{X[:-1]}, and observed responses.")
     ] = None,
     *,
-    rows: option.Data,
+    rows: option.DataOptions,
     level: Annotated[float, typer.Option(help="Of the intervals whose coverage is counted.")] = 0.95,
     out: Annotated[Path | None, typer.Option(help="The figures as JSON. (default: only shown)")] = None,
     how: FileFormat,
@@ -135,7 +135,9 @@ def _values(what: Any) -> Any:
     return values.astype(np.float64) if values.dtype.kind in "biuf" else values
 
 
-def _new(fitted: Any, model: Path, files: list[Path], names: list[str], rows: option.Data, how: FileFormat) -> Any:
+def _new(
+    fitted: Any, model: Path, files: list[Path], names: list[str], rows: option.DataOptions, how: FileFormat
+) -> Any:
     """New rows as the model wants them: one file or a list of them, or columns by name."""
     from fdadp.regression.reading.joined import aligned
 
