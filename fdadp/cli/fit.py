@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,7 +48,7 @@ class Sizes:
     @property
     def given(self) -> dict[str, str | None]:
         """Values by the names of options."""
-        return {f"--{name.replace('_', '-')}": value for name, value in vars(self).items()}
+        return {f"--{name.replace('_', '-')}": value for name, value in asdict(self).items()}
 
 
 # The additive model of two files of curves on the command line.

@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Marks:
-    """The marks in CSV text.
+    """The marks in CSV text, between fields and before decimals."""
+
+    sep: option.Sep = ","
+    decimal: option.Decimal = "."
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """How files are read, as options say it: a header, the columns of long tables, and the marks in CSV text.
+
+    `grid` has the public points of long tables, by column of curves; in a private fit alone.
 
     Raises
     ------
@@ -28,12 +38,11 @@ class Marks:
         When made: other marks than there are.
     """
 
-    sep: Annotated[
-        str, typer.Option("--sep", metavar="MARK", help="Between the fields of CSV files: a comma, ';' or 'tab'.")
-    ] = ","
-    decimal: Annotated[
-        str, typer.Option("--decimal", metavar="MARK", help="Before decimals in CSV files: '.' or ','.")
-    ] = "."
+    sep: option.Sep = ","
+    decimal: option.Decimal = "."
+    header: Annotated[bool, typer.Option(help="Whether CSV files of curves start with a row of labels.")] = True
+    long: Annotated[str | None, typer.Option(metavar="ID,POINT,VALUE", help=option.LONG)] = None
+    grid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         from fdadp.functional.files.csv_tables import check_dialect
@@ -45,18 +54,6 @@ class Marks:
     def dialect(self) -> dict[str, str]:
         """Marks between fields and before decimals."""
         return {"sep": self.sep, "decimal": self.decimal}
-
-
-@dataclass(frozen=True)
-class FileFormat(Marks):
-    """How files are read, as options say it: a header, the columns of long tables, and the marks in CSV text.
-
-    `grid` has the public points of long tables, by column of curves; in a private fit alone.
-    """
-
-    header: Annotated[bool, typer.Option(help="Whether CSV files of curves start with a row of labels.")] = True
-    long: Annotated[str | None, typer.Option(metavar="ID,POINT,VALUE", help=option.LONG)] = None
-    grid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

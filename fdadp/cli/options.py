@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
@@ -33,6 +33,10 @@ GRID = "Of long tables in a private fit: the public points, --grid X=0:23:24 (lo
 Grid = Annotated[list[str] | None, typer.Option(metavar="NAME=POINTS", help=GRID)]
 ID = "Column of persons' ids that every file has, of curves the first one: rows are joined by it, in whatever order."
 Id = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help=ID)]
+Sep = Annotated[
+    str, typer.Option("--sep", metavar="MARK", help="Between the fields of CSV files: a comma, ';' or 'tab'.")
+]
+Decimal = Annotated[str, typer.Option("--decimal", metavar="MARK", help="Before decimals in CSV files: '.' or ','.")]
 PersonRows = Annotated[
     str | None,
     typer.Option(help="With --groups: 'mean', each person counts once (the default), or 'sum', each row counts once."),
@@ -112,7 +116,7 @@ class PrivacyOptions:
         """
         from fdadp.privacy import Privacy
 
-        given: dict[str, Any] = dict(vars(self))
+        given = asdict(self)
         if self.epsilon is None:
             refuse_given({f"--{name}": value for name, value in given.items()}, ONLY_PRIVATE)
             return None
