@@ -8,10 +8,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
-from fdadp.functional.fpca.sparse import smooth_mean
-from fdadp.functional.fpca.sparse import diagonal_noise_variance
 from fdadp.functional.fpca.basis import RIDGE, Eigenbasis, count_components, oriented
 from fdadp.functional.fpca.face import FaceSmoother
+from fdadp.functional.fpca.sparse import diagonal_noise_variance, smooth_mean
 from fdadp.repeated.person_sums import CELLS
 
 ALPHA = 0.7

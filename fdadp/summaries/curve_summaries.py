@@ -21,11 +21,9 @@ from fdadp.errors import ClippingWarning, InputError
 from fdadp.files.container import Layout, complete
 from fdadp.files.records import labels_from_json, labels_to_json
 from fdadp.functional.fpca import Eigenbasis
-from fdadp.functional.fpca.basis import count_components, oriented, significant
-from fdadp.functional.fpca.basis import Components
+from fdadp.functional.fpca.basis import Components, count_components, oriented, significant
 from fdadp.functional.tables.axis import ONLY_NUMBERED, axis_of, is_only_numbered, text_of_grid
-from fdadp.functional.tables.sample import Kind, names_of
-from fdadp.functional.tables.sample import Curves, as_grid, wrap
+from fdadp.functional.tables.sample import Curves, Kind, as_grid, names_of, wrap
 from fdadp.privacy import Ledger
 from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.privacy.study.verified import record_model
