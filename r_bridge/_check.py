@@ -17,7 +17,7 @@ from r_bridge.term_case import differences
 
 def why_not(case: str) -> str | None:
     """Why a recorded case has nothing to be compared with; None if it has."""
-    compared = case.split("_")[0] in ("affr", "fpca") or case in bases.CASES or terms.cases_of(case)
+    compared = case.split("_")[0] in ("affr", "fpca", "mfpca") or case in bases.CASES or terms.cases_of(case)
     return None if compared else "there is no comparison for cases of this name"
 
 
@@ -37,6 +37,8 @@ def check_case(record: dict[str, Any], seconds: dict[str, float] | None = None) 
         found = chain(affr.differences(record), fpca.differences_of_scores(record))
     elif case.startswith("fpca_"):
         found = fpca.differences(record)
+    elif case.startswith("mfpca_"):
+        found = fpca.differences_of_levels(record)
     elif terms.cases_of(case):
         found = chain.from_iterable(differences(one, record, seconds) for one in terms.cases_of(case))
     else:

@@ -25,6 +25,7 @@ from fdadp.functional.fpca import (
     ssvd_eigenbasis,
 )
 from fdadp.functional.fpca.ssvd import sequential_scores
+from fdadp.repeated.level_components import smooth_levels
 from r_bridge.report import Difference, relative
 
 
@@ -121,6 +122,28 @@ def _sc(case: str, Y: FloatArray, t: FloatArray, out: dict[str, Any]) -> Iterato
         own = sc_eigenbasis(Y, t, n_components=share, noise="diagonal")
         for what, value in sc_differences(own, Y, recorded).items():
             yield Difference(case, f"sc {share:g}, our own smoothing: {what}", value, OWN_SEARCH.get(what, 1e-3))
+
+
+def differences_of_levels(record: dict[str, Any]) -> Iterator[Difference]:
+    """Compare a recorded case ``mfpca_*`` of ``mfpca.face``, given R's mean."""
+    case, given, out = str(record["meta"]["case"][0]), record["input"], record["output"]
+    Y, ids = given["Y"], given["id"]
+    persons, codes = np.unique(ids, return_inverse=True)
+    grid, weights = np.linspace(0, 1, Y.shape[1]), np.full(Y.shape[1], 1 / Y.shape[1])
+    found = smooth_levels(Y, codes, grid, weights, n_components=(0.99, 0.99), n_knots=30, mean=out["mu"])
+    scores = found.scores(Y, np.zeros((len(Y), 0)), codes, len(persons))
+    for level, basis in enumerate((found.person, found.row)):
+        functions, values, want = out["efunctions"][level], out["evalues"][level], out[f"scores{level + 1}"]
+        name = ("persons", "rows")[level]
+        if basis.n_components != values.size:
+            yield Difference(case, f"{name}: number of components", float("inf"), 0.0)
+            continue
+        sign = np.sign((basis.functions @ functions).diagonal())
+        yield Difference(case, f"{name}: functions", relative(basis.functions.T * sign, functions), 1e-9)
+        yield Difference(case, f"{name}: eigenvalues", relative(basis.values, values), 1e-10)
+        yield Difference(case, f"{name}: scores", relative((scores[level] * sign)[: len(want)], want), 1e-9)
+    noise = abs(found.row.noise_variance / float(out["sigma2"][0]) - 1)
+    yield Difference(case, "noise variance", noise, 1e-9)
 
 
 def differences_of_scores(record: dict[str, Any]) -> Iterator[Difference]:

@@ -128,3 +128,16 @@ case_fpca_canadian <- function() {
             sc = list(Y = thin$temp, argvals = thin$argvals),
             note = "temperature; fpca.sc on 73 days (sc_Y), the others on 365")
 }
+
+# Components of persons and of their scans: needs refund 0.1-40's mfpca.face. Only what is compared is kept.
+case_mfpca_dti <- function() {
+  data(DTI, package = "refund", envir = environment())
+  d <- DTI[complete.cases(DTI$cca), ]
+  Y <- unclass(d$cca)
+  f <- mfpca.face(Y = Y, id = d$ID, twoway = FALSE, knots = 30)
+  record("mfpca_dti", "mfpca.face(Y = DTI$cca, id = DTI$ID, twoway = FALSE, knots = 30)",
+         input = list(Y = unname(Y), id = as.numeric(d$ID)),
+         output = list(mu = as.numeric(f$mu), efunctions = unname(f$efunctions), evalues = unname(f$evalues),
+                       scores1 = unname(f$scores$level1), scores2 = unname(f$scores$level2)[1:50, ], sigma2 = f$sigma2),
+         note = "complete scans of cca, one to seven a person; scores of the first 50 scans")
+}

@@ -15,6 +15,7 @@ from fdadp.repeated.fixed_effects import fixed_effects
 from fdadp.repeated.multilevel_fpca import MultilevelFPCA
 from fdadp.repeated.person_effects import RepeatedFit
 from fdadp.repeated.search import level_covariances
+from r_bridge._check import check_case
 
 C = curves_of_persons(0, 120)
 PLAIN = C.Y - C.X @ C.beta[1:]
@@ -45,6 +46,12 @@ def test_both_methods_find_both_levels(method):
     assert abs(model.mean_ - C.beta[0]).mean() < 0.25
     text = str(model.summary())
     assert "Components, person" in text and f"{model.icc_:.3f}" in text and "<table" in model.summary().as_html()
+
+
+def test_face_is_refunds_multilevel_face_on_dti_as_recorded(reference):
+    found = {d.quantity: d for d in check_case(reference("mfpca_dti"))}
+    assert len(found) == 7
+    assert [d for d in found.values() if not d.value < d.tolerance] == []
 
 
 def test_names_of_levels_and_numbers_of_components():
