@@ -191,7 +191,7 @@ def test_a_matrix_of_617_features_takes_at_most_5000_ciphertexts():
 def test_packing_saves_97_powers_of_a_hundred(key, digits, monkeypatch):
     """The powers r^n are what encryption costs; without packing there is one for each of 1540 values."""
     powers = []
-    monkeypatch.setattr(paillier, "_powers", lambda count, n: powers.append(count) or [1] * count)
+    monkeypatch.setattr(paillier, "_powers", lambda places, n: powers.append(len(places)) or [1] * len(places))
     contract = terms(2, d=54)
     waits = first_release(contract)
     each = ciphertexts(waits.size, waits.width, 2048)

@@ -153,7 +153,7 @@ def test_one_total_is_one_view_however_it_is_split(owners: int, monkeypatch: pyt
     integers, messages = [], []
     for randomised in (True, False):
         if not randomised:
-            monkeypatch.setattr(paillier, "_powers", lambda count, n: [paillier._gmpy2().mpz(1)] * count)
+            monkeypatch.setattr(paillier, "_powers", lambda places, n: [paillier._gmpy2().mpz(1)] * len(places))
         for shares[:] in splits(total, owners).values():
             federation = Federation(terms, data, key=the_key())
             federation.proxy.run(federation.exchange)
