@@ -30,7 +30,7 @@ from fdadp.private.rows.rows import RowFunctions
 from fdadp.private.whitened.derived import DerivedTerm
 from fdadp.private.whitened.of_columns import WhiteLevels
 from fdadp.private.whitened.registry import MAKERS
-from fdadp.regression import formula as parse
+from fdadp.regression.formula import parse
 from fdadp.regression.private import table as private_table
 from fdadp.terms.curves.functional_linear import Integral
 
