@@ -20,7 +20,7 @@ from fdadp.private.public.columns import LabelColumn, NumberColumn
 from fdadp.private.release.moments import fit_moments, plan_moments
 from fdadp.private.rows.rows import RowFunctions
 from fdadp.private.whitened.registry import white_term
-from fdadp.regression import formula as parse
+from fdadp.regression.formula import parse
 
 METHODS = ("one shot + empirical Bayes", "one shot, AdaSSP")
 

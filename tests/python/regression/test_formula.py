@@ -15,7 +15,7 @@ import fdadp
 from fdadp import FunctionalRegression, Privacy, ScalarRegression, terms
 from fdadp.errors import FdadpError, InputError
 from fdadp.functional.tables.records import TrainingSummary
-from fdadp.regression import formula as parse
+from fdadp.regression.formula import parse
 from fdadp.regression.reading.columns import ColumnTable, read_records
 
 KINDS = {
