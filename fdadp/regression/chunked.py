@@ -18,17 +18,15 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.regression.fitted.errors import CoefficientErrors, variance_from
 from fdadp.regression.fitted.fitted import Fitted, FittedResponse
 from fdadp.regression.reading.chunked_records import ChunkedRecords
-from fdadp.regression.reading.columns import Grids, read_records
+from fdadp.regression.reading.columns import Covariates, Grids, read_records, units_of
 from fdadp.regression.reading.completion import Completion, treatments
 from fdadp.regression.reading.training import (
     ByPerson,
-    Covariates,
     TrainingSpec,
     beside,
     check_max_rows,
     check_person_rows,
     check_responses,
-    units_of,
     warn_of_rows,
     weights_beside,
 )

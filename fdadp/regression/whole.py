@@ -14,7 +14,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.functional.tables.records import Records
 from fdadp.regression.fitted.errors import CoefficientErrors
-from fdadp.regression.fitted.fitted import Fitted, FittedResponse, TrainedRows, shares_explained
+from fdadp.regression.fitted.fitted import Fitted, FittedResponse, TrainedRows
 from fdadp.regression.reading.columns import Grids
 from fdadp.regression.reading.completion import CompletedAgain
 from fdadp.regression.reading.training import Training, read_rows
@@ -156,14 +156,15 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
     """
     spec, training, persons, estimate = estimate_whole(settings, data, y, grids, **beside)
     observed = training.observed
-    errors = CoefficientErrors.learned(settings, estimate, observed, persons)
+    eta = observed.predictor(estimate.fit.form, estimate.fit.coefficients)
+    errors = CoefficientErrors.learned(settings, estimate, observed, eta, persons)
     again = None if training.loose is None else _completed_again(spec, training, training.loose, estimate.fit)
     if training.grid is not None:  # where responses have points of their own, predictions are made on another grid
         on_grid = LongForm(estimate.fit.form.designs, training.grid)
         errors = replace(errors, fit=replace(estimate.fit, form=on_grid))
     null_deviance = observed.null_deviance(settings.family)
-    mean = settings.family.mean(observed.predictor(estimate.fit.form, estimate.fit.coefficients))
-    shares = shares_explained(settings.family, observed, mean, estimate.fit.edf_total, null_deviance)
+    mean = settings.family.mean(eta)
+    shares = observed.shares_explained(settings.family, mean, estimate.fit.edf_total, null_deviance)
     warn_of_unidentified(errors.fit)
     response, rows = _shown(spec, training, mean, estimate)
     return Fitted(

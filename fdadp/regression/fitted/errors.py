@@ -76,16 +76,19 @@ class CoefficientErrors:
 
     @classmethod
     def learned(
-        cls, settings: ModelSettings, estimate: Estimate, observed: Observations, groups: IntArray | None
+        cls,
+        settings: ModelSettings,
+        estimate: Estimate,
+        observed: Observations,
+        eta: FloatArray,
+        groups: IntArray | None,
     ) -> CoefficientErrors:
-        """Keep the residuals of a fit to rows in memory, from which covariances are computed."""
+        """Keep the residuals of a fit to rows in memory, whose linear predictor is `eta`; covariances need no more."""
         fit, family, working = estimate.fit, settings.family, estimate.working
-        eta, seen = observed.predictor(fit.form, fit.coefficients), observed.used > 0
         believed = (estimate.precision, None) if working is None else (working.precision, working.learned)
         if working is None:
-            y = np.where(seen, observed.y, family.placeholder)
             scale = 1.0 if family.known_scale else fit.rss / fit.n_rows
-            loglik = family.log_likelihood(y[seen], eta[seen], observed.used[seen], max(scale, 1e-300))
+            loglik = observed.log_likelihood(family, eta, max(scale, 1e-300))
         else:
             weighted = fit.sigma2 * (fit.n_rows - fit.edf_total)
             loglik = working.log_det / 2 - fit.n_rows / 2 * (1 + float(np.log(2 * np.pi * weighted / fit.n_rows)))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +19,9 @@ from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves, as_grid
 from fdadp.regression.fitted.errors import CoefficientErrors, near_the_mean
-from fdadp.regression.reading.columns import Grids, check_grids, read_response
+from fdadp.regression.reading.columns import Covariates, Grids, check_grids, read_response
 from fdadp.regression.reading.completion import CompletedAgain
 from fdadp.regression.reading.training import (
-    Covariates,
     TrainingSpec,
     aligned_columns,
     along,
@@ -258,7 +256,8 @@ class Fitted:
     def records(self, data: Any, grids: Grids | None) -> Records:
         """Read new rows in the way of the training rows."""
         others = {name: grid for name, grid in (grids or {}).items() if name not in self.grids}
-        check_grids(others, data, self.response.name)
+        if others:
+            check_grids(others, data, self.response.name)
         kept = () if self.offset is None else (self.offset,)
         return self.covariates.read(data, (*columns_of(self.fit.form.designs), *kept), grids)
 
@@ -269,6 +268,8 @@ class Fitted:
             eta = near_the_mean(self.errors, records, eta, t)
         if offset is None and self.offset is not None:
             return np.asarray(eta + along(records.columns[self.offset], t))
+        if offset is None:
+            return eta
         added = beside(offset, "offset", data, eta.shape)
         return eta if added is None else eta + added
 
@@ -313,60 +314,6 @@ class Fitted:
 # Residuals of a model of many terms: deviance, Pearson and response residuals, and shares explained.
 
 
-AT_A_TIME = 2**18
-"""Observations that are processed together, to bound memory."""
-
-
-def deviance_residuals(family: Family, y: FloatArray, mean: FloatArray, weights: FloatArray | None) -> FloatArray:
-    """Signed square roots of the deviance of each observation; NaN where there was none."""
-    seen = ~np.isnan(y)
-    out = np.full(y.shape, np.nan)
-    with np.errstate(divide="ignore"):
-        eta = np.nan_to_num(family.predictor(mean[seen]), posinf=40.0, neginf=-700.0)
-    below = family.half_deviance(y[seen], eta)
-    out[seen] = np.sign(y[seen] - mean[seen]) * np.sqrt(2 * np.maximum(below, 0.0))
-    return out if weights is None else out * np.sqrt(weights)
-
-
-def shares_explained(
-    family: Family, observed: Observations, mean: FloatArray, edf: float, null: float
-) -> tuple[float, float]:
-    """Adjusted R² on the scale of the response, mgcv's ``r.sq``, and the share of `null`, the deviance about one mean.
-
-    NaN where one is not defined: responses are all equal, or no degrees of freedom are left.
-    """
-    total = roots = 0.0
-    for y, _, root in _parts(observed, mean):
-        total, roots = total + float((root * y).sum()), roots + float(np.sum(root) if np.ndim(root) else y.size)
-    sums, squares, below, n = np.zeros(2), np.zeros(2), 0.0, 0
-    for y, fitted, root in _parts(observed, mean):
-        for i, away in enumerate((y - fitted, y - total / roots)):
-            away *= root
-            sums[i], squares[i] = sums[i] + away.sum(), squares[i] + away @ away
-        n += y.size
-        if family.name != "gaussian":
-            found = root * deviance_residuals(family, y, fitted, None)
-            below += float(found @ found)
-    below = float(squares[0]) if family.name == "gaussian" else below
-    left, about = squares - sums**2 / n
-    free = n - edf
-    r2 = 1 - float(left / about) * (n - 1) / free if about > 0 and free > 0 and null > 0 else float("nan")
-    return r2, 1 - below / null if null > 0 else float("nan")
-
-
-def _parts(observed: Observations, mean: FloatArray) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | float]]:
-    """Responses, means and roots of weights of what was observed, some at a time."""
-    step = max(AT_A_TIME // max(math.prod(mean.shape[1:]), 1), 1)
-    used = None if observed.whole else observed.used
-    for start in range(0, len(mean), step):
-        rows = slice(start, start + step)
-        if used is None:
-            yield observed.y[rows].ravel(), mean[rows].ravel(), 1.0
-        else:
-            seen = used[rows] > 0
-            yield observed.y[rows][seen], mean[rows][seen], np.sqrt(used[rows][seen])
-
-
 def residuals_of(fitted: Fitted, kind: str) -> Any:
     """Residuals of the training rows, in the form of the fitted values."""
     one_of(kind, "type", ("deviance", "pearson", "response"))
@@ -382,7 +329,7 @@ def residuals_of(fitted: Fitted, kind: str) -> Any:
     m, r = (np.asarray(v if own is None else v.values) for v in (mean, left))
     weights = None if rows.weights is None else rows.weights.reshape(m.shape)
     if kind == "deviance":
-        found = deviance_residuals(family, m + r, m, weights)
+        found = family.deviance_residuals(m + r, m, weights)
     else:
         found = r / np.sqrt(family.variance(m)) * (1.0 if weights is None else np.sqrt(weights))
     return found if own is None else own.wrap(found, own.grid, rows=left)

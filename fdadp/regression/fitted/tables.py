@@ -15,7 +15,6 @@ from fdadp.functional.tables.axis import text_of_grid
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
 from fdadp.regression.fitted.coefficient_functions import effect_rows, varies
-from fdadp.regression.fitted.fitted import deviance_residuals
 from fdadp.regression.fitted.inference import aic, error_left_out, terms_tested
 from fdadp.regression.reading.training import TrainingSpec, read_training, said_of_rows
 from fdadp.solve.errors.term_tests import MEASURES, concurvity
@@ -204,7 +203,7 @@ def check_model(fitted: Fitted, asked: tuple[Any, ...], n_draws: int, seed: int)
     rows = TrainingSpec(data, y, *columns, grids, weights, offset, long, settings.gaps, defaults=known)
     observed = read_training(rows, settings.family, curves=settings.of_curves).observed
     mean = settings.family.mean(observed.predictor(fit.form, fit.coefficients))
-    left = deviance_residuals(settings.family, observed.y, mean, observed.weights)
+    left = settings.family.deviance_residuals(observed.y, mean, observed.weights)
     left = np.where(np.isnan(left), 0.0, left)
     if observed.points is not None:
         record, n = observed.points.record, observed.records.n

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,7 @@ from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.curves import TableColumn, check_finite, read_column, refuse_other_domain
 from fdadp.functional.tables.records import Labels, Records
 from fdadp.functional.tables.sample import Curves, row_labels
-from fdadp.regression.reading.completion import cure_of
+from fdadp.regression.reading.completion import Completion, cure_of
 from fdadp.regression.reading.expressions import column_named, row_function
 from fdadp.regression.reading.joined import aligned, have_labels
 from fdadp.responses import PointwiseResponse
@@ -441,6 +441,40 @@ def _of_irregular(data: Any, name: str) -> PointwiseResponse:
     y = np.asarray(data.values[:, 0], dtype=np.float64)
     record = np.repeat(np.arange(data.n_samples), np.diff(np.append(data.start_indices, t.size)))
     return PointwiseResponse.of(record, t, y, int(data.n_samples), name)
+
+
+@dataclass(frozen=True)
+class Covariates:
+    """How the covariates of training rows were read, and new ones are.
+
+    Attributes
+    ----------
+    grids : mapping of str to ndarray
+        Points of the training curves.
+    completion : Completion
+        Of entries that columns lack.
+    units : mapping of str to str
+        Of the points of curves, where dates or times label them.
+    """
+
+    grids: Mapping[str, FloatArray]
+    completion: Completion
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
+        """Columns of new rows."""
+        records = self.loose(data, columns, grids)
+        return self.completion(records) if self.completion.how else records
+
+    def loose(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
+        """The same as they come, with what they lack."""
+        given = [name for name in columns if name not in self.completion.indicators.values()]
+        return read_records(data, given, grids, defaults=self.grids, missing=self.completion.how)[0]
+
+
+def units_of(curves: Mapping[str, Curves]) -> dict[str, str]:
+    """Units of the points of curves that have one."""
+    return {name: c.unit for name, c in curves.items() if c.unit is not None}
 
 
 # Responses: a column of a table, or a long table of observations.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,16 @@ from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.records import Labels, Records, in_order
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy.rows._laws import LAWS, Law, law_of
-from fdadp.regression.reading.columns import ColumnTable, Grids, Response, read_long_response, read_records, rows_beside
+from fdadp.regression.reading.columns import (
+    ColumnTable,
+    Covariates,
+    Grids,
+    Response,
+    read_long_response,
+    read_records,
+    rows_beside,
+    units_of,
+)
 from fdadp.regression.reading.completion import Completion, treatments
 from fdadp.regression.reading.expressions import column_named, expression, row_function, tree_of
 from fdadp.regression.reading.joined import aligned
@@ -147,35 +156,6 @@ class Training:
     loose: Records | None = None
 
 
-@dataclass(frozen=True)
-class Covariates:
-    """How the covariates of training rows were read, and new ones are.
-
-    Attributes
-    ----------
-    grids : mapping of str to ndarray
-        Points of the training curves.
-    completion : Completion
-        Of entries that columns lack.
-    units : mapping of str to str
-        Of the points of curves, where dates or times label them.
-    """
-
-    grids: Mapping[str, FloatArray]
-    completion: Completion
-    units: Mapping[str, str] = field(default_factory=dict)
-
-    def read(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
-        """Columns of new rows."""
-        records = self.loose(data, columns, grids)
-        return self.completion(records) if self.completion.how else records
-
-    def loose(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
-        """The same as they come, with what they lack."""
-        given = [name for name in columns if name not in self.completion.indicators.values()]
-        return read_records(data, given, grids, defaults=self.grids, missing=self.completion.how)[0]
-
-
 def read_rows(asked: TrainingSpec, settings: ModelSettings) -> tuple[Training, IntArray | None]:
     """Training rows with their responses, and the number of the group of each row."""
     training = read_training(asked, settings.family, curves=settings.of_curves)
@@ -262,11 +242,6 @@ def _covariates(asked: TrainingSpec, table: ColumnTable) -> tuple[Records, Covar
     completion = Completion.learned(records, how) if how else Completion.none()
     covariates = Covariates({name: c.grid for name, c in curves.items()}, completion, units_of(curves))
     return (completion(records), covariates, records) if how else (records, covariates, None)
-
-
-def units_of(curves: Mapping[str, Curves]) -> dict[str, str]:
-    """Units of the points of curves that have one."""
-    return {name: c.unit for name, c in curves.items() if c.unit is not None}
 
 
 def _with_curves(

@@ -98,6 +98,16 @@ class Family(ABC):
         below = float((weights * self.half_deviance(y, eta)).sum()) / scale
         return self.saturated(y, weights, scale)[0] - below
 
+    def deviance_residuals(self, y: FloatArray, mean: FloatArray, weights: FloatArray | None) -> FloatArray:
+        """Signed square roots of the deviance of each observation; NaN where there was none."""
+        seen = ~np.isnan(y)
+        out = np.full(y.shape, np.nan)
+        with np.errstate(divide="ignore"):
+            eta = np.nan_to_num(self.predictor(mean[seen]), posinf=40.0, neginf=-700.0)
+        below = self.half_deviance(y[seen], eta)
+        out[seen] = np.sign(y[seen] - mean[seen]) * np.sqrt(2 * np.maximum(below, 0.0))
+        return out if weights is None else out * np.sqrt(weights)
+
     def check(self, y: FloatArray, weights: FloatArray | None = None, name: str = "Y", first: int = 0) -> None:
         """Refuse responses that cannot come from this family; NaN is what was not observed.
 
