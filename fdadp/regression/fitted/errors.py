@@ -16,7 +16,7 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.records import Records
 from fdadp.regression.fitted.coefficient_functions import place_of
 from fdadp.regression.settings import ModelSettings
-from fdadp.solve.errors.leave_one_out import RecordScores, Residuals
+from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.errors.residual_variance import ResidualVariance, looks, residual_variance
 from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors, left_out, unconditional_covariance_of_fit
 from fdadp.solve.errors.term_tests import TermTest
@@ -44,7 +44,7 @@ class CoefficientErrors:
     fit : AdditiveFit
     loglik : float
         Log-likelihood. NaN in private fits.
-    residuals : Residuals, RecordScores or None
+    residuals : Residuals or None
         None in private fits, and in fits from chunks and files.
     groups : ndarray of int, or None
         Number of the group of each training row.
@@ -65,7 +65,7 @@ class CoefficientErrors:
     settings: ModelSettings
     fit: AdditiveFit
     loglik: float = float("nan")
-    residuals: Residuals | RecordScores | None = None
+    residuals: Residuals | None = None
     groups: IntArray | None = None
     beyond: Mapping[str, FloatArray] | None = None
     clusters: dict[str, ClusterErrors] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class CoefficientErrors:
     @property
     def has_rows(self) -> bool:
         """Whether the residuals of two records or more are kept."""
-        return isinstance(self.residuals, Residuals) and self.fit.n > 1
+        return self.residuals is not None and self.fit.n > 1
 
     def by_clusters(self, kind: str) -> ClusterErrors:
         """Errors that allow any dependence within a curve, or within a group."""
@@ -182,7 +182,7 @@ class CoefficientErrors:
 
     def variance_of(self, kind: str) -> ResidualVariance:
         """Variance of new responses about their means: along the response ("t"), and also by covariates ("model")."""
-        if kind not in self.variances and isinstance(self.residuals, Residuals):
+        if kind not in self.variances and self.residuals is not None:
             with one_blas_thread():
                 self.variances[kind] = variance_from(self.fit, self.residuals, self.left_out("curve"), kind)
         found: ResidualVariance = self.variances[kind]

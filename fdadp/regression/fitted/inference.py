@@ -234,7 +234,7 @@ def band(
 def bootstrapped(errors: CoefficientErrors, n_samples: int, groups: ArrayLike | None, seed: int) -> Bootstrap:
     """Fit to curves, or groups of them, that are drawn with replacement."""
     own = errors.residuals
-    if not isinstance(own, Residuals):
+    if own is None:
         raise InputError("bootstrap needs the training rows, of which models from files and chunks keep none")
     chosen = errors.groups if groups is None else clusters_of(groups, {}, own.n)
     with one_blas_thread():
@@ -259,7 +259,7 @@ def errors_left_out(errors: CoefficientErrors) -> tuple[FloatArray, FloatArray]:
     own, form, settings = errors.residuals, errors.fit.form, errors.settings
     if settings.family.name != "gaussian":
         raise InputError(f"loo_ is there for family='gaussian', got {settings.family.name!r}; hold curves out instead")
-    if not isinstance(own, Residuals) or errors.fit.n < 2:
+    if own is None or errors.fit.n < 2:
         raise InputError(
             "loo_ needs two training rows or more, of which private fits and models from files and chunks keep none"
         )
@@ -315,7 +315,7 @@ def compared(one: CoefficientErrors, other: CoefficientErrors) -> pd.DataFrame:
 
 def _same_responses(one: CoefficientErrors, two: CoefficientErrors) -> bool:
     """Whether two fits had the same responses, by means and residuals of the training rows."""
-    own = [m.residuals for m in (one, two) if isinstance(m.residuals, Residuals)]
+    own = [m.residuals for m in (one, two) if m.residuals is not None]
     found = [m.fit.form.predictor(r.records, m.fit.coefficients) for m, r in zip((one, two), own, strict=True)]
     if any(r.points is not None for r in own) or found[0].shape != found[1].shape:
         return bool(one.fit.n_rows == two.fit.n_rows)
@@ -351,7 +351,7 @@ def curves_tested(errors: CoefficientErrors, design: TermDesign) -> TermTest | N
     if levels is None:
         return None
     own, form = errors.residuals, errors.fit.form
-    if not isinstance(own, Residuals):
+    if own is None:
         return TermTest(np.nan, len(levels) - 1, np.nan)
     tested = _codes(design, own.records)
     units, added = np.arange(own.n) if errors.groups is None else errors.groups, [design]

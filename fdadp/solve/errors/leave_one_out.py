@@ -227,19 +227,3 @@ class Residuals:
         which = np.concatenate([np.arange(low, high) for low, high in bounds.T])
         own = np.repeat(np.arange(len(part)), bounds[1] - bounds[0])
         return which, form.rows_at(self.records[part], own, self.points.t[which]), own
-
-
-@dataclass(frozen=True)
-class RecordScores:
-    """What :class:`Residuals` says of large data, in which leverages do not count: of each record, shape (n, p)."""
-
-    values: FloatArray
-
-    @property
-    def n(self) -> int:
-        """Number of records."""
-        return len(self.values)
-
-    def scores(self, form: LongForm) -> FloatArray:
-        """The scores of each record, shape (n, p)."""
-        return self.values

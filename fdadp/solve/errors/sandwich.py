@@ -16,7 +16,7 @@ from fdadp._common.checks import generator
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.solve.errors.leave_one_out import RecordScores, Residuals
+from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.errors.precisions import ROUNDING, left_out_of_few
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.form.long_form import LongForm
@@ -141,9 +141,7 @@ def _degrees(root: FloatArray, square: FloatArray, fourth: FloatArray, bias: Flo
     return float(np.clip(clusters - 1, 1.0, max(count - 1, 1)))
 
 
-def left_out(
-    form: LongForm, inverse: FloatArray, residuals: Residuals | RecordScores, clusters: IntArray | None = None
-) -> FloatArray:
+def left_out(form: LongForm, inverse: FloatArray, residuals: Residuals, clusters: IntArray | None = None) -> FloatArray:
     """By how much coefficients change when a cluster is left out, at the same smoothing parameters, shape (G, p).
 
     Notes
@@ -153,7 +151,7 @@ def left_out(
     """
     numbers = np.arange(residuals.n) if clusters is None else clusters
     count = int(numbers.max()) + 1
-    if isinstance(residuals, RecordScores) or residuals.size(form) > LEVERAGES:
+    if residuals.size(form) > LEVERAGES:
         scores = _summed(residuals.scores(form), numbers, count)
         return of_many(scores, inverse, count)
     pulls = residuals.pulls(form, numbers)
