@@ -24,7 +24,7 @@ from fdadp.responses import Functional
 from fdadp.solve.eigen.components import ComponentsFit, ComponentsOfGaps, fit_components, fit_components_of_gaps
 from fdadp.solve.errors.gls import ErrorCovariance, fit_along_curves, judging_system
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.fit.observations import ChunkedObservations, Observations, fit_terms
+from fdadp.solve.fit.observations import ChunkedObservations, Observations, fit_terms, shares_explained
 from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.numbers.scalar_linear import Linear
 
@@ -164,7 +164,7 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
         errors = replace(errors, fit=replace(estimate.fit, form=on_grid))
     null_deviance = observed.null_deviance(settings.family)
     mean = settings.family.mean(eta)
-    shares = observed.shares_explained(settings.family, mean, estimate.fit.edf_total, null_deviance)
+    shares = shares_explained(observed, settings.family, mean, estimate.fit.edf_total, null_deviance)
     warn_of_unidentified(errors.fit)
     response, rows = _shown(spec, training, mean, estimate)
     return Fitted(

@@ -21,7 +21,7 @@ from fdadp.solve.errors.residual_variance import ResidualVariance, looks, residu
 from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors, left_out, unconditional_covariance_of_fit
 from fdadp.solve.errors.term_tests import TermTest
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.fit.observations import Observations
+from fdadp.solve.fit.observations import Observations, log_likelihood
 from fdadp.solve.form.long_form import LongForm
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class CoefficientErrors:
         believed = (estimate.precision, None) if working is None else (working.precision, working.learned)
         if working is None:
             scale = 1.0 if family.known_scale else fit.rss / fit.n_rows
-            loglik = observed.log_likelihood(family, eta, max(scale, 1e-300))
+            loglik = log_likelihood(observed, family, eta, max(scale, 1e-300))
         else:
             weighted = fit.sigma2 * (fit.n_rows - fit.edf_total)
             loglik = working.log_det / 2 - fit.n_rows / 2 * (1 + float(np.log(2 * np.pi * weighted / fit.n_rows)))

@@ -255,47 +255,6 @@ class Observations:
         mean = np.full(y.size, float(weights @ y) / float(weights.sum()))
         return 2 * float(weights @ family.half_deviance(y, family.predictor(mean)))
 
-    def log_likelihood(self, family: Family, eta: FloatArray, scale: float) -> float:
-        """Of a linear predictor, and a scale."""
-        weights = self.used
-        seen = weights > 0
-        return family.log_likelihood(self.y[seen], eta[seen], weights[seen], scale)
-
-    def shares_explained(self, family: Family, mean: FloatArray, edf: float, null: float) -> tuple[float, float]:
-        """Adjusted R² on the response's scale, mgcv's ``r.sq``, and the share of `null`, the deviance about one mean.
-
-        NaN where one is not defined: responses are all equal, or no degrees of freedom are left.
-        """
-        total = roots = 0.0
-        for y, _, root in self._beside(mean):
-            total, roots = total + float((root * y).sum()), roots + float(np.sum(root) if np.ndim(root) else y.size)
-        sums, squares, below, n = np.zeros(2), np.zeros(2), 0.0, 0
-        for y, fitted, root in self._beside(mean):
-            for i, away in enumerate((y - fitted, y - total / roots)):
-                away *= root
-                sums[i], squares[i] = sums[i] + away.sum(), squares[i] + away @ away
-            n += y.size
-            if family.name != "gaussian":
-                found = root * family.deviance_residuals(y, fitted, None)
-                below += float(found @ found)
-        below = float(squares[0]) if family.name == "gaussian" else below
-        left, about = squares - sums**2 / n
-        free = n - edf
-        r2 = 1 - float(left / about) * (n - 1) / free if about > 0 and free > 0 and null > 0 else float("nan")
-        return r2, 1 - below / null if null > 0 else float("nan")
-
-    def _beside(self, mean: FloatArray) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | float]]:
-        """Responses, means and roots of weights of what was observed, some at a time."""
-        step = max(AT_A_TIME // max(math.prod(mean.shape[1:]), 1), 1)
-        used = None if self.whole else self.used
-        for start in range(0, len(mean), step):
-            rows = slice(start, start + step)
-            if used is None:
-                yield self.y[rows].ravel(), mean[rows].ravel(), 1.0
-            else:
-                seen = used[rows] > 0
-                yield self.y[rows][seen], mean[rows][seen], np.sqrt(used[rows][seen])
-
     def predictor(self, form: LongForm, coefficients: FloatArray) -> FloatArray:
         """The linear predictor with its offset, in the shape of the response."""
         if self.points is None:
@@ -303,6 +262,52 @@ class Observations:
         at = self.points
         found = form.predictor_at(self.records, at.record, at.t, coefficients)
         return found + self.added()
+
+
+def log_likelihood(observed: Observations, family: Family, eta: FloatArray, scale: float) -> float:
+    """Log-likelihood of observations with a linear predictor and a scale."""
+    weights = observed.used
+    seen = weights > 0
+    return family.log_likelihood(observed.y[seen], eta[seen], weights[seen], scale)
+
+
+def shares_explained(
+    observed: Observations, family: Family, mean: FloatArray, edf: float, null: float
+) -> tuple[float, float]:
+    """Adjusted R² on the response's scale, mgcv's ``r.sq``, and the share of `null`, the deviance about one mean.
+
+    NaN where one is not defined: responses are all equal, or no degrees of freedom are left.
+    """
+    total = roots = 0.0
+    for y, _, root in _beside(observed, mean):
+        total, roots = total + float((root * y).sum()), roots + float(np.sum(root) if np.ndim(root) else y.size)
+    sums, squares, below, n = np.zeros(2), np.zeros(2), 0.0, 0
+    for y, fitted, root in _beside(observed, mean):
+        for i, away in enumerate((y - fitted, y - total / roots)):
+            away *= root
+            sums[i], squares[i] = sums[i] + away.sum(), squares[i] + away @ away
+        n += y.size
+        if family.name != "gaussian":
+            found = root * family.deviance_residuals(y, fitted, None)
+            below += float(found @ found)
+    below = float(squares[0]) if family.name == "gaussian" else below
+    left, about = squares - sums**2 / n
+    free = n - edf
+    r2 = 1 - float(left / about) * (n - 1) / free if about > 0 and free > 0 and null > 0 else float("nan")
+    return r2, 1 - below / null if null > 0 else float("nan")
+
+
+def _beside(observed: Observations, mean: FloatArray) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | float]]:
+    """Responses, means and roots of weights of what was observed, some at a time."""
+    step = max(AT_A_TIME // max(math.prod(mean.shape[1:]), 1), 1)
+    used = None if observed.whole else observed.used
+    for start in range(0, len(mean), step):
+        rows = slice(start, start + step)
+        if used is None:
+            yield observed.y[rows].ravel(), mean[rows].ravel(), 1.0
+        else:
+            seen = used[rows] > 0
+            yield observed.y[rows][seen], mean[rows][seen], np.sqrt(used[rows][seen])
 
 
 def fit_terms(
