@@ -18,7 +18,7 @@ from fdadp.privacy import Privacy
 from fdadp.privacy.boundary import Table, labels, table
 from fdadp.private.public.inputs import private_curves
 from fdadp.regression import AdditiveFunctionOnFunction
-from fdadp.regression.private.prepared import PrivateSettings, prepared
+from fdadp.regression.private.fit import PrivateSettings, prepared
 from fdadp.regression.private.table import Entries, PrivateTable
 
 OCTAVES = 20

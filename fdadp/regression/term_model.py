@@ -95,8 +95,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         settings.check_groups(beside["groups"], "fit(data, groups=...)")
         by = beside.pop("by")
         if self.privacy is not None:
-            from fdadp.regression.private.fit import fit_private, say_of_public_inputs
-            from fdadp.regression.private.prepared import PrivateSettings
+            from fdadp.regression.private.fit import PrivateSettings, fit_private, say_of_public_inputs
 
             groups = beside.pop("groups")
             only = {} if long is None else {"response": long}
@@ -153,8 +152,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         """
         columns = {"weights": weights, "offset": offset, "groups": groups}
         if self.privacy is not None:
-            from fdadp.regression.private.fit import fit_private_chunks, say_of_public_inputs
-            from fdadp.regression.private.prepared import PrivateSettings
+            from fdadp.regression.private.fit import PrivateSettings, fit_private_chunks, say_of_public_inputs
 
             private = PrivateSettings.of(self)
             self._keep(fit_private_chunks(self, private, chunks, grids, columns, self._noise))
@@ -232,8 +230,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         PrivacyError, InputError
             As :meth:`fit` would before it reads the data.
         """
-        from fdadp.regression.private.fit import plan_private
-        from fdadp.regression.private.prepared import PrivateSettings
+        from fdadp.regression.private.fit import PrivateSettings, plan_private
 
         return plan_private(PrivateSettings.of(self), grids, groups, offset, n)
 

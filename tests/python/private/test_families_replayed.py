@@ -157,7 +157,7 @@ def row_values(model, data, pure, norm):
     from fdadp.privacy.boundary import labels, table
     from fdadp.private.plan.design import PrivateDesign
     from fdadp.private.whitened.registry import white_term
-    from fdadp.regression.private.prepared import PrivateSettings
+    from fdadp.regression.private.fit import PrivateSettings
     from fdadp.regression.private.read import ColumnReader
     from fdadp.regression.private.table import PrivateTable
     from fdadp.regression.settings import ModelSettings
