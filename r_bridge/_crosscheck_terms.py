@@ -17,7 +17,7 @@ from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp._common.checks import one_of
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
-from fdadp.regression.spec import columns_of
+from fdadp.regression.reading.columns import columns_of
 from r_bridge._r import require
 from r_bridge.gam import fit_gam
 from r_bridge.report import Report

@@ -31,8 +31,7 @@ from fdadp.regression.reading.training import (
     weights_beside,
 )
 from fdadp.regression.settings import ModelSettings
-from fdadp.regression.spec import ModelSpec, designs, read_spec
-from fdadp.regression.whole import Estimate, estimated, warn_of_unidentified
+from fdadp.regression.whole import Estimate, ModelSpec, designs, estimated, read_spec, warn_of_unidentified
 from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.errors.sandwich import LEVERAGES, ChangeSums, cluster_errors, left_out, of_many
 from fdadp.solve.fit.observations import ChunkedObservations, Observations

@@ -26,8 +26,7 @@ from fdadp.regression.reading.chunked_records import ChunkedRecords, Partitions
 from fdadp.regression.reading.completion import Completion, completed_response
 from fdadp.regression.reading.training import check_max_rows, check_person_rows, person_weights
 from fdadp.regression.settings import ModelSettings
-from fdadp.regression.spec import ModelSpec
-from fdadp.regression.whole import Estimate, estimate_whole, estimated
+from fdadp.regression.whole import Estimate, ModelSpec, estimate_whole, estimated
 from fdadp.solve.eigen.components import ComponentsFit, ComponentsOfGaps
 from fdadp.solve.eigen.surface import SurfaceFit, surface_of_gaps
 from fdadp.solve.fit.observations import ChunkedObservations, Observations

@@ -19,7 +19,7 @@ from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves, as_grid
 from fdadp.regression.fitted.errors import CoefficientErrors, near_the_mean
-from fdadp.regression.reading.columns import Covariates, Grids, check_grids, read_response
+from fdadp.regression.reading.columns import Covariates, Grids, check_grids, columns_of, read_response
 from fdadp.regression.reading.completion import CompletedAgain
 from fdadp.regression.reading.training import (
     TrainingSpec,
@@ -29,7 +29,6 @@ from fdadp.regression.reading.training import (
     numbers_of_classes,
 )
 from fdadp.regression.settings import ModelSettings
-from fdadp.regression.spec import columns_of
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.observations import Observations

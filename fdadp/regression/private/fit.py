@@ -43,7 +43,7 @@ from fdadp.regression.private.read import (
 from fdadp.regression.private.table import PrivateTable
 from fdadp.regression.reading.training import along, private_law, warn_of_rows
 from fdadp.regression.settings import ModelSettings
-from fdadp.regression.spec import read_terms
+from fdadp.regression.whole import read_terms
 
 if TYPE_CHECKING:
     from fdadp._common.typing import ArrayLike, FloatArray

@@ -28,6 +28,7 @@ from fdadp.regression.reading.completion import Completion, cure_of
 from fdadp.regression.reading.expressions import column_named, row_function
 from fdadp.regression.reading.joined import aligned, have_labels
 from fdadp.responses import PointwiseResponse
+from fdadp.terms.spec import TermDesign, TermSpec
 
 Grids = Mapping[str, ArrayLike]
 """Points of curves that are plain arrays, by column."""
@@ -441,6 +442,11 @@ def _of_irregular(data: Any, name: str) -> PointwiseResponse:
     y = np.asarray(data.values[:, 0], dtype=np.float64)
     record = np.repeat(np.arange(data.n_samples), np.diff(np.append(data.start_indices, t.size)))
     return PointwiseResponse.of(record, t, y, int(data.n_samples), name)
+
+
+def columns_of(terms: Sequence[TermSpec] | Sequence[TermDesign]) -> tuple[str, ...]:
+    """Columns that terms read, each once."""
+    return tuple(dict.fromkeys(name for term in terms for name in term.columns))
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ def row_values(model, data, pure, norm):
     from fdadp.regression.private.read import ColumnReader
     from fdadp.regression.private.table import PrivateTable
     from fdadp.regression.settings import ModelSettings
-    from fdadp.regression.spec import read_terms
+    from fdadp.regression.whole import read_terms
 
     own = PrivateTable(data, {"X": GRID}, model.bounds)
     prior = DPAFF().public_prior

@@ -8,7 +8,7 @@ from refund_cases import far, one, rows
 
 from fdadp import FunctionalRegression, terms
 from fdadp.regression.reading.training import read_rows
-from fdadp.regression.spec import read_spec
+from fdadp.regression.whole import read_spec
 from fdadp.solve.fit.observations import fit_terms
 from fdadp.solve.form.family import family_of
 

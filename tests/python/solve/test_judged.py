@@ -7,7 +7,7 @@ import pytest
 
 from fdadp import FunctionalRegression, terms
 from fdadp.regression.reading.training import read_rows
-from fdadp.regression.spec import read_spec
+from fdadp.regression.whole import read_spec
 from fdadp.solve.errors.gls import JUDGES, judging_system
 from fdadp.solve.fit.observations import fit_terms
 from fdadp.solve.form.family import family_of
