@@ -40,8 +40,121 @@ NAME = "MultilevelFPCA"
 LAYOUT = Layout("multilevel-fpca", {"numbers": "V"})
 
 
+class MultilevelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Transformer to scores of persons and of rows; a subclass says how it finds both levels, in ``fit``."""
+
+    n_components: float | tuple[float, float]
+    levels: tuple[str, str]
+    _kind: Any
+    _columns: Any
+
+    def _set(self, found: TwoLevels) -> None:
+        self.basis_ = found
+        bases = (found.person.truncate(found.kept[0]), found.row.truncate(found.kept[1]))
+        self.grid_, self.weights_, self.mean_ = found.row.grid, found.row.weights, found.row.mean
+        self.coefficients_, self.noise_variance_ = found.coefficients, found.row.noise_variance
+        self._level_names = tuple(self.levels)
+        named = dict(zip(self.levels, bases, strict=True))
+        self.eigenfunctions_ = {name: basis.functions for name, basis in named.items()}
+        self.eigenvalues_ = {name: basis.values for name, basis in named.items()}
+        self.explained_variance_ratio_ = {name: basis.explained_ratio for name, basis in named.items()}
+        self.n_components_ = {name: basis.n_components for name, basis in named.items()}
+
+    def transform(
+        self, Y: CurveData, *, groups: Any = None, covariates: Any = None, t: ArrayLike | None = None
+    ) -> tuple[pd.DataFrame, FloatArray]:
+        """Scores of persons and of rows: best linear predictions given all rows of each person.
+
+        Parameters
+        ----------
+        Y, groups, covariates, t
+            As in :meth:`fit`; values that are NaN were not observed.
+
+        Returns
+        -------
+        person : DataFrame of shape (I, K)
+            One row a person, labelled by their id.
+        row : ndarray of shape (n, L)
+
+        Raises
+        ------
+        InputError
+            Curves on another grid, missing groups or covariates, a row without any value.
+        """
+        _, persons, xi, zeta, *_ = self._predicted(Y, groups, covariates, t)
+        K, L = self.basis_.kept
+        columns = [f"{self._level_names[0]}{i}" for i in range(K)]
+        return pd.DataFrame(xi[:, :K], index=persons, columns=columns), zeta[:, :L]
+
+    def complete(self, Y: CurveData, *, groups: Any = None, covariates: Any = None, t: ArrayLike | None = None) -> Any:
+        """Curves with their gaps (NaN) filled by what the row, and the other rows of the person, tell of them.
+
+        Parameters and errors are those of :meth:`transform`. Values that were observed stay; the kind is that of `Y`.
+        """
+        curves, _, xi, zeta, codes, values = self._predicted(Y, groups, covariates, t)
+        found = self.basis_.means(values) + xi[codes] @ self.basis_.person.functions + zeta @ self.basis_.row.functions
+        return curves.wrap(np.where(np.isnan(curves.values), found, curves.values), curves.grid, rows=curves)
+
+    def _predicted(self, Y: CurveData, groups: Any, covariates: Any, t: ArrayLike | None) -> tuple[Any, ...]:
+        check_is_fitted(self, "basis_")
+        if t is None and hasattr(Y, "coefficients"):
+            t = self.grid_
+        curves = as_curves(Y, t, name="Y", default=self.grid_, any_layout=True)
+        if not np.array_equal(curves.grid, self.grid_):
+            raise InputError(
+                f"Y must be on the grid of the fit, {self.grid_.size} points, got {curves.grid.size} others"
+            )
+        empty = np.flatnonzero(~np.isfinite(curves.values).any(axis=1))
+        if np.isinf(curves.values).any() or empty.size:
+            row = int(empty[0]) if empty.size else int(np.argwhere(np.isinf(curves.values))[0, 0])
+            raise InputError(f"Y must have values in each row, and finite ones or NaN, got others in row {row}")
+        ids, values = _ids(groups, len(curves)), _covariates(covariates, len(curves))
+        same_rows(Y=curves, groups=groups, covariates=covariates)
+        if values.shape[1] != len(self.coefficients_):
+            raise InputError(
+                f"covariates must have {len(self.coefficients_)} columns, as in fit, got {values.shape[1]}"
+            )
+        codes, persons = pd.factorize(ids)
+        xi, zeta = self.basis_.scores(curves.values, values, codes, len(persons))
+        return curves, persons, xi, zeta, codes, values
+
+    def inverse_transform(self, person: ArrayLike, row: ArrayLike | None = None) -> Any:
+        """Curves (m, T) of scores (m, K) of persons and, if given, (m, L) of rows, at the means of covariates."""
+        check_is_fitted(self, "basis_")
+        both = (self.basis_.person.truncate(self.basis_.kept[0]), self.basis_.row.truncate(self.basis_.kept[1]))
+        values = both[0].reconstruct(person)
+        if row is not None:
+            values = values + both[1].reconstruct(row) - self.mean_
+        return wrap(values, self.grid_, kind=self._kind, columns=self._columns, index=None, own_grid=self.grid_)
+
+    def plot(self, level: str | None = None, **kwargs: Any) -> Any:
+        """Picture of the components of a level, by default of persons; see :func:`fdadp.plot.eigenfunctions`."""
+        from fdadp.plot import eigenfunctions
+
+        check_is_fitted(self, "basis_")
+        name = self._level_names[0] if level is None else one_of(level, "level", self._level_names)
+        shown = SimpleNamespace(
+            grid_=self.grid_,
+            mean_=self.mean_,
+            eigenfunctions_=self.eigenfunctions_[name],
+            eigenvalues_=self.eigenvalues_[name],
+            explained_variance_ratio_=self.explained_variance_ratio_[name],
+        )
+        return eigenfunctions(shown, **kwargs)
+
+    def _check_levels(self) -> None:
+        if len(set(several(self.levels, 2, "levels"))) < 2:
+            raise InputError(f"levels must be two names, got {self.levels!r}")
+        for n in self._wanted():
+            count_components(np.ones(1), n if isinstance(n, float) else min(n, 1))
+
+    def _wanted(self) -> tuple[float, float]:
+        given = self.n_components
+        return several(given, 2, "n_components") if isinstance(given, tuple | list) else (given, given)
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class MultilevelFPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class MultilevelFPCA(MultilevelComponents):
     """Functional principal components of curves that come several a person: of persons, and of rows within persons.
 
     ``Y_ij(t) = μ(t) + Σ_k ξ_ik φ_k(t) + Σ_l ζ_ijl ψ_l(t) + e_ij(t)``, with white noise e. Persons need not have equal
@@ -275,85 +388,6 @@ class MultilevelFPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.icc_with_noise_ = float(person.sum() / (person + row + found.row.noise_variance).sum())
         self.k_, self.bic_, self.whiteness_, self.successive_correlation_ = None, {}, None, None
 
-    def _set(self, found: TwoLevels) -> None:
-        self.basis_ = found
-        bases = (found.person.truncate(found.kept[0]), found.row.truncate(found.kept[1]))
-        self.grid_, self.weights_, self.mean_ = found.row.grid, found.row.weights, found.row.mean
-        self.coefficients_, self.noise_variance_ = found.coefficients, found.row.noise_variance
-        self._level_names = tuple(self.levels)
-        named = dict(zip(self.levels, bases, strict=True))
-        self.eigenfunctions_ = {name: basis.functions for name, basis in named.items()}
-        self.eigenvalues_ = {name: basis.values for name, basis in named.items()}
-        self.explained_variance_ratio_ = {name: basis.explained_ratio for name, basis in named.items()}
-        self.n_components_ = {name: basis.n_components for name, basis in named.items()}
-
-    def transform(
-        self, Y: CurveData, *, groups: Any = None, covariates: Any = None, t: ArrayLike | None = None
-    ) -> tuple[pd.DataFrame, FloatArray]:
-        """Scores of persons and of rows: best linear predictions given all rows of each person.
-
-        Parameters
-        ----------
-        Y, groups, covariates, t
-            As in :meth:`fit`; values that are NaN were not observed.
-
-        Returns
-        -------
-        person : DataFrame of shape (I, K)
-            One row a person, labelled by their id.
-        row : ndarray of shape (n, L)
-
-        Raises
-        ------
-        InputError
-            Curves on another grid, missing groups or covariates, a row without any value.
-        """
-        _, persons, xi, zeta, *_ = self._predicted(Y, groups, covariates, t)
-        K, L = self.basis_.kept
-        columns = [f"{self._level_names[0]}{i}" for i in range(K)]
-        return pd.DataFrame(xi[:, :K], index=persons, columns=columns), zeta[:, :L]
-
-    def complete(self, Y: CurveData, *, groups: Any = None, covariates: Any = None, t: ArrayLike | None = None) -> Any:
-        """Curves with their gaps (NaN) filled by what the row, and the other rows of the person, tell of them.
-
-        Parameters and errors are those of :meth:`transform`. Values that were observed stay; the kind is that of `Y`.
-        """
-        curves, _, xi, zeta, codes, values = self._predicted(Y, groups, covariates, t)
-        found = self.basis_.means(values) + xi[codes] @ self.basis_.person.functions + zeta @ self.basis_.row.functions
-        return curves.wrap(np.where(np.isnan(curves.values), found, curves.values), curves.grid, rows=curves)
-
-    def _predicted(self, Y: CurveData, groups: Any, covariates: Any, t: ArrayLike | None) -> tuple[Any, ...]:
-        check_is_fitted(self, "basis_")
-        if t is None and hasattr(Y, "coefficients"):
-            t = self.grid_
-        curves = as_curves(Y, t, name="Y", default=self.grid_, any_layout=True)
-        if not np.array_equal(curves.grid, self.grid_):
-            raise InputError(
-                f"Y must be on the grid of the fit, {self.grid_.size} points, got {curves.grid.size} others"
-            )
-        empty = np.flatnonzero(~np.isfinite(curves.values).any(axis=1))
-        if np.isinf(curves.values).any() or empty.size:
-            row = int(empty[0]) if empty.size else int(np.argwhere(np.isinf(curves.values))[0, 0])
-            raise InputError(f"Y must have values in each row, and finite ones or NaN, got others in row {row}")
-        ids, values = _ids(groups, len(curves)), _covariates(covariates, len(curves))
-        same_rows(Y=curves, groups=groups, covariates=covariates)
-        if values.shape[1] != len(self.coefficients_):
-            raise InputError(
-                f"covariates must have {len(self.coefficients_)} columns, as in fit, got {values.shape[1]}"
-            )
-        codes, persons = pd.factorize(ids)
-        xi, zeta = self.basis_.scores(curves.values, values, codes, len(persons))
-        return curves, persons, xi, zeta, codes, values
-
-    def inverse_transform(self, person: ArrayLike, row: ArrayLike | None = None) -> Any:
-        """Curves (m, T) of scores (m, K) of persons and, if given, (m, L) of rows, at the means of covariates."""
-        check_is_fitted(self, "basis_")
-        both = (self.basis_.person.truncate(self.basis_.kept[0]), self.basis_.row.truncate(self.basis_.kept[1]))
-        values = both[0].reconstruct(person)
-        if row is not None:
-            values = values + both[1].reconstruct(row) - self.mean_
-        return wrap(values, self.grid_, kind=self._kind, columns=self._columns, index=None, own_grid=self.grid_)
-
     def summary(self) -> Any:
         """Table of the fit, as statsmodels' ``Summary``."""
         from statsmodels.iolib.summary import Summary
@@ -380,21 +414,6 @@ class MultilevelFPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table.tables.append(SimpleTable(facts, title="Multilevel functional principal components"))
         table.add_extra_txt(notes)
         return table
-
-    def plot(self, level: str | None = None, **kwargs: Any) -> Any:
-        """Picture of the components of a level, by default of persons; see :func:`fdadp.plot.eigenfunctions`."""
-        from fdadp.plot import eigenfunctions
-
-        check_is_fitted(self, "basis_")
-        name = self._level_names[0] if level is None else one_of(level, "level", self._level_names)
-        shown = SimpleNamespace(
-            grid_=self.grid_,
-            mean_=self.mean_,
-            eigenfunctions_=self.eigenfunctions_[name],
-            eigenvalues_=self.eigenvalues_[name],
-            explained_variance_ratio_=self.explained_variance_ratio_[name],
-        )
-        return eigenfunctions(shown, **kwargs)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to a pickle-free file; return its path. It holds no person, only mean curves and components."""
@@ -434,17 +453,10 @@ class MultilevelFPCA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             model._kind, model._columns = content["kind"], labels_from_json(content["columns"])
             return model
 
-    def _wanted(self) -> tuple[float, float]:
-        given = self.n_components
-        return several(given, 2, "n_components") if isinstance(given, tuple | list) else (given, given)
-
     def _check_parameters(self, covariates: bool) -> None:
         one_of(self.method, "method", METHODS)
         one_of(self.quadrature, "quadrature", (*RULES, "equal"))
-        if len(set(several(self.levels, 2, "levels"))) < 2:
-            raise InputError(f"levels must be two names, got {self.levels!r}")
-        for n in self._wanted():
-            count_components(np.ones(1), n if isinstance(n, float) else min(n, 1))
+        self._check_levels()
         if self.k is not None:
             whole(self.k, "k", least=4)
         if covariates and self.method == "face":

@@ -1,6 +1,7 @@
 """Private summaries: of curves (mean with bands, covariance and eigenfunctions), and of numbers and classes."""
 
 from fdadp.summaries.curve_summaries import PrivateFPCA, PrivateMean
+from fdadp.summaries.multilevel import PrivateMultilevelFPCA
 from fdadp.summaries.opening import Estimates
 from fdadp.summaries.scalars import (
     SuggestedBounds,
@@ -19,6 +20,7 @@ __all__ = [
     "Estimates",
     "PrivateFPCA",
     "PrivateMean",
+    "PrivateMultilevelFPCA",
     "PrivateTable1",
     "SuggestedBounds",
     "private_count",

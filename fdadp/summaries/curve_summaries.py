@@ -83,6 +83,7 @@ class PrivateSummary(NestedParameters, ABC):
         InputError, PrivacyError
             From public validation: nothing was read or spent.
         """
+        self._check_groups(groups)
         return self._fit(Y, t, groups)
 
     def fit_chunks(self: Self, chunks: Any, *, t: ArrayLike, groups: Any = None, kind: Kind = "array") -> Self:
@@ -106,6 +107,7 @@ class PrivateSummary(NestedParameters, ABC):
         InputError, PrivacyError
             As :meth:`fit`; also a source that fails while it is read: the budget is then spent.
         """
+        self._check_groups(groups)
         declared = self._declared()
         source = public_chunks(chunks, t, groups, kind)
         declared.privacy.hold([("Y", declared.bounds)])
@@ -123,6 +125,9 @@ class PrivateSummary(NestedParameters, ABC):
         declared.privacy.hold((name, declared.bounds) for name in names_of(Y, "Y"))
         self._check_saveable(curves.columns)
         return self._release(declared, data, groups, curves, noise)
+
+    def _check_groups(self, groups: Any) -> None:
+        """Refuse what a summary cannot be made of; nothing is read."""
 
     def _declared(self) -> Declared:
         return check(self.privacy, self.bounds, self.prior, self.allow_useless)

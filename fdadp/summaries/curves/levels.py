@@ -32,6 +32,7 @@ from fdadp.summaries.curves.moments import (
     PRIOR,
     Block,
     CurveRowFunctions,
+    ReleasedCovariance,
     SummaryTuning,
     Tail,
     covariance_of,
@@ -90,22 +91,35 @@ class ReleasedLevels:
     beyond: tuple[float, ...]
     ledger: Ledger
 
-    def icc(self, noise: float) -> float:
-        """Share of the variance that lies between persons; `noise`: the trace of point noise, which is left out."""
-        between = float(np.trace(self.between))
-        within = max(float(np.trace(self.within)) - noise, 0.0)
-        return between / max(between + within, 1e-300)
+    @property
+    def once(self) -> float:
+        """Mean of 1/n over persons with n curves."""
+        return float(self.row_shares @ (1 / np.arange(1, self.row_shares.size + 1)))
 
-    def icc_interval(self, noise: float, level: float) -> tuple[float, float]:
-        """Interval of the intraclass correlation: quantiles over draws of both traces about what was released."""
-        rng = np.random.default_rng(0)  # of public and released numbers: a fixed draw, so that it can be repeated
-        once = float(self.row_shares @ (1 / np.arange(1, self.row_shares.size + 1)))
-        means = np.trace(self.between) + once * np.trace(self.within) + self.trace_sds[0] * rng.normal(size=ICC_DRAWS)
-        within = np.trace(self.within) + self.trace_sds[1] * rng.normal(size=ICC_DRAWS)
-        between = np.maximum(means - once * within, 0.0)
-        within = np.maximum(within - noise, 0.0)
-        low, high = np.quantile(between / np.maximum(between + within, 1e-300), [(1 - level) / 2, (1 + level) / 2])
-        return float(low), float(high)
+    @property
+    def trace_means(self) -> tuple[float, float]:
+        """Traces of B, the covariance of persons' means, and of R."""
+        within = float(np.trace(self.within))
+        return float(np.trace(self.between)) + self.once * within, within
+
+    def icc(self, white: float) -> float:
+        """Share of the variance that lies between persons; `white`: the trace of point noise, which is left out."""
+        between = float(np.trace(self.between))
+        within = max(float(np.trace(self.within)) - white, 0.0)
+        return between / max(between + within, TINY)
+
+
+def icc_interval(
+    means: float, within: float, means_sd: float, within_sd: float, once: float, white: float, level: float
+) -> tuple[float, float]:
+    """Interval of the intraclass correlation: quantiles over draws of the traces of B and R about what was released."""
+    rng = np.random.default_rng(0)  # of public and released numbers: always the same draws
+    of_means = means + means_sd * rng.normal(size=ICC_DRAWS)
+    of_rows = within + within_sd * rng.normal(size=ICC_DRAWS)
+    between = np.maximum(of_means - once * of_rows, 0.0)
+    total = np.maximum(between + np.maximum(of_rows - white, 0.0), TINY)
+    low, high = np.quantile(between / total, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
 
 
 class PersonRows:
@@ -154,8 +168,8 @@ class PersonRows:
 
 def _release_within(
     persons: Cohort, own: PersonRows, prior_shares: FloatArray, tuning: SummaryTuning, several: float, tail: Tail
-) -> tuple[FloatArray, float, float, Tail]:
-    """Covariance within persons, sd of its noise, size that was the clip, sizes; `tail` is of the means of persons."""
+) -> tuple[ReleasedCovariance, Tail]:
+    """Covariance within persons, and how far out these lie; `tail` is of the means of persons."""
     size, error = persons.geometric_mean(
         own.size_within,
         tail.typical / tuning.size_below,
@@ -183,8 +197,7 @@ def _release_within(
             leading, law="within", clip=reach**2, share=tuning.within, name="covariance within persons"
         )
 
-    within, sd, reach = covariance_of(ask, persons, prior_shares, tuning.within, several, spread, tuning.size_clip)
-    return within, sd, reach, spread
+    return covariance_of(ask, persons, prior_shares, tuning.within, several, spread, tuning.size_clip), spread
 
 
 def release_levels(
@@ -199,14 +212,11 @@ def release_levels(
     several = max(n * (1 - float(row_shares[0])), 1.0)
     once = float(row_shares @ (1 / np.arange(1, row_shares.size + 1)))
     mean, variance, lost, tail = release_mean(means, rows, prior_shares, tuning, n)
-    of_means, between_sd, reach = release_covariance(means, rows, prior_shares, tuning, n, tail)
-    within, within_sd, within_reach, spread = _release_within(persons, own, prior_shares, tuning, several, tail)
-    values, vectors = np.linalg.eigh(of_means - once * within)
+    of_means = release_covariance(means, rows, prior_shares, tuning, n, tail)
+    within, spread = _release_within(persons, own, prior_shares, tuning, several, tail)
+    values, vectors = np.linalg.eigh(of_means.matrix - once * within.matrix)
     between = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    sds = (
-        _trace_sd(of_means, between_sd, 1 / n),
-        _trace_sd(within, within_sd, _mean_of_degrees(row_shares) / several),
-    )
+    both = ((tail, of_means.reach), (spread, within.reach))
     return ReleasedLevels(
         observed=n,
         outside=outside,
@@ -214,14 +224,14 @@ def release_levels(
         mean_variance=variance,
         mean_bias=lost,
         between=between,
-        within=within,
-        between_sd=between_sd,
-        within_sd=within_sd,
+        within=within.matrix,
+        between_sd=of_means.sd,
+        within_sd=within.sd,
         row_shares=row_shares,
         several=several,
-        trace_sds=sds,
+        trace_sds=(_trace_sd(of_means, 1 / n), _trace_sd(within, _mean_of_degrees(row_shares) / several)),
         rest=release_rest(means, rows, tail.typical, tuning, n),
-        beyond=tuple(t.excess(r, 2) / max(t.mean_square, TINY) for t, r in ((tail, reach), (spread, within_reach))),
+        beyond=tuple(t.excess(r, 2) / max(t.mean_square, TINY) for t, r in both),
         ledger=persons.ledger,
     )
 
@@ -249,10 +259,9 @@ def summarise_levels(
 def _mean_of_degrees(row_shares: FloatArray) -> float:
     """Mean of 1/(n - 1) over persons of two curves or more."""
     later = row_shares[1:]
-    return float(later @ (1 / np.arange(1, later.size + 1))) / max(float(later.sum()), 1e-300) if later.size else 1.0
+    return float(later @ (1 / np.arange(1, later.size + 1))) / max(float(later.sum()), TINY) if later.size else 1.0
 
 
-def _trace_sd(covariance: FloatArray, noise_sd: float, per_degree: float) -> float:
-    """Standard error of a trace: of Gaussian curves, and of the noise on the diagonal."""
-    sampling = 2 * float((covariance**2).sum()) * per_degree
-    return math.sqrt(sampling + 2 * noise_sd**2 * len(covariance))
+def _trace_sd(released: ReleasedCovariance, per_degree: float) -> float:
+    """Standard error of a trace: of who is in a sample of Gaussian curves, and of the noise."""
+    return math.hypot(released.trace_sd, math.sqrt(2 * float((released.matrix**2).sum()) * per_degree))

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -375,6 +375,26 @@ def _locate(cohort: Cohort, rows: CurveRowFunctions, tuning: SummaryTuning, n: f
     return rows.constant * median, tuning.rough_mean
 
 
+class ReleasedCovariance(NamedTuple):
+    """Covariance (m, m), and what its noise is.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (m, m)
+    sd : float
+        Of the noise in entries off the diagonal before shrinkage; sqrt(2) times that on the diagonal.
+    reach : float
+        Size beyond which persons were clipped.
+    trace_sd : float
+        What the noise leaves unknown of the trace.
+    """
+
+    matrix: FloatArray
+    sd: float
+    reach: float
+    trace_sd: float
+
+
 def release_covariance(
     cohort: Cohort,
     rows: CurveRowFunctions,
@@ -382,7 +402,7 @@ def release_covariance(
     tuning: SummaryTuning,
     n: float,
     tail: Tail,
-) -> tuple[FloatArray, float, float]:
+) -> ReleasedCovariance:
     """Covariance of curves about the released centre, as :func:`covariance_of`."""
 
     def ask(d: int, reach: float) -> Noisy:
@@ -400,8 +420,8 @@ def covariance_of(
     n: float,
     tail: Tail,
     size_clip: float,
-) -> tuple[FloatArray, float, float]:
-    """Covariance, shrunk entry by entry towards the prior's and positive; sd of its noise; size that was the clip.
+) -> ReleasedCovariance:
+    """Covariance, shrunk entry by entry towards the prior's and positive.
 
     In pure form of the leading functions alone; of the others it is the prior's, of the size that is found.
 
@@ -436,11 +456,18 @@ def covariance_of(
     trace = max(trace, LEAST_TRACE * size)
     towards = np.diag(prior_shares * trace)
     # An entry is a priori as uncertain as the two variances that it belongs to are large.
-    matrix = shrunk(matrix, noise, towards, trace * np.sqrt(np.outer(prior_shares, prior_shares)))
+    prior_sd = trace * np.sqrt(np.outer(prior_shares, prior_shares))
+    matrix = shrunk(matrix, noise, towards, prior_sd)
+    left = 1 / (1 / np.diag(prior_sd) ** 2 + 1 / np.diag(noise) ** 2)  # posterior variances of the diagonal
     values, vectors = np.linalg.eigh(matrix)
     # What lies beyond the clip is taken to be shaped as what lies within.
     beyond = 1 + tail.excess(reach, power=2) / trace
-    return (vectors * np.maximum(values, 0.0) * beyond) @ vectors.T, float(sd / n / off * beyond), reach
+    return ReleasedCovariance(
+        (vectors * np.maximum(values, 0.0) * beyond) @ vectors.T,
+        float(sd / n / off * beyond),
+        reach,
+        math.sqrt(left.sum()) * beyond,
+    )
 
 
 def _leading(prior_shares: FloatArray, noise: float) -> int:

@@ -260,7 +260,7 @@ def summarise(
     coefficients = start.cohort.derive(rows.coefficients, name="coefficients of curves")
     observed, outside = release_observed(coefficients, rows, start.n, tuning)
     mean, variance, lost, tail = release_mean(coefficients, rows, prior_shares, tuning, observed)
-    covariance, sd, reach = release_covariance(coefficients, rows, prior_shares, tuning, observed, tail)
+    released = release_covariance(coefficients, rows, prior_shares, tuning, observed, tail)
     rest = release_rest(coefficients, rows, tail.typical, tuning, observed) if tuning.rest else math.nan
     return Summary(
         n=start.n,
@@ -271,10 +271,10 @@ def summarise(
         mean=mean,
         mean_variance=variance,
         mean_bias=lost,
-        covariance=covariance,
-        covariance_sd=sd,
-        beyond=tail.excess(reach, 2) / max(tail.mean_square, TINY),
-        surely_beyond=tail.sure_excess(reach, 2) / max(tail.mean_square, TINY),
+        covariance=released.matrix,
+        covariance_sd=released.sd,
+        beyond=tail.excess(released.reach, 2) / max(tail.mean_square, TINY),
+        surely_beyond=tail.sure_excess(released.reach, 2) / max(tail.mean_square, TINY),
         rest=rest,
         ledger=start.cohort.ledger,
     )
