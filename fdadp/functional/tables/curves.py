@@ -162,6 +162,23 @@ def _observations(data: Any) -> tuple[IntArray, FloatArray, FloatArray]:
     return np.repeat(np.arange(data.n_samples), np.diff(np.append(data.start_indices, at.size))), at, values
 
 
+def refuse_other_axis(grid: FloatArray, t: FloatArray, name: str) -> None:
+    """Refuse points of the response that are a small part of a curve's domain, where both are meant to be one axis.
+
+    A grid of hours beside columns that are only numbered, hence on [0, 1], would be taken for the first hour.
+
+    Raises
+    ------
+    InputError
+        The response covers less than half of the curves.
+    """
+    if t.max() - t.min() < (grid[-1] - grid[0]) / 2:
+        raise InputError(
+            f"{name} and the response must have one axis: {name} covers [{grid[0]:g}, {grid[-1]:g}], the response only "
+            f"[{t.min():g}, {t.max():g}]; say its points by grids=, or cut {name} to the part that is meant"
+        )
+
+
 def refuse_other_domain(curves: Curves, grid: FloatArray, name: str) -> None:
     """Refuse curves that do not lie on the domain of a grid.
 

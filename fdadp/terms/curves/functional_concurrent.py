@@ -9,6 +9,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
+from fdadp.functional.tables.curves import refuse_other_axis
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
@@ -52,6 +53,7 @@ class Concurrent(TermSpec):
         if t is None:
             raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use lf()")
         refuse_beyond(grid, t, self.column)
+        refuse_other_axis(grid, t, self.column)
         along = along_response(t, size_along(self.k, self.refund_k, t), self.m, name=f"k of {self.name}")
         return _Value(name=self.name, columns=self.columns, own_penalties=no_penalties(1), **along)
 

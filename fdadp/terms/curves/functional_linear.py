@@ -14,7 +14,7 @@ from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.margins import SmoothMargin
-from fdadp.functional.tables.curves import refuse_other_domain
+from fdadp.functional.tables.curves import refuse_other_axis, refuse_other_domain
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.privacy import rowwise_matmul
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
@@ -84,6 +84,8 @@ class FunctionalLinear(TermSpec):
         along = along_response(t, k_t, m_t, values=True, name=f"k of {self.name}")
         used: FloatArray = grid
         if self.limits is not None:
+            if isinstance(self.limits, str):
+                refuse_other_axis(grid, t, self.column)
             within = limits_of(self.limits)
             used = grid[within(grid[None, :], np.unique(t)[:, None]).any(axis=0)]
             if used.size < 2:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from skfda import FDataGrid
 from typer.testing import CliRunner
 
 from fdadp import (
@@ -24,7 +25,7 @@ from fdadp import (
     read_curves,
 )
 from fdadp.cli.main import app
-from fdadp.errors import PublicInputWarning
+from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.files.curve_files import write_curves
 from fdadp.functional.tables.axis import ONLY_NUMBERED, axis_of, points_after
 from fdadp.private.release.mechanisms import DPAFF
@@ -226,3 +227,16 @@ def test_points_that_are_said_are_points_of_a_numbered_table() -> None:
     model = ScalarRegression("y ~ lf(X)", **NO_GRID).fit({"X": curves, "y": X.mean(axis=1)}, grids={"X": hours})
     assert "Grid of X: 9 points on [0, 8]." in str(model.summary())
     np.testing.assert_array_equal(open_curves(curves, grids=hours).grid, hours)
+
+
+@pytest.mark.parametrize("formula", ["Y ~ X", "Y ~ ff(X, limits='s<=t')", "Y ~ concurrent(X)"])
+@pytest.mark.parametrize("private", [False, True])
+def test_hours_beside_columns_that_are_only_numbered_are_no_part_of_the_first_hour(formula, private):
+    rng = np.random.default_rng(0)
+    X, hours = rng.normal(size=(40, 24)), np.arange(24.0)
+    data = {"X": FDataGrid(X, hours), "Y": pd.DataFrame(X + rng.normal(size=X.shape))}
+    how = {"privacy": Privacy(8.0, 1e-6, n=40), "bounds": {"X": (-4, 4), "Y": (-6, 6)}} if private else {}
+    with pytest.raises(InputError, match=r"X covers \[0, 23\], the response only \[0, 1\]; say its points by grids="):
+        FunctionalRegression(formula, **how).fit(data)
+    if not private:
+        FunctionalRegression(formula, **how).fit(data, grids={"Y": hours})
