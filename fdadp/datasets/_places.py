@@ -303,7 +303,7 @@ class FunctionalDataset:
     ----------
     name : str
     X, Y : FDataGrid, or DataFrame where ``as_frame=True`` was asked for
-        Predictor curves (n, S) and response curves (n, T), rows in the same order.
+        Predictor curves (n, S) and response curves (n, T), rows in the same order; X None where there are none.
     covariates : DataFrame of shape (n, q)
         Scalar columns, one row per pair of curves; its index is that of the frames.
     groups : ndarray of shape (n,) or None
@@ -324,7 +324,8 @@ class FunctionalDataset:
 
     def __repr__(self) -> str:
         people = "" if self.groups is None else f" of {len(np.unique(self.groups))} people"
-        return f"<{type(self).__name__} {self.name}: {len(self.covariates)} pairs of curves{people}>"
+        what = "curves" if self.X is None else "pairs of curves"
+        return f"<{type(self).__name__} {self.name}: {len(self.covariates)} {what}{people}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

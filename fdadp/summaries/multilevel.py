@@ -24,7 +24,7 @@ from fdadp.repeated.multilevel_fpca import MultilevelComponents
 from fdadp.summaries.curve_summaries import Facts, PrivateSummary, said_of_grid
 from fdadp.summaries.curves.levels import icc_interval, summarise_levels
 from fdadp.summaries.curves.moments import LEVELS
-from fdadp.summaries.curves.release import OUTSIDE, WIDEN, Declared
+from fdadp.summaries.curves.release import OUTSIDE, TINY, WIDEN, Declared
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise.sources import Noise
@@ -64,8 +64,9 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
         By level, as of :class:`fdadp.MultilevelFPCA`.
     noise_variance_ : float
         Of single points, from what lies outside the functions.
-    icc_ : float
-        Share of the smooth variance that is between persons.
+    icc_, icc_with_noise_ : float
+        Share of the variance on the functions that is between persons, without white noise; and of all variance. What
+        is rougher than the functions counts as noise, so that the second depends less on the prior.
     row_shares_ : ndarray of shape (max_rows,)
         Shares of persons with 1, 2, ... curves.
     n_ : float
@@ -135,6 +136,8 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
         ]
         self._set(TwoLevels(bases[0], bases[1], np.zeros((0, T)), np.zeros(0), (kept[0], kept[1])))
         white = float(np.trace(points))
+        total = float(np.trace(found.between) + np.trace(found.within)) + found.rest
+        self.icc_with_noise_ = float(np.trace(found.between)) / max(total, TINY)
         self.icc_, self._icc = found.icc(white), (*found.trace_means, *found.trace_sds, found.once, white)
         self.row_shares_, self.n_ = found.row_shares, start.n
         sds = (found.between_sd * length, found.within_sd * length)
@@ -160,11 +163,17 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
             facts.append((f"First eigenvalue, {name}", f"{self.eigenvalues_[name][:1].sum():.4g}", "Noise sd", sd))
         low, high = self.icc_interval()
         facts.append(("ICC", f"{self.icc_:.3f}", "95 % interval", f"{low:.3f} to {high:.3f}"))
+        facts.append(("ICC with noise", f"{self.icc_with_noise_:.3f}", "Noise variance", f"{self.noise_variance_:.4g}"))
         return "Private multilevel functional principal components", facts
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, FloatArray], str]:
         tree, values = pack((self.basis_, self.row_shares_), "PrivateMultilevelFPCA")
-        content = {"n": self.n_, "icc": self.icc_, "of_icc": list(self._icc), "sd": self.covariance_noise_sd_}
+        content = {
+            "n": self.n_,
+            "icc": [self.icc_, self.icc_with_noise_],
+            "of_icc": list(self._icc),
+            "sd": self.covariance_noise_sd_,
+        }
         note = f"{100 * self.icc_:.0f} % of the smooth variance is between persons, as released"
         return {**content, "fit": tree}, {"numbers": values}, note
 
@@ -172,5 +181,6 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
         kinds = (TwoLevels, Eigenbasis)
         basis, self.row_shares_ = unpack(content["fit"], arrays["numbers"], lambda kind: kind in kinds)
         self._set(basis)
-        self.n_, self.icc_, self._icc = content["n"], content["icc"], tuple(content["of_icc"])
+        self.n_, self._icc = content["n"], tuple(content["of_icc"])
+        self.icc_, self.icc_with_noise_ = content["icc"]
         self.covariance_noise_sd_ = content["sd"]

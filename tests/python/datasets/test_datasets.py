@@ -569,3 +569,28 @@ def test_icu_stays_elsewhere(tmp_path: Path, monkeypatch: Any) -> None:
         datasets.load_icu()
     with pytest.raises(InputError, match="curves must be"):
         datasets.load_icu("temperature")
+
+
+def test_nhanes_wear_flags_are_the_published_ones() -> None:
+    """Counts and the table's figures of the data's own page; the days of one person are together with its age."""
+    shared("nhanes_wear_c.npz")
+    days = datasets.load_nhanes_wear(minutes=60, as_frame=True)
+    assert days.Y.shape == (34584, 24) and days.X is None
+    assert days.groups is not None and len(np.unique(days.groups)) == 6722
+    assert days.Y.to_numpy().min() == 0 and days.Y.to_numpy().max() == 1
+    assert (days.Y.to_numpy().sum(axis=1) >= 10 - 1e-9).all()
+    people = pd.read_csv(shared_outside("nhanes_people_c.csv.gz"), index_col="SEQN")
+    assert (days.covariates["age"].to_numpy() == people.loc[days.groups, "RIDAGEYR"].to_numpy()).all()
+    assert set(days.covariates.loc[days.covariates["weekend"], "weekday"]) == {1, 7}
+    assert "34584 curves of 6722 people" in repr(days)
+
+
+def test_nhanes_wear_flags_say_what_is_wrong(nowhere: Path) -> None:
+    with pytest.raises(InputError, match="minutes must divide 1440, got 7"):
+        datasets.load_nhanes_wear(minutes=7)
+    with pytest.raises(MissingDataError, match=r"nhanes_wear_c\.npz and nhanes_people_c\.csv\.gz in"):
+        datasets.load_nhanes_wear()
+    for file in ("nhanes_wear_c.npz", "nhanes_people_c.csv.gz"):
+        (nowhere / file).write_bytes(b"no data")
+    with pytest.raises(FileFormatError, match="must be packed days and a table of their people"):
+        datasets.load_nhanes_wear()
