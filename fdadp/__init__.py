@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fdadp.functional.containers.open import open_curves as open_curves
     from fdadp.functional.files.curve_files import read_curves as read_curves
     from fdadp.functional.fpca import FPCA as FPCA
+    from fdadp.functional.metrics import concordance as concordance
     from fdadp.functional.metrics import coverage as coverage
     from fdadp.functional.metrics import rmspe as rmspe
     from fdadp.planner import plan as plan
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from fdadp.regression import AdditiveFunctionOnFunction as AdditiveFunctionOnFunction
     from fdadp.regression.functional import FunctionalRegression as FunctionalRegression
     from fdadp.regression.scalar import ScalarRegression as ScalarRegression
+    from fdadp.regression.survival import SurvivalRegression as SurvivalRegression
     from fdadp.repeated.multilevel_fpca import MultilevelFPCA as MultilevelFPCA
     from fdadp.summaries import PrivateFPCA as PrivateFPCA
     from fdadp.summaries import PrivateMean as PrivateMean
@@ -58,10 +60,12 @@ _EXPORTS = {
     "choose_privately": "fdadp.choice.choose",
     "FPCA": "fdadp.functional.fpca",
     "MultilevelFPCA": "fdadp.repeated.multilevel_fpca",
+    "SurvivalRegression": "fdadp.regression.survival",
     "PrivateFPCA": "fdadp.summaries",
     "private_mean": "fdadp.summaries",
     "suggest_bounds": "fdadp.summaries",
     "open_curves": "fdadp.functional.containers.open",
+    "concordance": "fdadp.functional.metrics",
     "coverage": "fdadp.functional.metrics",
     "rmspe": "fdadp.functional.metrics",
     "load_canadian_weather": "fdadp.datasets",

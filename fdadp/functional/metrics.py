@@ -1,4 +1,4 @@
-"""How good predicted curves and their intervals are.
+"""How good predicted curves, their intervals, and predicted risks are.
 
 The arguments are curves of any kind (FDataGrid, data frame, array; see
 :func:`fdadp.functional.tables.curves.as_curves`). These functions read the data they are given: on private records the
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fdadp._common.checks import numbers
 from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
@@ -16,7 +17,7 @@ from fdadp.functional.tables.alignment import same_grid, same_rows
 from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.sample import Curves
 
-__all__ = ["coverage", "functional_r2", "rmspe"]
+__all__ = ["concordance", "coverage", "functional_r2", "rmspe"]
 
 
 def rmspe(Y: CurveData, Y_hat: CurveData) -> float:
@@ -128,6 +129,66 @@ def functional_r2(Y: CurveData, Y_hat: CurveData, *, t: ArrayLike | None = None)
     if total <= size * (4 * np.finfo(np.float64).eps) ** 2:
         raise InputError(f"Y must hold at least two different curves, got {len(observed)} that are all equal")
     return 1.0 - float((((observed.values - predicted.values) ** 2) @ weights).sum()) / total
+
+
+AT_A_TIME = 2**22
+"""Pairs of persons that are compared at once."""
+
+
+def concordance(time: ArrayLike, event: ArrayLike, risk: ArrayLike) -> float:
+    """Harrell's C: the share of comparable pairs in which the one with the earlier event has the higher risk.
+
+    A pair is comparable where one had the event, and the other was seen for longer, or as long and without event. Equal
+    risks count half.
+
+    Parameters
+    ----------
+    time : array_like of shape (n,)
+        How long each person was seen.
+    event : array_like of shape (n,)
+        1 or True where that ended with the event, else 0 or False.
+    risk : array_like of shape (n,)
+        Higher for those whose event is expected earlier.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; .5 for risks that say nothing.
+
+    Raises
+    ------
+    InputError
+        Different lengths, entries that are missing, or no comparable pair.
+
+    References
+    ----------
+    Harrell, F. E., Lee, K. L. and Mark, D. B. (1996). Multivariable prognostic models. *Statist. Med.* 15(4):361-387.
+
+    Examples
+    --------
+    >>> concordance([1, 2, 3, 4], [1, 0, 1, 1], [0.9, 0.8, 0.7, 0.1])
+    1.0
+    >>> concordance([1, 2], [1, 1], [0.5, 0.5])
+    0.5
+    """
+    given = {"time": time, "event": event, "risk": risk}
+    t, died, r = (numbers(value, name) for name, value in given.items())
+    if t.ndim != 1 or not t.shape == died.shape == r.shape:
+        raise InputError(f"time, event and risk must be of one length, got {t.shape}, {died.shape} and {r.shape}")
+    odd = next((name for name, own in zip(given, (t, died, r), strict=True) if np.isnan(own).any()), None)
+    if odd is not None or not np.isin(died, (0, 1)).all():
+        raise InputError(f"{odd or 'event'} must be {'known for everybody' if odd else '0 or 1'}, got other entries")
+    first = np.flatnonzero(died)
+    pairs = agreed = 0.0
+    step = max(AT_A_TIME // max(t.size, 1), 1)
+    for start in range(0, first.size, step):
+        i = first[start : start + step, None]
+        later = (t > t[i]) | ((t == t[i]) & (died == 0))
+        pairs += later.sum()
+        agreed += (later & (r < r[i])).sum() + 0.5 * (later & (r == r[i])).sum()
+    if pairs == 0:
+        raise InputError("time and event must hold a pair that is comparable, got none")
+    return float(agreed / pairs)
 
 
 def _curves(data: CurveData, name: str, grid: ArrayLike | None = None, *, infinite: bool = False) -> Curves:

@@ -1,4 +1,4 @@
-"""RMSPE, coverage and functional R²: by hand, by definition, and what is refused."""
+"""RMSPE, coverage, functional R² and concordance: by hand, by definition, and what is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from skfda import FDataGrid
 
 from fdadp.errors import InputError
-from fdadp.functional.metrics import coverage, functional_r2, rmspe
+from fdadp.functional.metrics import concordance, coverage, functional_r2, rmspe
 
 NUMBERS = st.floats(-1e3, 1e3, allow_nan=False).map(lambda v: round(v, 3))
 PAIRS = st.tuples(st.integers(1, 6), st.integers(2, 8)).flatmap(
@@ -89,3 +89,33 @@ def test_other_grids_are_refused() -> None:
     a, b = FDataGrid(y, grid_points=[0, 0.5, 1]), FDataGrid(y, grid_points=[0, 0.4, 1])
     with pytest.raises(InputError, match=r"Y_hat must be on the grid of Y, got 0.4 instead of 0.5 at position 1"):
         rmspe(a, b)
+
+
+def test_concordance_is_the_share_of_pairs(monkeypatch):
+    rng = np.random.default_rng(0)
+    time, event, risk = rng.integers(1, 9, 60), rng.integers(0, 2, 60), rng.integers(0, 5, 60)
+    pairs = agreed = 0.0
+    for i in range(60):
+        for j in range(60):
+            if event[i] and (time[i] < time[j] or (time[i] == time[j] and not event[j])):
+                pairs += 1
+                agreed += 1.0 if risk[i] > risk[j] else 0.5 if risk[i] == risk[j] else 0.0
+    assert concordance(time, event, risk) == pytest.approx(agreed / pairs, rel=1e-14)
+    monkeypatch.setattr("fdadp.functional.metrics.AT_A_TIME", 100)
+    assert concordance(time, event == 1, risk) == pytest.approx(agreed / pairs, rel=1e-14)
+    assert concordance(time, event, -risk) == pytest.approx(1 - agreed / pairs, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (([1, 2], [1, 0], [1, 2, 3]), "one length"),
+        (([1, np.nan], [1, 0], [1, 2]), "time must be known"),
+        (([1, 2], [1, 3], [1, 2]), "event must be 0 or 1"),
+        (([1, 2], [0, 0], [1, 2]), "comparable"),
+        ((["a", 2], [0, 0], [1, 2]), "time must be numbers"),
+    ],
+)
+def test_concordance_refuses(given, message):
+    with pytest.raises(InputError, match=message):
+        concordance(*given)

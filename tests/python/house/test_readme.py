@@ -27,6 +27,7 @@ PAGES = {
     "docs/forecasts.md": 1,
     "docs/private.md": 4,
     "docs/repeated.md": 1,
+    "docs/survival.md": 2,
     "docs/study.md": 1,
     "docs/table1.md": 2,
     "docs/choice.md": 1,

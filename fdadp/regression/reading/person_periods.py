@@ -1,0 +1,317 @@
+"""Person-periods: a row for each period of time that a person was seen in, with 1 where the event ended it.
+
+Covariates are repeated by position, and no entry of them is looked at. In a private table every person has a row for
+every period, so that shapes are public. The kernel alone makes the responses and whose each row is, from the time and
+the event of the person: rows after a person's end have no response, are nobody's, and do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fdadp._common.checks import numbers as setting
+from fdadp._common.typing import FloatArray, IntArray
+from fdadp.errors import InputError
+from fdadp.functional.containers.source_table import rows_of
+from fdadp.functional.tables.sample import Curves
+from fdadp.privacy.boundary import Table, numbers
+from fdadp.privacy.boundary import table as private_table
+from fdadp.regression.private.table import PrivateTable
+from fdadp.regression.reading.columns import ColumnTable, Grids, unknown_column
+from fdadp.regression.reading.joined import joined_labels, refuse_unknown_length
+
+MOST_PERIODS = 100
+MOST_ROWS = 2_000_000
+"""Person-periods of an ordinary fit; of a private one, where each person has all periods."""
+PERIOD = "period"
+"""Column of the number of the period, from 1."""
+
+
+@dataclass(frozen=True)
+class Periods:
+    """Periods of time, the same for everybody.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (K + 1,)
+        Where time begins, and the ends of the periods; increasing.
+    to_end : bool
+        Whether a censored person counts in a period only if it was seen to its end, as in Cox's partial likelihood;
+        else if it was seen for half of it.
+    """
+
+    edges: FloatArray
+    to_end: bool
+
+    @classmethod
+    def given(cls, times: Any, to_end: bool) -> Periods:
+        """Periods of edges that the user gave.
+
+        Raises
+        ------
+        InputError
+            Not increasing, not finite, fewer than two, or too many.
+        """
+        edges = setting(times, "times")
+        if edges.ndim != 1 or edges.size < 2 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+            raise InputError(
+                "times must be increasing: where time begins, then the end of each period, such as range(0, 9), "
+                f"got {times!r}"
+            )
+        if edges.size - 1 > MOST_PERIODS:
+            raise InputError(f"times must make at most {MOST_PERIODS} periods, got {edges.size - 1}")
+        return cls(edges, to_end)
+
+    @classmethod
+    def of_events(cls, time: FloatArray, event: FloatArray, to_end: bool) -> Periods:
+        """Periods that end at the times of events: at all of them, or at quantiles where there are more than 100."""
+        died = time[event == 1]
+        ends = np.unique(died)
+        if ends[0] <= 0:
+            raise InputError(f"time must be above 0 where the event happened, got {ends[0]:g}; or give times=")
+        if ends.size > MOST_PERIODS:
+            shares = np.arange(1, MOST_PERIODS + 1) / MOST_PERIODS
+            ends = np.unique(np.quantile(died, shares, method="inverted_cdf"))
+        return cls(np.concatenate(([0.0], ends)), to_end)
+
+    @property
+    def count(self) -> int:
+        """Number of periods, K."""
+        return self.edges.size - 1
+
+    def responses(self, time: FloatArray, event: FloatArray) -> FloatArray:
+        """Of each person and period 1 (event), 0 (none) or NaN (not seen), shape (n, K). Each row is by itself.
+
+        A person is seen in no period where the time is missing or before the first edge, or the event is neither 0
+        nor 1.
+        """
+        start, end = self.edges[:-1], self.edges[1:]
+        t, ended = time[:, None], (event == 1)[:, None]
+        here = (t <= end) & ((t > start) | ((np.arange(self.count) == 0) & (t == start)))
+        seen = t >= np.where(ended, end, end if self.to_end else (start + end) / 2)
+        known = (t >= self.edges[0]) & ((event == 0) | (event == 1))[:, None]
+        return np.where(known & ended & here, 1.0, np.where(known & seen, 0.0, np.nan))
+
+    def refuse_many(self, rows: int) -> None:
+        """Refuse more person-periods than a fit takes."""
+        if rows > MOST_ROWS:
+            raise InputError(
+                f"times must make at most {MOST_ROWS:,} person-periods, got {rows:,}: give fewer times, such as "
+                f"10 periods in place of {self.count}"
+            )
+
+
+class RepeatedColumns(Mapping[str, Any]):
+    """A table of person-periods as a mapping of columns; those of the persons are repeated when they are asked for.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Columns of the persons.
+    repeat : callable
+        Returns a column of the persons, repeated, by its name.
+    made : mapping of str
+        Columns of the person-periods themselves.
+    """
+
+    def __init__(self, names: list[str], repeat: Callable[[str], Any], made: Mapping[str, Any]) -> None:
+        self._names = [name for name in names if name not in made]
+        self._repeat, self._made = repeat, dict(made)
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._made:
+            return self._made[name]
+        if name not in self._names:
+            raise KeyError(name)
+        return self._repeat(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._names, *self._made])
+
+    def __len__(self) -> int:
+        return len(self._names) + len(self._made)
+
+
+def _columns(table: ColumnTable, time: str, event: str) -> list[str]:
+    """Columns of a table that may explain; raises InputError where a name is missing, or one of ours is taken."""
+    names = [str(name) for name in table.names]
+    for name in (time, event):
+        if not table.has(name):
+            raise unknown_column(name, names)
+    if PERIOD in names:
+        raise InputError(
+            f"data must have no column called {PERIOD!r}, which the table of person-periods has: rename it"
+        )
+    return [name for name in names if name not in (time, event)]
+
+
+# Without privacy.
+
+
+@dataclass(frozen=True)
+class Followed:
+    """Times and events of persons, checked.
+
+    Attributes
+    ----------
+    time, event : ndarray of shape (n,)
+        Event is 1, or 0 where the person was censored.
+    """
+
+    time: FloatArray
+    event: FloatArray
+
+    @classmethod
+    def read(cls, table: ColumnTable, time: str, event: str) -> Followed:
+        """Two columns of a table.
+
+        Raises
+        ------
+        InputError
+            Missing entries, times below 0, events other than 0 and 1, or no event at all.
+        """
+        records = table.records([time, event])
+        t, died = records.numbers(time), records.numbers(event)
+        for name, wrong, want in (
+            (time, ~(t >= 0), "at least 0"),
+            (event, ~np.isin(died, (0, 1)), "1 (the event) or 0 (censored)"),
+        ):
+            if wrong.any():
+                row = int(wrong.argmax())
+                raise InputError(f"{name} must be {want}, got {(t if name == time else died)[row]:g} in row {row}")
+        if not died.any():
+            raise InputError(f"{event} must be 1 for at least one person, got 0 for all {died.size}")
+        return cls(t, died)
+
+
+def expanded(
+    table: ColumnTable, followed: Followed, periods: Periods, time: str, event: str
+) -> tuple[RepeatedColumns, FloatArray]:
+    """The table of person-periods of an ordinary fit, and responses of persons and periods (n, K)."""
+    responses = periods.responses(followed.time, followed.event)
+    seen = np.isfinite(responses)
+    periods.refuse_many(int(seen.sum()))
+    if not (responses == 1).any():
+        raise InputError(f"times must hold at least one event, got none until {periods.edges[-1]:g}")
+    person, period = np.nonzero(seen)
+
+    def repeat(name: str) -> Any:
+        column = table.read(name)
+        if isinstance(column.values, Curves):
+            return replace(rows_of(column.values, person), index=None)
+        values = column.values[person]
+        return values if column.order is None else pd.Categorical(values, categories=list(column.order), ordered=False)
+
+    made = {PERIOD: period + 1.0, event: responses[person, period]}
+    return RepeatedColumns(_columns(table, time, event), repeat, made), responses
+
+
+# With privacy: the same, by the kernel.
+
+
+@dataclass(frozen=True)
+class RepeatedRows:
+    """Rows of a private table, each `times` times in a row; slices of them are taken by the kernel."""
+
+    rows: Any
+    n: int
+    times: int
+
+    def __getitem__(self, at: slice) -> Any:
+        person, first = self.persons(at)
+        block = self.rows[first : first + 1 if person.size == 0 else int(person[-1]) + 1]
+        own = person - first
+        return block.iloc[own] if hasattr(block, "iloc") else np.asanyarray(block)[own]
+
+    def persons(self, at: slice) -> tuple[IntArray, int]:
+        """Persons of the rows of a slice, and the first of them."""
+        start, stop, _ = at.indices(self.n * self.times)
+        person = np.arange(start, stop) // self.times
+        return person, int(person[0]) if person.size else 0
+
+
+@dataclass(frozen=True)
+class PeriodResponses:
+    """Responses of all persons in all periods, computed when the kernel takes a slice of them."""
+
+    time: Table
+    event: Table
+    periods: Periods
+
+    def __getitem__(self, at: slice) -> FloatArray:
+        K = self.periods.count
+        start, stop, _ = at.indices(len(self.time) * K)
+        persons = slice(start // K, -(-stop // K))
+        t, died = (np.reshape(one.convert(one.rows[persons]), -1) for one in (self.time, self.event))
+        first = persons.start * K
+        return self.periods.responses(t, died).ravel()[start - first : stop - first]
+
+
+@dataclass(frozen=True)
+class PeriodPersons:
+    """Whose each of the rows is: the person's number, or NaN (nobody) where the person was not seen in the period.
+
+    The kernel reads it as ids, which takes it for an array; its shape alone is public.
+    """
+
+    responses: PeriodResponses
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Number of rows."""
+        return (len(self.responses.time) * self.responses.periods.count,)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        seen = np.isfinite(self.responses[:])
+        return np.where(seen, np.arange(len(self)) // self.responses.periods.count, np.nan)
+
+
+def expanded_privately(
+    data: Any, grids: Grids | None, bounds: Mapping[str, Any], periods: Periods, time: str, event: str
+) -> tuple[RepeatedColumns, PeriodPersons]:
+    """The table of all persons in all periods, and whose the rows are; nothing but shapes is looked at.
+
+    Raises
+    ------
+    InputError
+        Columns of several tables with labels, which would have to be joined, or too many rows.
+    """
+    table, given = PrivateTable(data, grids, bounds), ColumnTable(data, grids)
+    names = _columns(given, time, event)
+    own = {name: given.held(name) for name in [*names, time, event]}
+    if not isinstance(data, pd.DataFrame) and joined_labels(None, own) is not None:
+        raise InputError(
+            "data must be one data frame, or a mapping of arrays and curves without row labels, in a private fit of "
+            "times to an event: rows belong together by position"
+        )
+    refuse_unknown_length(own)
+    t, died = table.numbers(time), table.numbers(event)
+    n, K = len(t), periods.count
+    if len(died) != n:
+        raise InputError(f"{time} and {event} must have the same number of rows")
+    periods.refuse_many(n * K)
+
+    def repeated(whole: Table) -> Table:
+        return replace(whole, rows=RepeatedRows(whole.rows, len(whole), K), shape=(len(whole) * K, *whole.shape[1:]))
+
+    def repeat(name: str) -> Any:
+        if table.kind(name) == "curves":
+            curves: Any = table.curves(name)
+            return replace(curves, values=repeated(curves.values))
+        return repeated(private_table(table.raw(name), name))
+
+    responses = PeriodResponses(t, died, periods)
+    in_memory = t.in_memory and died.in_memory
+    made = {
+        PERIOD: np.tile(np.arange(1.0, K + 1), n),
+        event: Table(responses, (n * K,), numbers, in_memory, t.source),
+    }
+    return RepeatedColumns(names, repeat, made), PeriodPersons(responses)

@@ -1,0 +1,490 @@
+"""Time to an event explained by any terms: hazards of periods, by regressions of person-periods."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from fdadp._common.checks import numbers, one_of
+from fdadp._common.parameters import NestedParameters
+from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.errors import InputError, PrivacyError
+from fdadp.functional.containers.open import opened_table
+from fdadp.privacy import Privacy
+from fdadp.privacy._seen import Kin, kin_of
+from fdadp.private.release.mechanisms import Mechanism
+from fdadp.regression.reading.columns import ColumnTable
+from fdadp.regression.reading.person_periods import (
+    MOST_PERIODS,
+    PERIOD,
+    Followed,
+    Periods,
+    expanded,
+    expanded_privately,
+)
+from fdadp.regression.scalar import ScalarRegression
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from statsmodels.iolib.summary import Summary
+
+    from fdadp.privacy.account.ledger import Ledger
+
+_NAME = r"\s*(`[^`]+`|[^\W\d]\w*)\s*"
+_SURV = re.compile(rf"\s*Surv\({_NAME},{_NAME}\)\s*~(.+)", re.DOTALL)
+_SHARED = ("smoothing", "family", "missing", "progress", "privacy", "mechanism")
+FEW_PERIODS = 10
+"""Up to which each period has a constant of its own, where nothing else is said."""
+LEAST_SMOOTH = 4
+
+
+class SurvivalFormula(NamedTuple):
+    """``Surv(time, event) ~ right``: two columns, and the text on the right."""
+
+    time: str
+    event: str
+    right: str
+
+    @classmethod
+    def read(cls, formula: Any) -> SurvivalFormula:
+        """Read the formula; raises InputError where its left side is not Surv(time, event)."""
+        found = _SURV.fullmatch(formula) if isinstance(formula, str) else None
+        if found is None:
+            raise InputError(f"formula must be text such as 'Surv(time, event) ~ lf(X) + age', got {formula!r}")
+        time, event, right = found.groups()
+        if time == event:
+            raise InputError(f"formula must have two columns in Surv(), got {time} twice")
+        return cls(time.strip("`"), event.strip("`"), right.strip())
+
+    def of_periods(self, baseline: str) -> str:
+        """The formula of person-periods."""
+        event = self.event if self.event.isidentifier() else f"`{self.event}`"
+        return f"{event} ~ {self.right}" + (f" + {baseline}" if baseline else "")
+
+
+@dataclass(kw_only=False, eq=False, repr=False)
+class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
+    """Regression of the time to an event on curves, numbers and labels: the hazard of each period by terms.
+
+    A person has a row for each period that it was seen in, and :class:`fdadp.ScalarRegression` is fitted to these rows.
+    Covariates are constant in time, and a person has one row of data. With ``family="poisson"`` and periods that end
+    at the distinct times of events it is Cox's regression with Breslow's ties.
+
+    Parameters
+    ----------
+    formula : str
+        As ``"Surv(time, event) ~ lf(X) + age"``: how long each person was seen, and whether that ended with the event
+        (1 or True) or not (0 or False: censored). The number of the period is a column ``period``: with
+        ``age:period`` the effect of age changes in time.
+    times : array_like of shape (K + 1,), optional
+        Increasing: where time begins, and the end of each of at most 100 periods. Who was seen longer is censored at
+        the last one. Default: 0 and the times of events, or 100 of their quantiles. A private fit needs them, chosen
+        without looking at the data.
+    family : {"binomial", "poisson"}
+        ``"binomial"``: the log-odds of the event in a period are linear in the terms; a censored person counts in a
+        period if it was seen for half of it. ``"poisson"``: proportional hazards; a censored person counts in a period
+        if it was seen to its end. A private fit of it counts half periods, too; the event has the probability
+        1 - exp(-λ) there, λ the hazard of the period, for its responses are cut at 1.
+    baseline : {"auto", "factor", "smooth", "linear"}
+        How the hazard depends on the period: a constant for each, a smooth function of its number, or a line.
+        ``"auto"``: constants for ``"poisson"`` and for up to 10 periods with and without events; else smooth, or a
+        line for fewer than 4. In a private fit, where each coefficient costs budget, a line.
+    smoothing, missing, progress, privacy, mechanism
+        As of :class:`fdadp.ScalarRegression`.
+    bounds : mapping of str, optional
+        What is public of each covariate of a private fit. Those of time and event follow from `times`.
+    person_rows : {"sum"}
+        Each period counts once. No other law has hazards: rows that end with the event are a martingale only summed.
+
+    Attributes
+    ----------
+    model_ : ScalarRegression
+        Of the person-periods, with ``coef``, ``vcov``, ``bands``, ``test_terms``, ``plot``.
+    times_ : ndarray of shape (K + 1,)
+    baseline_ : str
+        Term of the period, ``""`` where there is one period.
+    ledger_ : Ledger or None
+        Of a private fit.
+
+    References
+    ----------
+    Cox (1972), doi:10.1111/j.2517-6161.1972.tb00899.x; Breslow (1974), doi:10.2307/2529620; Tutz and Schmid (2016),
+    Modeling Discrete Time-to-Event Data, doi:10.1007/978-3-319-28158-2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp import SurvivalRegression
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.normal(size=400)
+    >>> t, c = rng.exponential(np.exp(-0.5 * age)), rng.uniform(0, 3, 400)
+    >>> people = {"age": age, "years": np.minimum(t, c), "died": (t <= c) * 1}
+    >>> model = SurvivalRegression("Surv(years, died) ~ age", family="poisson").fit(people)
+    >>> model.predict_survival({"age": np.array([-1.0, 1.0])}, times=[0.5, 1.0]).shape
+    (2, 2)
+    """
+
+    formula: str
+    times: ArrayLike | None = None
+    family: str = "binomial"
+    baseline: str = "auto"
+    smoothing: str | ArrayLike = "reml"
+    missing: str | Mapping[str, str] = "auto"
+    progress: bool | str = "auto"
+    privacy: Privacy | None = None
+    bounds: Mapping[str, Any] | None = None
+    mechanism: str | Mechanism = "dp-aff"
+    person_rows: str = "sum"
+
+    k = "auto"
+    _of_curves = False
+    _default_response = "y"
+    _n_unpenalized = None
+    _noise = None
+    _said = tuple[str, ...]()
+
+    def fit(self, data: Any, *, grids: Mapping[str, ArrayLike] | None = None) -> SurvivalRegression:
+        """Fit the model.
+
+        Parameters
+        ----------
+        data : DataFrame or mapping of str
+            A row for each person: covariates, time and event. Of a private fit one data frame, or a mapping of arrays
+            and curves without row labels.
+        grids : mapping of str to array_like, optional
+            Grids of plain arrays, by column.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError, PrivacyError
+            A column, a setting or a number of person-periods that does not suit. In a private fit all of it is public,
+            and nothing was read.
+        """
+        names = self._checked()
+        data = opened_table(data)
+        if self.privacy is not None:
+            self._fit_privately(names, data, grids)
+            return self
+        table = ColumnTable(data, grids)
+        followed = Followed.read(table, names.time, names.event)
+        periods = self._periods(followed)
+        rows, responses = expanded(table, followed, periods, names.time, names.event)
+        baseline = self._term(periods.count, responses)
+        model = self._inner(names.of_periods(baseline)).fit(rows)
+        died, seen = int((responses == 1).sum()), int(np.isfinite(responses).sum())
+        chosen = "as given" if self.times is not None else "at the times of events"
+        if self.times is None and np.unique(followed.time[followed.event == 1]).size > MOST_PERIODS:
+            chosen = "at quantiles of the times of events"
+        said = (
+            f"{followed.time.size} persons, {died} events, {seen} person-periods in {periods.count} periods, {chosen}.",
+        )
+        self._keep(model, periods.edges, baseline, said)
+        return self
+
+    def _checked(self) -> SurvivalFormula:
+        """Check settings, all of which are public; returns the formula."""
+        names = SurvivalFormula.read(self.formula)
+        one_of(self.family, "family", ("binomial", "poisson"))
+        one_of(self.baseline, "baseline", ("auto", "factor", "smooth", "linear"))
+        if self.person_rows != "sum":
+            raise InputError(
+                "person_rows must be 'sum' for times to an event, whose rows end with the event: by another law they "
+                f"estimate no hazard, got {self.person_rows!r}"
+            )
+        if self.bounds is not None and not isinstance(self.bounds, Mapping):
+            raise InputError(f"bounds must be a mapping of columns to ranges or levels, got {self.bounds!r}")
+        if self.privacy is not None and not isinstance(self.privacy, Privacy):
+            raise InputError(f"privacy must be a Privacy or None, got {type(self.privacy).__name__}")
+        if self.times is None and self.privacy is not None:
+            raise PrivacyError(
+                "times must give public ends of periods in a private fit, such as times=range(0, 9), got None; "
+                "times taken from the data would not be private"
+            )
+        return names
+
+    def _periods(self, followed: Followed | None) -> Periods:
+        to_end = self.family == "poisson" and self.privacy is None
+        if self.times is not None or followed is None:
+            return Periods.given(self.times, to_end)
+        return Periods.of_events(followed.time, followed.event, to_end)
+
+    def _term(self, K: int, responses: FloatArray | None) -> str:
+        """The term of the period; of ordinary fits constants are refused where a period has none that is finite."""
+        if K == 1:
+            return ""
+        finite = True
+        if responses is not None:
+            died, lived = (responses == 1).any(axis=0), (responses == 0).any(axis=0)
+            finite = bool((died & (lived | (self.family == "poisson"))).all())
+        kind = self.baseline
+        if kind == "auto":
+            few = self.family == "poisson" or K <= FEW_PERIODS
+            smooth = responses is not None and K >= LEAST_SMOOTH
+            kind = "factor" if responses is not None and finite and few else "smooth" if smooth else "linear"
+        if kind == "factor" and not finite:
+            raise InputError(
+                "baseline must be 'smooth' or 'linear', or times have fewer periods, where a period has no event or "
+                "(family='binomial') nobody without it: its constant is not finite"
+            )
+        if kind == "smooth" and K < LEAST_SMOOTH:
+            raise InputError(f"baseline must be 'factor' or 'linear' with fewer than {LEAST_SMOOTH} periods, got {K}")
+        return {"factor": f"C({PERIOD})", "smooth": f"s({PERIOD}, k={min(K, 10)})", "linear": PERIOD}[kind]
+
+    def _inner(self, formula: str, **private: Any) -> ScalarRegression:
+        shared = {name: getattr(self, name) for name in _SHARED}
+        return ScalarRegression(formula, **shared, **private)
+
+    def _fit_privately(self, names: SurvivalFormula, data: Any, grids: Any) -> None:
+        assert self.privacy is not None
+        periods = self._periods(None)
+        if self.privacy.unit == "person":
+            raise PrivacyError(
+                "privacy must not have unit='person': each row of data is taken as a person here, and its "
+                "person-periods are protected together"
+            )
+        K, baseline = periods.count, self._term(periods.count, None)
+        of_period = list(range(1, K + 1)) if baseline == f"C({PERIOD})" else (1, K)
+        event = [0, 1] if self.family == "binomial" else (0, 1)
+        bounds: dict[str, Any] = {
+            **(self.bounds or {}),
+            names.event: event,
+            **({PERIOD: of_period} if baseline else {}),
+        }
+        model = self._inner(names.of_periods(baseline), bounds=bounds, person_rows="sum", max_rows=K)
+        model._noise, model._kin = self._noise, kin_of(self)
+        known = self.privacy.bounds_with(bounds)
+        rows, persons = expanded_privately(data, grids, known, periods, names.time, names.event)
+        try:
+            model.fit(rows, groups=persons, by="position")
+        finally:  # warnings may be errors
+            if hasattr(model, "fitted_"):
+                said = f"{K} public periods from {periods.edges[0]:g} to {periods.edges[-1]:g}."
+                self._keep(model, periods.edges, baseline, (said,))
+
+    def _keep(self, model: ScalarRegression, edges: FloatArray, baseline: str, said: tuple[str, ...]) -> None:
+        self.model_, self.times_, self.baseline_, self._said = model, edges, baseline, said
+
+    @property
+    def ledger_(self) -> Ledger | None:
+        """Releases of a private fit and their assumptions; None without privacy."""
+        return self._asked().ledger_
+
+    def _asked(self) -> ScalarRegression:
+        check_is_fitted(self, "model_")
+        return self.model_
+
+    # --- predictions
+
+    def predict(self, data: Any, *, type: str = "risk", grids: Mapping[str, ArrayLike] | None = None) -> Any:
+        """Predict for new persons.
+
+        Parameters
+        ----------
+        data : DataFrame or mapping
+            As in :meth:`fit`, without time and event.
+        type : {"risk", "hazard", "link"}
+            The probability of the event until the last of `times_`, shape (n,); the hazard in each period, or its
+            linear predictor, shape (n, K), in the kinds of :meth:`predict_survival`.
+        grids : mapping of str to array_like, optional
+            Grids of plain arrays.
+        """
+        one_of(type, "type", ("risk", "hazard", "link"))
+        table = _NewPersons.of(data, grids)
+        if type == "risk":
+            values = 1 - self._survival(table)[:, -1]
+            return values if table.index is None else pd.Series(values, index=table.index, name="risk")
+        return table.shown(self._by_period(table, "link" if type == "link" else "response"), self.times_[1:])
+
+    def predict_survival(
+        self, data: Any, times: ArrayLike | None = None, *, grids: Mapping[str, ArrayLike] | None = None
+    ) -> Any:
+        """Predict survival curves of new persons.
+
+        Parameters
+        ----------
+        data, grids
+            As in :meth:`predict`.
+        times : array_like of shape (T,), optional
+            Default: `times_`, the ends of periods and where time begins. Between the ends of two periods survival is
+            that at the first of them.
+
+        Returns
+        -------
+        DataFrame, FDataGrid or ndarray of shape (n, T)
+            A data frame with the labels of the rows where `data` is one; curves where a column holds curves of
+            scikit-fda; else an array.
+
+        Raises
+        ------
+        InputError
+            Times outside those of the fit; columns as of :meth:`fit`.
+        """
+        self._asked()
+        at = self.times_ if times is None else np.atleast_1d(numbers(times, "times"))
+        first, last = self.times_[[0, -1]]
+        if at.ndim != 1 or not ((at >= first) & (at <= last)).all():
+            raise InputError(f"times must lie within {first:g} and {last:g}, got {times!r}")
+        table = _NewPersons.of(data, grids)
+        curves = np.column_stack((np.ones(table.n), self._survival(table)))
+        return table.shown(curves[:, np.searchsorted(self.times_, at, side="right") - 1], at)
+
+    def _survival(self, table: _NewPersons) -> FloatArray:
+        """At the ends of periods, (n, K)."""
+        hazard = self._by_period(table, "response")
+        if self.family == "poisson":
+            return np.exp(-np.cumsum(hazard, axis=1))
+        return np.asarray(np.cumprod(1 - hazard, axis=1))
+
+    def _by_period(self, table: _NewPersons, type: str) -> FloatArray:
+        model = self._asked()
+        periods = range(1, self.times_.size)
+        columns = [model.predict(table.in_period(k), type=type, grids=table.grids) for k in periods]
+        return np.column_stack([np.asarray(column) for column in columns])
+
+    # --- tables, pictures, files
+
+    def baseline_hazard(self) -> pd.DataFrame:
+        """Hazards and survival where all terms but that of the period are 0.
+
+        Returns
+        -------
+        DataFrame
+            A row for each period: ``start``, ``end``, ``hazard``, and ``survival`` at its end.
+        """
+        model = self._asked()
+        K = self.times_.size - 1
+        eta = np.full(K, float(model.coef("(Intercept)")["value"].iloc[0]))
+        number = np.arange(1.0, K + 1)
+        kind = self._kind()
+        if kind == "linear":
+            eta = eta + number * float(model.coef(PERIOD)["value"].iloc[0])
+        elif self.baseline_:
+            name = PERIOD if kind == "factor" else f"s({PERIOD})"
+            eta = eta + model.coef(name, at={PERIOD: number})["value"].to_numpy()
+        hazard = model.fitted_.family.mean(eta)
+        alive = np.exp(-np.cumsum(hazard)) if self.family == "poisson" else np.cumprod(1 - hazard)
+        ends = self.times_
+        return pd.DataFrame({"start": ends[:-1], "end": ends[1:], "hazard": hazard, "survival": alive})
+
+    def plot_survival(self, data: Any = None, *, grids: Mapping[str, ArrayLike] | None = None) -> Figure:
+        """Picture of the survival curves of new persons; by default of the baseline (:meth:`baseline_hazard`)."""
+        from fdadp.plot._canvas import panels
+
+        if data is None:
+            curves = np.concatenate(([1.0], self.baseline_hazard()["survival"]))[:, None]
+        else:
+            table = _NewPersons.of(data, grids)
+            curves = np.column_stack((np.ones(table.n), self._survival(table))).T
+        figure, (axis,) = panels(1, size=(5.0, 3.4))
+        for curve in curves.T:
+            axis.step(self.times_, curve, where="post")
+        name = SurvivalFormula.read(self.formula).time
+        axis.set(xlabel=name, ylabel="survival" if data is not None else "survival, baseline", ylim=(0, 1.02))
+        return figure
+
+    def summary(self) -> Summary:
+        """Tables of the fit of person-periods, with the numbers of persons, events and periods."""
+        summary = self._asked().summary()
+        law = "log-odds of the event in a period" if self.family == "binomial" else "logarithm of the hazard"
+        baseline = self.baseline_ or "one constant"
+        own = [*self._said, f"Terms add to the {law}; baseline: {baseline}."]
+        summary.add_extra_txt([*own, *(summary.extra_txt.split("\n") if summary.extra_txt else ())])
+        return summary
+
+    def __str__(self) -> str:
+        return str(self.summary()) if hasattr(self, "model_") else repr(self)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the fitted model to a pickle-free file, as :meth:`fdadp.ScalarRegression.save`; return its path."""
+        from fdadp.regression.fitted.term_files import save
+
+        fitted = self._asked().fitted_
+        return save(fitted, clone(self).set_params(times=self.times_.tolist(), baseline=self._kind()), path)
+
+    def _kind(self) -> str:
+        return {"": "auto", PERIOD: "linear", f"C({PERIOD})": "factor"}.get(self.baseline_, "smooth")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SurvivalRegression:
+        """Read a model that :meth:`save` wrote.
+
+        Raises
+        ------
+        FileFormatError
+            Not such a file, or one of another class or version.
+        """
+        from fdadp.regression.fitted.term_files import load
+
+        model, fitted = load(path, cls)
+        edges = numbers(model.times, "times")
+        baseline = model._term(edges.size - 1, None)
+        inner = model._inner(SurvivalFormula.read(model.formula).of_periods(baseline))
+        inner._keep(fitted)
+        model._keep(inner, edges, baseline, (f"{edges.size - 1} periods; read from a file.",))
+        own: SurvivalRegression = model
+        return own
+
+
+@dataclass(frozen=True)
+class _NewPersons:
+    """Rows of persons to predict, in each period.
+
+    Attributes
+    ----------
+    data : DataFrame or dict
+    n : int
+    grids : mapping or None
+    index : Index or None
+        Labels of the rows, where they have any.
+    of_curves : bool
+        Whether a column holds curves of scikit-fda.
+    """
+
+    data: Any
+    n: int
+    grids: Any
+    index: pd.Index[Any] | None
+    of_curves: bool
+
+    @classmethod
+    def of(cls, data: Any, grids: Any) -> _NewPersons:
+        data = opened_table(data)
+        table = ColumnTable(data, grids)
+        n = table.n_rows()
+        if not isinstance(data, pd.DataFrame):
+            data = {name: data[name] for name in table.names}
+        held = [] if isinstance(data, pd.DataFrame) else list(data.values())
+        of_curves = any(type(own).__module__.split(".")[0] == "skfda" for own in held)
+        index = None if table.index is None or isinstance(table.index, pd.RangeIndex) else table.index
+        return cls(data, n, grids, index, of_curves)
+
+    def in_period(self, k: int) -> Any:
+        """The table with the number of a period."""
+        if isinstance(self.data, pd.DataFrame):
+            return self.data.assign(**{PERIOD: float(k)})
+        period = np.full(self.n, float(k))
+        return {**self.data, PERIOD: period if self.index is None else pd.Series(period, index=self.index)}
+
+    def shown(self, values: FloatArray, times: FloatArray) -> Any:
+        """A row of values for each person, in the kind of the table."""
+        if isinstance(self.data, pd.DataFrame) or self.index is not None:
+            index = self.data.index if isinstance(self.data, pd.DataFrame) else self.index
+            return pd.DataFrame(values, index=index, columns=pd.Index(times, name="time"))
+        if self.of_curves and times.size > 1 and (np.diff(times) > 0).all():
+            from skfda import FDataGrid
+
+            return FDataGrid(values, times)
+        return values

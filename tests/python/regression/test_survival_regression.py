@@ -1,0 +1,296 @@
+"""Times to an event: person-periods beside statsmodels, survival of new people, and private hazards."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from neighbour_tools import change, observed
+from sklearn.base import clone
+
+from fdadp import Privacy, ScalarRegression, SurvivalRegression, concordance
+from fdadp.errors import InputError, PrivacyError
+from fdadp.regression.reading import person_periods
+from fdadp.regression.reading.person_periods import Periods
+
+S = np.linspace(0, 1, 25)
+
+
+def people(n=150, seed=0):
+    """Times with ties, censored."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.standard_normal((2, n))
+    t = np.round(rng.exponential(np.exp(-0.5 * a + 0.3 * b)), 1) + 0.1
+    c = np.round(rng.exponential(2, n), 1) + 0.1
+    return pd.DataFrame({"a": a, "b": b, "time": np.minimum(t, c), "died": (t <= c).astype(int)})
+
+
+def hazards(seed, n=3000, K=8):
+    """A table of persons with curves, true hazards (n, K) and the periods that each was seen in."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(n, 3)) / np.array([1, 1.5, 2.5])
+    X = scores @ np.stack([np.ones(25), np.sin(2 * np.pi * S), np.cos(2 * np.pi * S)])
+    age, period = rng.uniform(-1, 1, n), np.arange(K)
+    h = 1 / (1 + np.exp(-((0.9 * X.mean(axis=1) + 0.6 * age)[:, None] - 1.85 + 0.1 * period)))
+    event = rng.uniform(size=h.shape) < h
+    died = event.any(axis=1)
+    time = np.where(died, event.argmax(axis=1) + 1.0, K)
+    return {"X": X, "age": age, "time": time, "died": died * 1.0}, h, period < time[:, None]
+
+
+BOUNDS = {"X": (-4, 4), "age": (-1, 1)}
+
+
+def private(seed=0, n=3000, **told):
+    privacy = Privacy(1.0, 1e-6, n=n, random_state=seed)
+    settings = {"formula": "Surv(time, died) ~ lf(X) + age", "times": range(9), "privacy": privacy, "bounds": BOUNDS}
+    return SurvivalRegression(progress=False, **settings | told)
+
+
+def test_poisson_person_periods_are_cox_with_breslow_s_ties():
+    table = people()
+    model = SurvivalRegression("Surv(time, died) ~ a + b", family="poisson").fit(table)
+    cox = sm.PHReg(table["time"], table[["a", "b"]], status=table["died"], ties="breslow").fit(tol=1e-14)
+    own = [model.model_.coef(name, se=True)[["value", "se"]].iloc[0] for name in ("a", "b")]
+    np.testing.assert_allclose([row["value"] for row in own], cox.params, atol=1e-8)
+    np.testing.assert_allclose([row["se"] for row in own], cox.bse, atol=1e-6)
+    effect = np.exp((table[["a", "b"]] @ cox.params).to_numpy())  # Breslow's cumulated hazard
+    ends, t = model.times_[1:], table["time"].to_numpy()
+    died = [((t == end) & (table["died"] == 1)).sum() for end in ends]
+    cumulated = np.cumsum([d / effect[t >= end].sum() for d, end in zip(died, ends, strict=True)])
+    np.testing.assert_allclose(model.predict_survival(table, ends), np.exp(-cumulated * effect[:, None]), atol=1e-8)
+    assert "at the times of events" in str(model.summary())
+
+
+def test_binomial_person_periods_are_a_generalised_linear_model():
+    table, ends = people(300, seed=1), np.array([0.5, 1.0, 1.5, 2.0])
+    model = SurvivalRegression("Surv(time, died) ~ a + b", times=[0, *ends]).fit(table)
+    rows = []
+    for a, b, t, died in table.itertuples(index=False):
+        for k, end in enumerate(ends):
+            here = end - 0.5 < t <= end
+            if (died and here) or t >= (end if died else end - 0.25):
+                rows.append([*np.eye(4)[k], a, b, died and here])
+    design = np.array(rows)
+    glm = sm.GLM(design[:, -1], design[:, :-1], sm.families.Binomial()).fit(tol=1e-14)
+    found = [model.model_.coef(name)["value"].iloc[0] for name in ("a", "b")]
+    np.testing.assert_allclose(found, glm.params[4:], atol=1e-8)
+    np.testing.assert_allclose(
+        model.predict(table, type="hazard").iloc[:, 2],
+        1 / (1 + np.exp(-(table[["a", "b"]] @ glm.params[4:] + glm.params[2]))),
+        atol=1e-8,
+    )
+    np.testing.assert_allclose(model.baseline_hazard()["hazard"], 1 / (1 + np.exp(-glm.params[:4])), atol=1e-8)
+    assert f"{len(rows)} person-periods in 4 periods, as given" in str(model.summary())
+
+
+def test_who_counts_in_which_period():
+    """Half of a period is enough for censored persons with hazards of periods, and is not in Cox's likelihood."""
+    time = np.array([0.0, 1.0, 1.4, 1.5, 2.0, 9.0, np.nan, -1.0, 1.0])
+    nan = np.nan
+    censored = Periods(np.array([0.0, 1.0, 2.0]), to_end=False).responses(time, np.zeros(9))
+    assert np.array_equal(censored[:6], [[nan, nan], [0, nan], [0, nan], [0, 0], [0, 0], [0, 0]], equal_nan=True)
+    to_end = Periods(np.array([0.0, 1.0, 2.0]), to_end=True).responses(time, np.zeros(9))
+    assert np.array_equal(to_end[:6], [[nan, nan], [0, nan], [0, nan], [0, nan], [0, 0], [0, 0]], equal_nan=True)
+    died = Periods(np.array([0.0, 1.0, 2.0]), to_end=True).responses(time, np.ones(9))
+    assert np.array_equal(died[:6], [[1, nan], [1, nan], [0, 1], [0, 1], [0, 1], [0, 0]], equal_nan=True)
+    assert (
+        np.isnan(died[6:8]).all()
+        and np.isnan(Periods(np.array([0.0, 1.0]), True).responses(time[:1], np.array([2.0]))).all()
+    )
+
+
+def test_the_order_and_the_container_of_rows_say_nothing():
+    from skfda import FDataGrid
+
+    table, _, _ = hazards(0, n=300)
+    settings = {"formula": "Surv(time, died) ~ lf(X) + s(age)", "times": range(9), "smoothing": [1.0] * 2}
+    settings["baseline"] = "factor"
+    one = SurvivalRegression(**settings).fit(table)
+    order = np.random.default_rng(0).permutation(300)
+    shuffled = SurvivalRegression(**settings).fit({name: column[order] for name, column in table.items()})
+    survival = one.predict_survival(table)
+    np.testing.assert_allclose(shuffled.predict_survival(table), survival, rtol=1e-6)
+    curves = FDataGrid(table["X"], S)
+    of_curves = {**table, "X": curves}
+    again = SurvivalRegression(**settings).fit(of_curves)
+    shown = again.predict_survival(of_curves)
+    assert isinstance(shown, FDataGrid)
+    np.testing.assert_allclose(shown.data_matrix[..., 0], survival, rtol=1e-8)
+    frame = pd.DataFrame({name: table[name] for name in ("age", "time")}, index=[f"p{i}" for i in range(300)])
+    frame["X"], frame["died"] = curves, table["died"] == 1
+    shown = SurvivalRegression(**settings).fit(frame).predict_survival(frame, [2, 3.5])
+    assert shown.index.equals(frame.index) and shown.columns.tolist() == [2, 3.5]
+    np.testing.assert_allclose(shown, survival[:, [2, 3]], rtol=1e-8)
+    risk = again.predict(frame)
+    assert risk.index.equals(frame.index)
+    np.testing.assert_allclose(risk, 1 - survival[:, -1], rtol=1e-8)
+
+
+def test_the_fit_is_that_of_the_rows_as_written():
+    table, _, seen = hazards(1, n=400)
+    i, k = np.nonzero(seen)
+    rows = {"X": table["X"][i], "age": table["age"][i], "period": k + 1.0}
+    rows["died"] = ((table["died"][i] == 1) & (k + 1 == table["time"][i])) * 1.0
+    by_hand = ScalarRegression("died ~ lf(X) + age * period", family="binomial").fit(rows)
+    model = SurvivalRegression("Surv(time, died) ~ lf(X) + age + age:period", times=range(9), baseline="linear").fit(
+        table
+    )
+    hazard = model.predict(table, type="hazard")
+    np.testing.assert_allclose(hazard[seen], by_hand.predict(rows), rtol=1e-6)
+    assert concordance(table["time"], table["died"], model.predict(table)) > 0.6
+
+
+@pytest.mark.parametrize("baseline", ["factor", "smooth", "linear"])
+def test_saved_models_predict_the_same(baseline, tmp_path):
+    table = people(300)
+    model = SurvivalRegression("Surv(time, died) ~ a", times=np.linspace(0, 2, 6), baseline=baseline).fit(table)
+    again = SurvivalRegression.load(model.save(tmp_path / "model.npz"))
+    pd.testing.assert_frame_equal(again.predict_survival(table), model.predict_survival(table))
+    pd.testing.assert_frame_equal(again.baseline_hazard(), model.baseline_hazard())
+    at_zero = model.predict(pd.DataFrame({"a": [0.0]}), type="hazard").iloc[0]
+    np.testing.assert_allclose(model.baseline_hazard()["hazard"], at_zero, rtol=1e-10)
+    assert len(model.plot_survival().axes[0].lines) == 1
+    assert len(model.plot_survival(table.head(3)).axes[0].lines) == 3
+
+
+def test_many_times_are_cut_at_quantiles():
+    rng = np.random.default_rng(0)
+    table = {"a": rng.normal(size=400), "time": rng.exponential(size=400), "died": np.ones(400)}
+    model = SurvivalRegression("Surv(time, died) ~ a", family="poisson").fit(table)
+    assert model.times_.size == 101 and np.isin(model.times_[1:], table["time"]).all()
+    assert "in 100 periods, at quantiles of the times of events" in str(model.summary())
+
+
+@pytest.mark.parametrize(
+    ("formula", "told", "columns", "message"),
+    [
+        ("died ~ a", {}, {}, "formula must be text such as"),
+        ("Surv(time, time) ~ a", {}, {}, "two columns"),
+        ("Surv(time, gone) ~ a", {}, {}, "gone"),
+        ("Surv(time, died) ~ a + time", {}, {}, "time"),
+        ("Surv(time, died) ~ a", {"times": [0, 2, 1]}, {}, "times must be increasing"),
+        ("Surv(time, died) ~ a", {"times": range(200)}, {}, "at most 100 periods, got 199"),
+        ("Surv(time, died) ~ a", {"times": [50, 60]}, {}, "at least one event"),
+        ("Surv(time, died) ~ a", {"times": [0, 1, 50, 60], "baseline": "factor"}, {}, "constant is not finite"),
+        ("Surv(time, died) ~ a", {"times": [0, 1, 2], "baseline": "smooth"}, {}, "fewer than 4 periods"),
+        ("Surv(time, died) ~ a", {"family": "gaussian"}, {}, "family must be one of"),
+        ("Surv(time, died) ~ a", {"person_rows": "mean"}, {}, "person_rows must be 'sum'"),
+        ("Surv(time, died) ~ a", {}, {"died": 0}, "at least one person"),
+        ("Surv(time, died) ~ a", {}, {"died": 2}, r"1 \(the event\) or 0 \(censored\), got 2 in row 0"),
+        ("Surv(time, died) ~ a", {}, {"time": -1.0}, "time must be at least 0"),
+        ("Surv(time, died) ~ a", {}, {"time": np.nan}, "time"),
+        ("Surv(time, died) ~ a", {}, {"period": 1.0}, "no column called 'period'"),
+    ],
+)
+def test_what_is_refused(formula, told, columns, message):
+    with pytest.raises(InputError, match=message):
+        SurvivalRegression(formula, **told).fit(people().assign(**columns))
+
+
+def test_too_many_rows_and_times_beyond_the_last_are_refused(monkeypatch):
+    model = SurvivalRegression("Surv(time, died) ~ a", times=[0, 1, 2]).fit(people())
+    with pytest.raises(InputError, match="times must lie within 0 and 2"):
+        model.predict_survival(people(), [3.0])
+    monkeypatch.setattr(person_periods, "MOST_ROWS", 100)
+    with pytest.raises(InputError, match=r"at most 100 person-periods, got .*: give fewer times"):
+        clone(model).fit(people())
+    with pytest.raises(InputError, match="at most 100 person-periods, got 1,200"):
+        private(n=150, bounds={"a": (-3, 3)}, formula="Surv(time, died) ~ a").fit(people())
+
+
+# --- private
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+def test_a_private_fit_is_that_of_the_rows_that_persons_have(family):
+    """Rows after the event are nobody's: as if they were not there, which the number of rows must not count."""
+    table, _, seen = hazards(0, n=1000)
+    i, k = np.nonzero(seen)
+    rows = {"X": table["X"][i], "age": table["age"][i], "period": k + 1.0}
+    rows["died"] = ((table["died"][i] == 1) & (k + 1 == table["time"][i])) * 1.0
+    bounds = {**BOUNDS, "period": (1, 8), "died": [0, 1] if family == "binomial" else (0, 1)}
+    privacy = Privacy(5.0, 1e-6, n=1000, random_state=3)
+    by_hand = ScalarRegression(
+        "died ~ lf(X) + age + period", family=family, privacy=privacy, bounds=bounds, person_rows="sum", max_rows=8
+    ).fit(rows, groups=i)
+    model = private(n=1000, family=family, baseline="linear", privacy=privacy).fit(table)
+    np.testing.assert_allclose(model.predict(table, type="hazard")[seen], by_hand.predict(rows), rtol=1e-6)
+    assert "each row counts once, at most 8 rows a person" in str(model.summary())
+    assert "8 public periods from 0 to 8" in str(model.summary())
+
+
+def test_a_person_moves_the_sums_by_at_most_the_sensitivity():
+    table, _, _ = hazards(0, n=60)
+    other = {name: column.copy() for name, column in table.items()}
+    other["X"][7], other["age"][7], other["time"][7], other["died"][7] = 100.0, -5.0, 8.0, 0.0
+    table["time"][7], table["died"][7] = 1.0, 1.0
+
+    def fit(data):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            private(n=60, privacy=Privacy(20.0, 1e-6, n=60, random_state=0)).fit(data)
+
+    gone = {name: column.copy() for name, column in table.items()}
+    gone["time"][7] = np.nan
+    assert 0 < change(fit, table, gone) <= 1
+    assert 0.5 < change(fit, other, gone) <= 1  # all periods, and far from the others
+
+
+def test_nothing_but_shapes_is_looked_at():
+    """Odd entries of one person change neither errors, warnings nor what is spent."""
+    table, _, _ = hazards(0, n=60)
+    model = private(n=60, privacy=Privacy(20.0, 1e-6, n=60, random_state=0))
+    said = observed(lambda data: clone(model).fit(data), table)[1:]
+    for odd in ({"time": -3.0}, {"time": "?"}, {"died": 7}, {"died": None}, {"time": np.inf}, {"age": "x"}):
+        other = {name: list(column) if name != "X" else column for name, column in table.items()}
+        for name, entry in odd.items():
+            other[name][5] = entry
+        assert observed(lambda data: clone(model).fit(data), other)[1:] == said
+
+
+@pytest.mark.parametrize(
+    ("told", "error", "message"),
+    [
+        ({"times": None}, PrivacyError, "times must give public ends of periods in a private fit"),
+        ({"person_rows": "mean"}, InputError, "rows end with the event"),
+        ({"bounds": {"age": (-1, 1)}}, PrivacyError, "X"),
+        ({"bounds": 3}, InputError, "bounds must be a mapping"),
+        ({"privacy": 1.0}, InputError, "privacy must be a Privacy"),
+        ({"privacy": Privacy(1.0, 1e-6, n=60, unit="person")}, PrivacyError, "unit='person'"),
+    ],
+)
+def test_what_is_refused_privately(told, error, message):
+    with pytest.raises(error, match=message):
+        private(n=60, **told).fit(hazards(0, n=60)[0])
+
+
+def test_columns_with_labels_of_their_own_are_not_joined():
+    table, _, _ = hazards(0, n=60)
+    columns = {name: pd.Series(table[name]) for name in ("age", "time", "died")}
+    with pytest.raises(InputError, match="data must be one data frame"):
+        private(n=60, formula="Surv(time, died) ~ age").fit(columns)
+    arrays = {name: column.to_numpy() for name, column in columns.items()}
+    frame = pd.DataFrame(arrays, index=[f"p{i}" for i in range(60)])
+    found = []
+    for data in (arrays, frame):
+        privacy = Privacy(20.0, 1e-6, n=60, random_state=0)
+        found.append(private(formula="Surv(time, died) ~ age", privacy=privacy).fit(data).predict(frame))
+    pd.testing.assert_series_equal(*found)
+    assert found[0].index.equals(frame.index)
+
+
+@pytest.mark.statistics
+def test_private_hazards_are_accurate():
+    """3,000 people at epsilon 1: mean hazard within .01, slope of log-odds .95 to 1.05."""
+    found = []
+    for seed in range(5):
+        (table, _, _), (new, true, seen) = hazards(seed), hazards(100 + seed)
+        p = private(seed, baseline="linear").fit(table).predict(new, type="hazard")[seen]
+        found.append((p.mean() - true[seen].mean(), np.polyfit(*(np.log(h / (1 - h)) for h in (true[seen], p)), 1)[0]))
+    off, slope = np.mean(found, axis=0)
+    assert abs(off) < 0.01
+    assert 0.95 <= slope <= 1.05
