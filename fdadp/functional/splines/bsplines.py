@@ -152,6 +152,6 @@ def _check_basis(lower: float, upper: float, n_basis: int, degree: int, name: st
     if not (np.isfinite(lower) and np.isfinite(upper) and lower < upper):
         raise InputError(f"the range of a basis must have lower < upper, got [{lower:g}, {upper:g}]")
     degree = whole(degree, "degree")
-    if not hasattr(n_basis, "__index__") or isinstance(n_basis, bool) or n_basis < degree + 1:
+    if not hasattr(n_basis, "__index__") or isinstance(n_basis, bool | np.ndarray) or n_basis < degree + 1:
         raise InputError(f"{name} must be an integer of at least degree + 1 = {degree + 1}, got {n_basis!r}")
     return int(n_basis), degree
