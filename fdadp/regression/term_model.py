@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fdadp.privacy.noise.sources import Noise
     from fdadp.private.plan.plan import Plan
     from fdadp.regression.fitted.inference import Bootstrap
+    from fdadp.regression.fitted.persons import PersonCurves
     from fdadp.regression.reading.columns import Grids
 
 Model = TypeVar("Model", bound="TermModel")
@@ -60,6 +61,8 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         Share of the explained variance that each term of a private fit has by itself, from released values.
     joined_ : str or None
         Number of rows that were joined, and the key. None if rows belong together by position.
+    persons_ : PersonCurves or None
+        Curves of persons, covariances of both levels and intraclass correlations, of ``re(id, covariance="free")``.
     """
 
     formula: str | Sequence[TermSpec]
@@ -75,6 +78,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
     notes_: tuple[str, ...] = ()
     importances_: Mapping[str, float] | None = None
     joined_: str | None = None
+    persons_: PersonCurves | None = None
 
     _of_curves: ClassVar[bool]
     _default_response: ClassVar[str]
@@ -173,7 +177,8 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         found: dict[str, Any] = {
             "fitted_": fitted,
             "response_name_": response.name,
-            "term_names_": fitted.names,
+            "term_names_": fitted.names if fitted.persons is None else (*fitted.names, fitted.persons.name),
+            "persons_": fitted.persons,
             "edf_": fit.edf_total,
             "criterion_": fit.criterion,
             "sigma2_": fit.sigma2,
@@ -290,9 +295,13 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         ['s', 't', 'value', 'se', 'lower', 'upper']
         """
         fitted = self._asked()
-        rows = effect_rows(fitted.fit.form, name, {"t": t, **(at or {}), **points})
+        wanted = {"t": t, **(at or {}), **points}
         covariance = fitted.errors.covariance(kind) if flag(se, "se") or level is not None else None
-        return effect_of(fitted.fit, rows, covariance, 0.95 if level is None else level, with_mean=with_mean).to_frame()
+        level = 0.95 if level is None else level
+        if fitted.persons is not None and name == fitted.persons.name:
+            return fitted.persons.effect(fitted.fit.form, wanted, covariance, level).to_frame()
+        rows, degrees = effect_rows(fitted.fit.form, name, wanted), fitted.errors.student(kind, name)
+        return effect_of(fitted.fit, rows, covariance, level, with_mean=with_mean, degrees=degrees).to_frame()
 
     @property
     def coefficients_(self) -> pd.Series[float]:
@@ -422,13 +431,13 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
             (:func:`fdadp.solve.errors.term_tests.wald_by_clusters`); else those in which the term varies most. Of
             ``re(g)`` the test is that its variance is 0: on numbers the exact score test, on curves one by flipped
             signs of curves, or of groups of them (:mod:`fdadp.solve.errors.term_tests`), except where `kind` asks
-            for refund's.
+            for refund's; with ``covariance="free"`` the restricted likelihood ratio by its simulated law.
 
         References
         ----------
         Wood (2013), doi:10.1093/biomet/ass048; Hotelling (1931), doi:10.1214/aoms/1177732979, by clusters.
         """
-        return inference.terms_tested(self._asked().errors, kind)
+        return inference.terms_tested(self._asked().errors, kind, simulated=True)
 
     def anova(self, other: Any, kind: str | None = None) -> pd.DataFrame:
         """Compare with a model nested in this one, or of which this one is a part.
@@ -674,11 +683,18 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
 
         return synthetic_cohort(self._asked(), n, random_state)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
+    def save(self, path: str | os.PathLike[str], *, people: bool = True) -> Path:
         """Write the fitted model to a pickle-free file; return its path.
 
         :mod:`fdadp.regression.fitted.term_files` documents the content. Training rows are not stored, so a loaded
         model has no ``fitted_values_`` and ``residuals_``.
+
+        Parameters
+        ----------
+        path : str or path
+        people : bool
+            Whether the file holds the curves of persons of ``re(id, covariance="free")``. Without them predictions are
+            those of new persons.
 
         Raises
         ------
@@ -687,7 +703,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         """
         from fdadp.regression.fitted.term_files import save
 
-        return save(self._asked(), self, path)
+        return save(self._asked(), self, path, people=flag(people, "people"))
 
     @classmethod
     def load(cls: type[Model], path: str | os.PathLike[str]) -> Model:

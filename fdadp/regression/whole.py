@@ -21,6 +21,7 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.regression.fitted.errors import CoefficientErrors
 from fdadp.regression.fitted.fitted import Fitted, FittedResponse, TrainedRows
 from fdadp.regression.formula import ParsedFormula, parse
+from fdadp.regression.mixed import MixedFit, fit_by_person, person_term
 from fdadp.regression.reading.columns import ColumnTable, Grids, check_grids, columns_of
 from fdadp.regression.reading.completion import CompletedAgain
 from fdadp.regression.reading.training import (
@@ -286,6 +287,8 @@ class Estimate:
         Whether observations had weights in the fit.
     components : ComponentsFit, ComponentsOfGaps or None
         The fits to the scores, on eigenfunctions.
+    mixed : MixedFit or None
+        Curves of persons, of a term with ``covariance="free"``.
     """
 
     fit: AdditiveFit
@@ -295,6 +298,7 @@ class Estimate:
     basis: Eigenbasis | None = None
     weighted: bool = True
     components: ComponentsFit | ComponentsOfGaps | None = None
+    mixed: MixedFit | None = None
 
 
 def estimated(spec: ModelSpec, form: LongForm, observed: Observations | ChunkedObservations) -> Estimate:
@@ -388,6 +392,10 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
     spec, training, persons, estimate = estimate_whole(settings, data, y, grids, **beside)
     observed = training.observed
     eta = observed.predictor(estimate.fit.form, estimate.fit.coefficients)
+    edf = estimate.fit.edf_total
+    if estimate.mixed is not None:
+        own = estimate.mixed.persons
+        eta, edf = eta + own.curves(observed.records, own.grid), edf + own.edf
     errors = CoefficientErrors.learned(settings, estimate, observed, eta, persons)
     again = None if training.loose is None else _completed_again(spec, training, training.loose, estimate.fit)
     if training.grid is not None:  # where responses have points of their own, predictions are made on another grid
@@ -395,7 +403,7 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
         errors = replace(errors, fit=replace(estimate.fit, form=on_grid))
     null_deviance = observed.null_deviance(settings.family)
     mean = settings.family.mean(eta)
-    shares = shares_explained(observed, settings.family, mean, estimate.fit.edf_total, null_deviance)
+    shares = shares_explained(observed, settings.family, mean, edf, null_deviance)
     warn_of_unidentified(errors.fit)
     response, rows = _shown(spec, training, mean, estimate)
     return Fitted(
@@ -427,12 +435,17 @@ def estimate_whole(
     estimate : Estimate
     """
     spec, asked = read_spec(settings, data, y, grids, **beside)
-    training, persons = read_rows(asked, settings)
+    own = person_term(spec.parsed.terms, settings)
+    training, persons = read_rows(asked, settings, by_person=own is not None)
     observed = training.observed
-    terms = (*spec.parsed.terms, *map(Linear, training.covariates.completion.indicators.values()))
+    others = (term for term in spec.parsed.terms if term is not own)
+    terms = (*others, *map(Linear, training.covariates.completion.indicators.values()))
     form = designs(spec, terms, observed.summary(training.points), training.points)
     if training.curves is not None:
         check_axes(form, observed.records, training.curves.unit, spec.response)
+    if own is not None:
+        mixed = fit_by_person(own, settings, form, observed, persons)
+        return spec, training, persons, Estimate(fit=mixed.fit, mixed=mixed)
     return spec, training, persons, estimated(spec, form, observed)
 
 

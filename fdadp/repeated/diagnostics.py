@@ -18,27 +18,26 @@ SUCCESSIVE = 0.1
 """Correlation of successive rows above which standard errors by person should be taken."""
 
 
-def icc(sums: PersonSums, levels: LevelCovariances, *, noise: bool = False) -> float:
+def icc(phi: FloatArray, levels: LevelCovariances, *, noise: bool = False) -> float:
     """Share of the variance that is between persons, over all t; with or without the white noise below the line.
 
     With it the share depends less on k, as white noise and very rough errors cannot be told apart.
     """
     between, rows = float(np.trace(levels.G)), float(np.trace(levels.smooth_rows))
-    below = between + rows + (levels.noise_variance * len(sums.phi) if noise else 0.0)
+    below = between + rows + (levels.noise_variance * len(phi) if noise else 0.0)
     return between / below if below > 0 else 0.0
 
 
-def icc_curve(sums: PersonSums, levels: LevelCovariances, *, noise: bool = False) -> FloatArray:
+def icc_curve(phi: FloatArray, levels: LevelCovariances, *, noise: bool = False) -> FloatArray:
     """The same at each t, shape (T,)."""
-    phi = sums.phi
     between, rows = (np.einsum("ti,ij,tj->t", phi, K, phi) for K in (levels.G, levels.smooth_rows))
     below = between + rows + (levels.noise_variance if noise else 0.0)
     return np.asarray(np.divide(between, below, out=np.zeros_like(below), where=below > 0))
 
 
-def variance_table(sums: PersonSums, levels: LevelCovariances) -> pd.DataFrame:
+def variance_table(phi: FloatArray, levels: LevelCovariances) -> pd.DataFrame:
     """Variance at an average t, its share and its standard deviation, of persons, rows and noise."""
-    T = len(sums.phi)
+    T = len(phi)
     variances = [np.trace(levels.G) / T, np.trace(levels.smooth_rows) / T, levels.noise_variance]
     table = pd.DataFrame({"variance": variances}, index=pd.Index(["person", "row", "noise"], name="level"))
     table["share"] = table["variance"] / table["variance"].sum()

@@ -11,7 +11,7 @@ from scipy.linalg import block_diag, eigh
 from scipy.optimize import minimize
 from scipy.stats import f as f_law
 
-from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
 from fdadp.repeated.levels import Rotation, rotate
 from fdadp.repeated.person_sums import PersonSums
@@ -25,27 +25,27 @@ class MeanTerm:
 
     Attributes
     ----------
-    columns : ndarray of shape (m,)
-        Which features, counted from 0; the constant is the first where there is one.
+    mix : ndarray of shape (p, m)
+        Its m features as combinations of those of the sums, of which the constant is the first where there is one.
     along : ndarray of shape (T, r)
     penalties : ndarray of shape (M, m r)
         Non-negative diagonals, coefficients of one feature after those of another; M may be 0.
     """
 
-    columns: IntArray
+    mix: FloatArray
     along: FloatArray
     penalties: FloatArray
 
     @property
     def size(self) -> int:
         """Number of coefficients."""
-        return int(self.columns.size * self.along.shape[1])
+        return int(self.mix.shape[1] * self.along.shape[1])
 
 
 def terms_on(sums: PersonSums, roughness: FloatArray | None = None) -> list[MeanTerm]:
     """One term for each feature on Φ itself; penalised by `roughness` (k,) of its columns if that is given."""
     none = np.zeros((0, sums.k)) if roughness is None else roughness[None, : sums.k]
-    return [MeanTerm(np.array([a]), sums.phi, none) for a in range(sums.p)]
+    return [MeanTerm(mix, sums.phi, none) for mix in np.eye(sums.p)[:, :, None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +92,11 @@ def normal_of_terms(sums: PersonSums, levels: LevelCovariances, terms: Sequence[
     for a, u, o in zip(terms, turned, outside, strict=True):
         row = []
         for b, v, w in zip(terms, turned, outside, strict=True):
-            pair = np.ix_(a.columns, b.columns)
-            block = np.einsum("lab,li,lj->aibj", at.normal[:, a.columns][:, :, b.columns], u, v, optimize=True)
-            row.append(block.reshape(a.size, b.size) + np.kron(xx[pair], precision * (o.T @ w)))
+            block = np.einsum("lab,li,lj->aibj", a.mix.T @ at.normal @ b.mix, u, v, optimize=True)
+            row.append(block.reshape(a.size, b.size) + np.kron(a.mix.T @ xx @ b.mix, precision * (o.T @ w)))
         rows.append(row)
     right = [
-        (precision * (products[a.columns] @ o) + right_l[:, a.columns].T @ u).ravel()
+        (precision * (a.mix.T @ products @ o) + a.mix.T @ right_l.T @ u).ravel()
         for a, u, o in zip(terms, turned, outside, strict=True)
     ]
     return NormalOfTerms(np.block(rows), np.concatenate(right), total, inside)
@@ -148,7 +147,7 @@ class FixedEffects:
         """Rows that make curves of coefficients: (n, T, q) of features (n, p), or (n, k, q) in coordinates on Φ."""
         bases = self.inside if on_phi else tuple(term.along for term in self.terms)
         parts = [
-            np.einsum("na,ti->ntai", features[:, term.columns], basis).reshape(len(features), len(basis), -1)
+            np.einsum("na,ti->ntai", features @ term.mix, basis).reshape(len(features), len(basis), -1)
             for term, basis in zip(self.terms, bases, strict=True)
         ]
         return np.concatenate(parts, axis=2)
@@ -273,7 +272,7 @@ def _scatter_of_scores(sums: PersonSums, levels: LevelCovariances, effects: Fixe
         inner = sums.cross - n[:, None, None] * mean[:, :p, None] * mean[:, None, :]
         score += (inner[:, :, p:] - inner[:, :, :p] @ B) @ np.linalg.inv(levels.R)
     both = zip(effects.terms, effects.inside, strict=True)
-    own_scores = np.hstack([(score[:, term.columns] @ inside).reshape(len(score), -1) for term, inside in both])
+    own_scores = np.hstack([(term.mix.T @ score @ inside).reshape(len(score), -1) for term, inside in both])
     return np.asarray(own_scores.T @ own_scores)
 
 

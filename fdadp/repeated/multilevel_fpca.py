@@ -376,8 +376,8 @@ class MultilevelFPCA(MultilevelComponents):
         kept = [count_components(b.values, n) if b.n_components else 0 for b, n in asked]
         self._set(TwoLevels(bases[0], bases[1], curves[1:], centre, (kept[0], kept[1])))
         self.k_: int | None = sums.k
-        self.icc_, self.icc_with_noise_ = icc(sums, levels), icc(sums, levels, noise=True)
-        self.icc_curve_ = icc_curve(sums, levels)
+        self.icc_, self.icc_with_noise_ = icc(sums.phi, levels), icc(sums.phi, levels, noise=True)
+        self.icc_curve_ = icc_curve(sums.phi, levels)
         self.successive_correlation_ = None
 
     def _of_face(self, found: TwoLevels) -> None:

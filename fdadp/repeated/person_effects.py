@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.stats import norm
 
 from fdadp._common.typing import FloatArray, IntArray
@@ -26,21 +25,6 @@ class RepeatedFit:
     levels: LevelCovariances
     fixed: FixedEffects
 
-    def shrinkage(self, n: int) -> FloatArray:
-        """``G (G + R/n)⁻¹``: what a mean residual of n rows counts for; shape (k, k)."""
-        ratios, turn = self._ratios()
-        return np.asarray((np.linalg.inv(turn).T * (n * ratios / (1 + n * ratios))) @ turn.T)
-
-    def posterior(self, n: int) -> FloatArray:
-        """Covariance of a person's effect given n rows, mean curves known; shape (k, k). G for n = 0."""
-        ratios, turn = self._ratios()
-        back = np.linalg.inv(turn)
-        return np.asarray((back.T * (ratios / (1 + n * ratios))) @ back)
-
-    def _ratios(self) -> tuple[FloatArray, FloatArray]:
-        ratios, turn = eigh(self.levels.G, self.levels.R)
-        return np.maximum(ratios, 0.0), turn
-
     def features(self, X: FloatArray) -> FloatArray:
         """Features (n, p) as the sums have them, of columns X without the constant."""
         return np.column_stack((np.ones(len(X)), X)) - self.sums.shift_x if self.sums.intercept else np.asarray(X)
@@ -56,7 +40,7 @@ class RepeatedFit:
         """
         if means is None or counts is None:
             means, counts = self.sums.means, self.sums.counts
-        ratios, turn = self._ratios()
+        ratios, turn = self.levels.ratios()
         p = self.sums.p
         left = (means[:, p:] - means[:, :p] @ centred_on_phi(self.sums, self.fixed)) @ turn
         weight = counts[:, None] * ratios
@@ -67,8 +51,8 @@ class RepeatedFit:
 
         The posterior and ``D V D'`` with ``D = G (G + R/n)⁻¹ (x̄' ⊗ I)``: without it intervals hold too little.
         """
-        D = self.shrinkage(n) @ self.fixed.design(mean_x[None], on_phi=True)[0]
-        return np.asarray(self.posterior(n) + D @ self.fixed.covariance @ D.T)
+        D = self.levels.shrinkage(n) @ self.fixed.design(mean_x[None], on_phi=True)[0]
+        return np.asarray(self.levels.posterior(n) + D @ self.fixed.covariance @ D.T)
 
     def predict(
         self, features: FloatArray, means: FloatArray | None = None, counts: IntArray | None = None
@@ -106,8 +90,8 @@ class RepeatedFit:
             own = own + levels.noise_variance * np.maximum(1 - (phi**2).sum(axis=1), 0.0)
         root = _root(self.fixed.covariance)
         counts = np.zeros(len(features), dtype=np.int64) if counts is None or means is None else counts
-        shrunk = {int(n): self.shrinkage(int(n)) for n in np.unique(counts)}
-        open_ = {n: np.einsum("ti,ij,tj->t", phi, self.posterior(n), phi) for n in shrunk}
+        shrunk = {int(n): self.levels.shrinkage(int(n)) for n in np.unique(counts)}
+        open_ = {n: np.einsum("ti,ij,tj->t", phi, self.levels.posterior(n), phi) for n in shrunk}
         out = np.empty((len(features), len(phi)))
         for i, n in enumerate(counts.tolist()):
             rows = self.fixed.design(features[i : i + 1])[0]

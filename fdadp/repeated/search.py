@@ -56,6 +56,22 @@ class LevelCovariances:
         values, vectors = np.linalg.eigh(self.R - self.noise_variance * np.eye(len(self.R)))
         return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
+    def ratios(self) -> tuple[FloatArray, FloatArray]:
+        """Variances of persons over those of rows λ (k,), and coordinates P (k, k): ``G P = R P Λ``, ``P'RP = I``."""
+        ratios, turn = eigh(self.G, self.R)
+        return np.maximum(ratios, 0.0), turn
+
+    def shrinkage(self, n: int) -> FloatArray:
+        """``G (G + R/n)⁻¹``: what a mean residual of n rows counts for; shape (k, k)."""
+        ratios, turn = self.ratios()
+        return np.asarray((np.linalg.inv(turn).T * (n * ratios / (1 + n * ratios))) @ turn.T)
+
+    def posterior(self, n: int) -> FloatArray:
+        """Covariance of a person's effect given n rows, mean curves known; shape (k, k). G for n = 0."""
+        ratios, turn = self.ratios()
+        back = np.linalg.inv(turn)
+        return np.asarray((back.T * (ratios / (1 + n * ratios))) @ back)
+
 
 def check_identified(sums: PersonSums, name: str = "re(id)") -> None:
     """Refuse rows that do not identify the covariance of rows: -2 REML has no minimum below ``N - I - rank >= k``.

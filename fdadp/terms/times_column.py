@@ -238,7 +238,7 @@ def constant(term: TermSpec | str) -> TermSpec:
     """
     if isinstance(term, str):
         return Linear(term, constant=True)
-    if isinstance(term, RandomEffect):
+    if isinstance(term, RandomEffect) and not term.by_person:
         return replace(term, k=None)
     if isinstance(term, By):
         return replace(term, term=constant(term.term))

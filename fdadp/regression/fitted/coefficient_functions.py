@@ -218,6 +218,7 @@ def effect_of(
     level: float = 0.95,
     *,
     with_mean: bool = False,
+    degrees: float = np.inf,
 ) -> Effect:
     """Values of a coefficient function, and their standard errors where a covariance is given.
 
@@ -231,6 +232,8 @@ def effect_of(
         Of pointwise intervals, in (0, 1).
     with_mean : bool
         Of a term that is centred, standard errors of its sum with the mean of all others.
+    degrees : float
+        Student's, of the intervals; infinite: by the normal law.
 
     References
     ----------
@@ -240,9 +243,9 @@ def effect_of(
     value = rows.rows @ fit.coefficients[rows.place]
     if covariance is None:
         return Effect(rows.name, rows.axes, _shaped(value, rows))
-    from scipy.stats import norm
+    from scipy.stats import t as student
 
-    half = norm.ppf((1 + fraction(level, "level")) / 2)
+    half = student.ppf((1 + fraction(level, "level")) / 2, degrees)
     whole = rows.rows
     if with_mean and _is_centred(fit, rows):
         whole = np.tile(fit.column_means, (len(whole), 1))

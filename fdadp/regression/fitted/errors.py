@@ -15,6 +15,7 @@ from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.records import Records
 from fdadp.regression.fitted.coefficient_functions import place_of
+from fdadp.regression.fitted.persons import PersonCurves
 from fdadp.regression.settings import ModelSettings
 from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.errors.residual_variance import ResidualVariance, looks, residual_variance
@@ -60,6 +61,8 @@ class CoefficientErrors:
         Mean error of curves left out, with its standard error, after the first request.
     changes : list of ndarray
         Changes of the coefficients without each curve, after the first request.
+    persons : PersonCurves or None
+        Curves of persons and covariances of both levels, where a term has ``covariance="free"``.
     """
 
     settings: ModelSettings
@@ -73,6 +76,7 @@ class CoefficientErrors:
     random_tests: dict[str, TermTest] = field(default_factory=dict)
     scores: list[tuple[float, float]] = field(default_factory=list)
     changes: list[FloatArray] = field(default_factory=list)
+    persons: PersonCurves | None = None
 
     @classmethod
     def learned(
@@ -85,6 +89,10 @@ class CoefficientErrors:
     ) -> CoefficientErrors:
         """Keep the residuals of a fit to rows in memory, whose linear predictor is `eta`; covariances need no more."""
         fit, family, working = estimate.fit, settings.family, estimate.working
+        if estimate.mixed is not None:
+            own = estimate.mixed
+            clusters = {} if own.by_person is None else {"cluster": own.by_person}
+            return cls(settings=settings, fit=fit, loglik=own.loglik, persons=own.persons, clusters=clusters)
         believed = (estimate.precision, None) if working is None else (working.precision, working.learned)
         if working is None:
             scale = 1.0 if family.known_scale else fit.rss / fit.n_rows
@@ -158,6 +166,8 @@ class CoefficientErrors:
 
     def of_mean(self, records: Records, kind: str | None, t: FloatArray | None = None) -> FloatArray:
         """Standard errors of the linear predictor from those of the coefficients, shape (n, T)."""
+        if self.persons is not None:
+            return self.persons.standard_errors(self.fit.form, records, self.covariance(kind), t)
         if self.kind_of(kind) == "iid":
             return self.fit.standard_errors(records, t)
         return self.fit.form.standard_errors(records, self.covariance(kind), t)
@@ -173,10 +183,17 @@ class CoefficientErrors:
     def degrees(self, kind: str | None, name: str | None = None) -> float:
         """Degrees of freedom of the covariance, or of one term's: from clusters, or from the observations."""
         wanted = self.kind_of(kind)
+        if self.persons is not None and wanted not in BY_CLUSTERS:
+            own = self.persons.degrees
+            return float(own.min() if name is None else own[place_of(self.fit.form, name)])
         if wanted not in BY_CLUSTERS:
             return max(self.fit.n_rows - self.fit.edf_total, 1.0)
         errors = self.by_clusters(wanted)
         return float(errors.n_clusters - 1 if name is None else errors.degrees[place_of(self.fit.form, name)])
+
+    def student(self, kind: str | None, name: str) -> float:
+        """Degrees of freedom of pointwise intervals of a term: infinite but where persons are few."""
+        return np.inf if self.persons is None else self.degrees(kind, name)
 
     # --- variance of new responses ---
 
@@ -199,6 +216,11 @@ class CoefficientErrors:
             return np.asarray(quantile * np.sqrt(law.of_records(records, points) + se**2))
         if simultaneous:
             raise InputError("simultaneous must be False without privacy, where intervals are pointwise, got True")
+        if self.persons is not None:
+            from scipy.stats import norm
+
+            new = self.persons.variance_of_rows(records, points)
+            return np.asarray(norm.ppf((1 + level) / 2) * np.sqrt(se**2 + new))
         if not self.has_rows and not self.variances:
             if kind in ("t", "model"):
                 raise InputError(f"variance={kind!r} needs residuals of single curves, which this model has not")

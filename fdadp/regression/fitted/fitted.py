@@ -19,6 +19,7 @@ from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves, as_grid
 from fdadp.regression.fitted.errors import CoefficientErrors, near_the_mean
+from fdadp.regression.fitted.persons import PersonCurves
 from fdadp.regression.reading.columns import Covariates, Grids, check_grids, columns_of, read_response
 from fdadp.regression.reading.completion import CompletedAgain
 from fdadp.regression.reading.training import (
@@ -214,6 +215,17 @@ class Fitted:
         """Names of the terms."""
         return tuple(design.name for design in self.fit.form.designs)
 
+    @property
+    def persons(self) -> PersonCurves | None:
+        """Curves of persons, where a term has ``covariance="free"``."""
+        return self.errors.persons
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that terms read."""
+        own = columns_of(self.fit.form.designs)
+        return own if self.persons is None else tuple(dict.fromkeys((*own, self.persons.column)))
+
     # --- figures of the fit ---
 
     @property
@@ -258,11 +270,13 @@ class Fitted:
         if others:
             check_grids(others, data, self.response.name)
         kept = () if self.offset is None else (self.offset,)
-        return self.covariates.read(data, (*columns_of(self.fit.form.designs), *kept), grids)
+        return self.covariates.read(data, (*self.columns, *kept), grids)
 
     def predictor(self, records: Records, data: Any, offset: Any, t: FloatArray) -> FloatArray:
         """The linear predictor of new rows at points, shape (n, T'), by default with the model's own offset."""
         eta = self.fit.form.predictor(records, self.fit.coefficients, t)
+        if self.persons is not None:
+            eta = eta + self.persons.curves(records, t)
         if "released" in self.errors.variances:
             eta = near_the_mean(self.errors, records, eta, t)
         if offset is None and self.offset is not None:
@@ -341,7 +355,7 @@ def explained_share(fitted: Fitted, data: Any, y: Any) -> float:
     """Share explained of new curves: a column of `data`, or `y`, in any form that `fit` takes."""
     name, shape = fitted.response.name, fitted.response
     assert shape.curves is not None
-    data, y = aligned_rows(columns_of(fitted.fit.form.designs), name, data, y)
+    data, y = aligned_rows(fitted.columns, name, data, y)
     held = data if y is None else {name: getattr(y, "array", y)}  # an FDataGrid in a Series
     observed = read_response(held, name)
     if isinstance(observed, Curves) and not observed.gridded:  # they came without points

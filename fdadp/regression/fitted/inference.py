@@ -110,6 +110,9 @@ def aic(errors: CoefficientErrors) -> float:
     """Akaike's information criterion as in mgcv, see :attr:`fdadp.FunctionalRegression.aic_`."""
     family = errors.settings.family
     edf = corrected_edf(errors.fit, first_order=family.name != "gaussian")
+    if errors.persons is not None:  # two symmetric matrices besides
+        k = int(errors.persons.phi.shape[1])
+        edf += k * (k + 1)
     return -2 * errors.loglik + 2 * (edf + (not family.known_scale))
 
 
@@ -129,8 +132,8 @@ def error_left_out(errors: CoefficientErrors) -> tuple[float, float]:
 # --- tests ---
 
 
-def terms_tested(errors: CoefficientErrors, kind: str | None) -> pd.DataFrame:
-    """A test for each term but the constant."""
+def terms_tested(errors: CoefficientErrors, kind: str | None, *, simulated: bool = False) -> pd.DataFrame:
+    """A test for each term but the constant; `simulated`: also that curves of persons are all 0, in some seconds."""
     import pandas as pd
 
     fit, rows = errors.fit, {}
@@ -139,6 +142,12 @@ def terms_tested(errors: CoefficientErrors, kind: str | None) -> pd.DataFrame:
             continue
         found = tested(errors, np.arange(place.start, place.stop), kind)
         rows[design.name] = (float(fit.edf[place].sum()), found.statistic, found.df, found.p)
+    persons = errors.persons
+    if simulated and persons is not None:
+        if persons.name not in errors.random_tests:
+            errors.random_tests[persons.name] = persons.tested()
+        found = errors.random_tests[persons.name]
+        rows[persons.name] = (persons.edf, found.statistic, found.df, found.p)
     columns = ["edf", "statistic", "df", "p"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("term")
 
@@ -219,7 +228,7 @@ def band(
 
     flag(simultaneous, "simultaneous")
     fraction(level, "level")
-    covariance, left = errors.covariance(kind), errors.degrees(kind)
+    covariance, left = errors.covariance(kind), errors.degrees(kind, None if errors.persons is None else name)
     rows = effect_rows(errors.fit.form, name, points)
     frame = effect_of(errors.fit, rows, covariance, level).to_frame()
     wide = student.ppf((1 + level) / 2, left)

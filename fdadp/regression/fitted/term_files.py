@@ -32,7 +32,15 @@ if TYPE_CHECKING:
 
 GUARANTEE = ("privacy", "mechanism")
 """Parameters that are kept as plain JSON."""
-PARTS = ("fdadp.functional.", "fdadp.private.", "fdadp.solve.", "fdadp.responses.", "fdadp.regression.", "fdadp.terms.")
+PARTS = (
+    "fdadp.functional.",
+    "fdadp.private.",
+    "fdadp.solve.",
+    "fdadp.responses.",
+    "fdadp.regression.",
+    "fdadp.terms.",
+    "fdadp.repeated.",
+)
 """Modules whose dataclasses a file may name."""
 
 
@@ -40,8 +48,8 @@ def _layout(kind: type) -> Layout:
     return Layout(kind.__name__, {"numbers": "v"})
 
 
-def save(fitted: Fitted, model: Any, path: str | os.PathLike[str]) -> Path:
-    """Write a fitted model, and the settings of its estimator.
+def save(fitted: Fitted, model: Any, path: str | os.PathLike[str], *, people: bool = True) -> Path:
+    """Write a fitted model, and the settings of its estimator; `people`: with the curves of persons.
 
     Raises
     ------
@@ -51,7 +59,8 @@ def save(fitted: Fitted, model: Any, path: str | os.PathLike[str]) -> Path:
     released = fitted.released
     ledger = None if released is None else released.ledger
     held = None if released is None else replace(released, ledger=None, privacy=None, plan=None)
-    errors: Any = replace(_computed(fitted.errors), settings=None)  # type: ignore[arg-type]  # kept separately
+    own = None if fitted.persons is None else fitted.persons.stored(people=people)
+    errors: Any = replace(_computed(fitted.errors), settings=None, persons=own)  # type: ignore[arg-type]  # kept separately
     response = replace(fitted.response, observed_at=None)
     stored = replace(fitted, errors=errors, response=response, rows=None, released=held, grids=())
     params = model.get_params(deep=False)

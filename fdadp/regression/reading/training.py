@@ -156,17 +156,22 @@ class Training:
     loose: Records | None = None
 
 
-def read_rows(asked: TrainingSpec, settings: ModelSettings) -> tuple[Training, IntArray | None]:
-    """Training rows with their responses, and the number of the group of each row."""
+def read_rows(
+    asked: TrainingSpec, settings: ModelSettings, *, by_person: bool = False
+) -> tuple[Training, IntArray | None]:
+    """Training rows with their responses, and the number of the group of each row.
+
+    Rows of a person weigh as the settings say, or all alike where the model knows persons itself (`by_person`).
+    """
     training = read_training(asked, settings.family, curves=settings.of_curves)
     groups = None
     if asked.groups is not None:
         groups = clusters_of(asked.groups, asked.data, training.observed.records.n)
-    by_person = _by_person(settings, groups)
-    if by_person is None:
+    weights = None if by_person else _by_person(settings, groups)
+    if weights is None:
         return training, groups
     observed = training.observed
-    own = by_person[:, None] if observed.points is None else by_person[observed.points.record]
+    own = weights[:, None] if observed.points is None else weights[observed.points.record]
     given = np.ones_like(observed.y) if observed.weights is None else observed.weights
     return replace(training, observed=replace(observed, weights=own * given)), groups
 

@@ -149,6 +149,7 @@ def fit_gaussian(
     n_unpenalized: int | None = None,
     triangle: Callable[[], Triangle] | None = None,
     believed: System | None = None,
+    scale: float | None = None,
 ) -> AdditiveFit:
     """Penalised least squares of the long form.
 
@@ -167,13 +168,15 @@ def fit_gaussian(
         their covariance come from it.
     believed : System, optional
         Normal equations under a working covariance of the errors: its REML decides between several minima of REML.
+    scale : float, optional
+        Variance of the errors where it is known. Default: estimated.
 
     Raises
     ------
     InputError
         Wrong number of smoothing parameters, or too few observations.
     """
-    problem = _problem(form, system, n_unpenalized)
+    problem = _problem(form, system, n_unpenalized, scale)
     if isinstance(smoothing, str):
         judge = None if believed is None else _problem(form, believed, n_unpenalized)
         (solution,) = problem.optimize(smoothing, judge)
@@ -206,7 +209,9 @@ def fit_gaussian(
     )
 
 
-def _problem(form: LongForm, system: System, n_unpenalized: int | None) -> PenalizedLeastSquares:
+def _problem(
+    form: LongForm, system: System, n_unpenalized: int | None, scale: float | None = None
+) -> PenalizedLeastSquares:
     return PenalizedLeastSquares(
         system.gram,
         system.cross,
@@ -215,6 +220,7 @@ def _problem(form: LongForm, system: System, n_unpenalized: int | None) -> Penal
         form.penalties,
         intercept=False,
         n_unpenalized=n_unpenalized,
+        scale=scale,
     )
 
 

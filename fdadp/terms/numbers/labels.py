@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from fdadp._common.checks import one_of
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records, TrainingSummary
@@ -234,6 +235,9 @@ class _Curves(_OfLevels):
 # Random effects of groups: a number for each group, or a curve.
 
 
+COVARIANCES = ("spline", "free")
+
+
 @dataclass(frozen=True)
 class RandomEffect(TermSpec):
     """A random effect of each level of a factor; a level that was not seen in training has effect zero.
@@ -249,6 +253,10 @@ class RandomEffect(TermSpec):
         90 p² bytes, is refused.
     m : (int, int)
         Degree less one of the B-splines, and order of the difference penalty.
+    covariance : {"spline", "free"}
+        ``"free"``: a curve for each person whose covariance may be any, and smooth errors of rows whose covariance may
+        be any, by REML from sums over the rows of persons. Time grows with the number of rows, not with its third
+        power. `k` is then the number of smooth functions that carry both, by default that of least BIC.
 
     References
     ----------
@@ -266,11 +274,21 @@ class RandomEffect(TermSpec):
     column: str
     k: int | None = None
     m: tuple[int, int] = (1, 1)
+    covariance: str = "spline"
 
     function = "re"
 
+    @property
+    def by_person(self) -> bool:
+        """Whether the fit takes sums over the rows of each level, not a feature for each."""
+        return one_of(self.covariance, f"covariance of {self.name}", COVARIANCES) == "free"
+
     def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """A feature for each level, with the identity as penalty."""
+        if self.by_person:
+            raise InputError(
+                f"{self.name} with covariance='free' must explain curves, by itself, in a fit() to rows in memory"
+            )
         levels = Levels.of(seen, self.column)
         along = along_response(t, self.k or 1, self.m, values=True, constant=self.k is None, name=f"k of {self.name}")
         return _Groups(

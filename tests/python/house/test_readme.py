@@ -26,7 +26,7 @@ PAGES = {
     "docs/which-model.md": 1,
     "docs/forecasts.md": 1,
     "docs/private.md": 4,
-    "docs/repeated.md": 1,
+    "docs/repeated.md": 3,
     "docs/survival.md": 2,
     "docs/study.md": 1,
     "docs/table1.md": 2,

@@ -35,11 +35,11 @@ def dense_curves(seed: int, rank: int, intercept: bool = True):
     phi = np.linalg.qr(rng.normal(size=(T, 3)))[0]
     Y = 5 + rng.normal(size=(len(law.who), T))
     levels = LevelCovariances(law.G, law.R, 0.7, 0.0)
-    terms = [MeanTerm(np.array([a]), rng.normal(size=(T, r)), np.zeros((0, r))) for a, r in enumerate((3, 2, 4))]
+    terms = [MeanTerm(np.eye(3)[:, [a]], rng.normal(size=(T, r)), np.zeros((0, r))) for a, r in enumerate((3, 2, 4))]
     one = PersonPass(phi, 2 if intercept else 3, intercept=intercept, cross=True)
     sums = one.add(law.X[:, 1:] if intercept else law.X, Y, law.who).sums()
     features = law.X - sums.shift_x
-    F = np.hstack([np.kron(features[:, t.columns], t.along) for t in terms])
+    F = np.hstack([np.kron(features @ t.mix, t.along) for t in terms])
     same = np.equal.outer(law.who, law.who)
     V = np.kron(same, phi @ law.G @ phi.T)
     V = V + np.kron(np.eye(len(law.who)), phi @ law.R @ phi.T + 0.7 * (np.eye(T) - phi @ phi.T))

@@ -77,7 +77,7 @@ def test_a_new_person_with_rows_is_predicted_as_one_of_the_fit():
 def test_no_effect_of_persons_shrinks_all_to_nothing():
     law, C = draw(np.random.default_rng(4))
     model = fit_of(replace(law, G=np.zeros((3, 3))), C)
-    assert np.abs(model.effects()).max() == 0 and np.abs(model.posterior(3)).max() == 0
+    assert np.abs(model.effects()).max() == 0 and np.abs(model.levels.posterior(3)).max() == 0
 
 
 def test_effects_are_near_the_truth_and_rows_are_explained():
@@ -146,15 +146,15 @@ def test_coverage_of_prediction_intervals(persons, most):
 def test_icc_is_the_share_between_persons():
     c = curves_of_persons(2, 400)
     model = fitted(c)
-    assert icc(model.sums, model.levels) == pytest.approx(1.75 / 3.15, abs=0.05)
-    assert icc(model.sums, model.levels, noise=True) == pytest.approx(1.75 / 3.40, abs=0.05)
-    curve = icc_curve(model.sums, model.levels)
+    assert icc(model.sums.phi, model.levels) == pytest.approx(1.75 / 3.15, abs=0.05)
+    assert icc(model.sums.phi, model.levels, noise=True) == pytest.approx(1.75 / 3.40, abs=0.05)
+    curve = icc_curve(model.sums.phi, model.levels)
     t = c.t
     between = 1 + np.sin(2 * np.pi * t) ** 2 + 0.5 * np.cos(2 * np.pi * t) ** 2
     rows = 1.6 * np.cos(np.pi * t) ** 2 + 0.8 * np.sin(2 * np.pi * t) ** 2 + 0.4 * np.cos(3 * np.pi * t) ** 2
     np.testing.assert_allclose(curve, between / (between + rows), atol=0.1)
-    assert (icc_curve(model.sums, model.levels, noise=True) < curve).all()
-    table = variance_table(model.sums, model.levels)
+    assert (icc_curve(model.sums.phi, model.levels, noise=True) < curve).all()
+    table = variance_table(model.sums.phi, model.levels)
     np.testing.assert_allclose(table["variance"], [1.75, 1.4, 0.25], rtol=0.15)
     assert table["share"].sum() == pytest.approx(1)
 

@@ -56,7 +56,7 @@ def test_random_functions_of_persons_are_those_of_gam_at_fixed_smoothing_paramet
     G = noise * back @ np.linalg.inv(sp_person[0] * np.eye(9) + sp_person[1] * S) @ back.T
     levels = LevelCovariances(G, noise * np.eye(9), noise, 0.0)
     penalty = np.where(s > 1e-9 * s.max(), s, 0.0)[None]
-    terms = [MeanTerm(np.array([a]), phi, penalty) for a in range(3)]
+    terms = [MeanTerm(np.eye(3)[:, [a]], phi, penalty) for a in range(3)]
     fixed = fixed_effects(sums, levels, terms, smoothing_parameters=np.array(sp) / noise)
     model = RepeatedFit(sums, levels, fixed)
     of_rows = sums.ids.get_indexer(c.who)
@@ -161,7 +161,7 @@ def test_penalised_persons_and_white_errors_have_gams_own_optimum():
     s, U = eigh(S, B.T @ B)
     phi = B @ U
     sums = PersonPass(phi, 3, intercept=False).add(X, Y, c.who).sums()
-    terms = [MeanTerm(np.array([a]), phi, np.where(s > 1e-9 * s.max(), s, 0.0)[None]) for a in range(3)]
+    terms = [MeanTerm(np.eye(3)[:, [a]], phi, np.where(s > 1e-9 * s.max(), s, 0.0)[None]) for a in range(3)]
     levels, fixed = spline_levels(sums, terms, B, S)
     model = RepeatedFit(sums, levels, fixed)
     of_rows = sums.ids.get_indexer(c.who)
