@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
     from fdadp.privacy.account.ledger import Ledger
+    from fdadp.private.plan.plan import Plan
 
 _NAME = r"\s*(`[^`]+`|[^\W\d]\w*)\s*"
 _SURV = re.compile(rf"\s*Surv\({_NAME},{_NAME}\)\s*~(.+)", re.DOTALL)
@@ -152,7 +153,13 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
     _noise = None
     _said = tuple[str, ...]()
 
-    def fit(self, data: Any, *, grids: Mapping[str, ArrayLike] | None = None) -> SurvivalRegression:
+    def fit(
+        self,
+        data: Any,
+        *,
+        grids: Mapping[str, ArrayLike] | None = None,
+        groups: ArrayLike | str | None = None,
+    ) -> SurvivalRegression:
         """Fit the model.
 
         Parameters
@@ -162,6 +169,10 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
             and curves without row labels.
         grids : mapping of str to array_like, optional
             Grids of plain arrays, by column.
+        groups : array_like of shape (n,) or str, optional
+            Whose each row is, where persons may have several, such as one for each stay: standard errors take groups
+            as independent. In a private fit all rows of a person are protected together, and at most as many of its
+            person-periods count as there are periods. Default: each row is a person.
 
         Returns
         -------
@@ -176,14 +187,15 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         names = self._checked()
         data = opened_table(data)
         if self.privacy is not None:
-            self._fit_privately(names, data, grids)
+            self._fit_privately(names, data, grids, groups)
             return self
         table = ColumnTable(data, grids)
         followed = Followed.read(table, names.time, names.event)
         periods = self._periods(followed)
-        rows, responses = expanded(table, followed, periods, names.time, names.event)
+        rows, responses, ids = expanded(table, followed, periods, names[:2], groups)
         baseline = self._term(periods.count, responses)
-        model = self._inner(names.of_periods(baseline)).fit(rows)
+        law = {} if ids is None else {"person_rows": "sum"}
+        model = self._inner(names.of_periods(baseline), **law).fit(rows, groups=ids)
         died, seen = int((responses == 1).sum()), int(np.isfinite(responses).sum())
         chosen = "as given" if self.times is not None else "at the times of events"
         if self.times is None and np.unique(followed.time[followed.event == 1]).size > MOST_PERIODS:
@@ -247,32 +259,56 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         shared = {name: getattr(self, name) for name in _SHARED}
         return ScalarRegression(formula, **shared, **private)
 
-    def _fit_privately(self, names: SurvivalFormula, data: Any, grids: Any) -> None:
-        assert self.privacy is not None
-        periods = self._periods(None)
-        if self.privacy.unit == "person":
-            raise PrivacyError(
-                "privacy must not have unit='person': each row of data is taken as a person here, and its "
-                "person-periods are protected together"
-            )
-        K, baseline = periods.count, self._term(periods.count, None)
-        of_period = list(range(1, K + 1)) if baseline == f"C({PERIOD})" else (1, K)
-        event = [0, 1] if self.family == "binomial" else (0, 1)
-        bounds: dict[str, Any] = {
-            **(self.bounds or {}),
-            names.event: event,
-            **({PERIOD: of_period} if baseline else {}),
-        }
-        model = self._inner(names.of_periods(baseline), bounds=bounds, person_rows="sum", max_rows=K)
-        model._noise, model._kin = self._noise, kin_of(self)
-        known = self.privacy.bounds_with(bounds)
-        rows, persons = expanded_privately(data, grids, known, periods, names.time, names.event)
+    def _fit_privately(self, names: SurvivalFormula, data: Any, grids: Any, groups: Any) -> None:
+        privacy = self.privacy
+        assert privacy is not None
+        if privacy.unit == "row":
+            raise PrivacyError("privacy must not have unit='row': the person-periods of a row are protected together")
+        if privacy.unit == "person":
+            privacy.check_unit(groups)
+        model, periods, baseline = self._private_model(names)
+        known = privacy.bounds_with(model.bounds)
+        rows, persons = expanded_privately(data, grids, known, periods, names[:2], groups)
         try:
             model.fit(rows, groups=persons, by="position")
         finally:  # warnings may be errors
             if hasattr(model, "fitted_"):
-                said = f"{K} public periods from {periods.edges[0]:g} to {periods.edges[-1]:g}."
-                self._keep(model, periods.edges, baseline, (said,))
+                ends = periods.edges
+                said = f"{periods.count} public periods from {ends[0]:g} to {ends[-1]:g}."
+                self._keep(model, ends, baseline, (said,))
+
+    def _private_model(self, names: SurvivalFormula) -> tuple[ScalarRegression, Periods, str]:
+        """The private regression of person-periods, by public settings alone."""
+        periods = self._periods(None)
+        K, baseline = periods.count, self._term(periods.count, None)
+        if self.privacy is not None and self.privacy.n is not None:
+            periods.refuse_many(self.privacy.n * K)
+        bounds: dict[str, Any] = {**(self.bounds or {}), names.event: [0, 1] if self.family == "binomial" else (0, 1)}
+        if baseline:
+            bounds[PERIOD] = list(range(1, K + 1)) if baseline == f"C({PERIOD})" else (1, K)
+        model = self._inner(names.of_periods(baseline), bounds=bounds, person_rows="sum", max_rows=K)
+        model._noise, model._kin = self._noise, kin_of(self)
+        return model, periods, baseline
+
+    def plan(self, grids: Mapping[str, ArrayLike | int] | None = None, *, n: float | None = None) -> Plan:
+        """Plan a private fit from public values alone, as :meth:`fdadp.ScalarRegression.plan`.
+
+        Parameters
+        ----------
+        grids : mapping of str to (array_like or int)
+            Points of all columns of curves, or their number.
+        n : float, optional
+            Number of persons to plan for, where ``privacy`` does not declare one.
+
+        Raises
+        ------
+        PrivacyError, InputError
+            As :meth:`fit` would before it reads the data.
+        """
+        names = self._checked()
+        if self.privacy is None:
+            raise InputError("privacy must be a Privacy for a plan, got None")
+        return self._private_model(names)[0].plan(grids, groups=True, n=n)
 
     def _keep(self, model: ScalarRegression, edges: FloatArray, baseline: str, said: tuple[str, ...]) -> None:
         self.model_, self.times_, self.baseline_, self._said = model, edges, baseline, said

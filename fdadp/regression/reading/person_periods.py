@@ -7,7 +7,7 @@ the event of the person: rows after a person's end have no response, are nobody'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,16 +18,18 @@ from fdadp._common.checks import numbers as setting
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.source_table import rows_of
+from fdadp.functional.tables.records import Labels
 from fdadp.functional.tables.sample import Curves
-from fdadp.privacy.boundary import Table, numbers
+from fdadp.privacy.boundary import Table, entries, numbers
 from fdadp.privacy.boundary import table as private_table
+from fdadp.private.public.inputs import check_groups
 from fdadp.regression.private.table import PrivateTable
 from fdadp.regression.reading.columns import ColumnTable, Grids, unknown_column
 from fdadp.regression.reading.joined import joined_labels, refuse_unknown_length
 
 MOST_PERIODS = 100
 MOST_ROWS = 2_000_000
-"""Person-periods of an ordinary fit; of a private one, where each person has all periods."""
+"""Person-periods of a fit; of a private one the declared persons, who have all periods."""
 PERIOD = "period"
 """Column of the number of the period, from 1."""
 
@@ -190,9 +192,10 @@ class Followed:
 
 
 def expanded(
-    table: ColumnTable, followed: Followed, periods: Periods, time: str, event: str
-) -> tuple[RepeatedColumns, FloatArray]:
-    """The table of person-periods of an ordinary fit, and responses of persons and periods (n, K)."""
+    table: ColumnTable, followed: Followed, periods: Periods, names: tuple[str, str], ids: Any = None
+) -> tuple[RepeatedColumns, FloatArray, Any]:
+    """The table of person-periods of an ordinary fit; responses of persons and periods (n, K); ids of the rows."""
+    time, event = names
     responses = periods.responses(followed.time, followed.event)
     seen = np.isfinite(responses)
     periods.refuse_many(int(seen.sum()))
@@ -208,10 +211,23 @@ def expanded(
         return values if column.order is None else pd.Categorical(values, categories=list(column.order), ordered=False)
 
     made = {PERIOD: period + 1.0, event: responses[person, period]}
-    return RepeatedColumns(_columns(table, time, event), repeat, made), responses
+    if ids is not None:
+        ids = np.asarray(table.raw(ids) if isinstance(ids, str) else ids)
+        if ids.shape != followed.time.shape:
+            raise InputError(f"groups must have one id a person, {len(responses)} in all, got shape {ids.shape}")
+        ids = ids[person]
+    return RepeatedColumns(_columns(table, time, event), repeat, made), responses, ids
 
 
 # With privacy: the same, by the kernel.
+
+
+def as_objects(listed: Sequence[Any]) -> Labels:
+    """One entry after the other, tuples among them, and never a common type for all."""
+    out = np.empty(len(listed), dtype=object)
+    for i, entry in enumerate(listed):
+        out[i] = entry
+    return out
 
 
 @dataclass(frozen=True)
@@ -226,7 +242,11 @@ class RepeatedRows:
         person, first = self.persons(at)
         block = self.rows[first : first + 1 if person.size == 0 else int(person[-1]) + 1]
         own = person - first
-        return block.iloc[own] if hasattr(block, "iloc") else np.asanyarray(block)[own]
+        if hasattr(block, "iloc"):
+            return block.iloc[own]
+        if not isinstance(block, np.ndarray) and getattr(block, "ndim", 1) == 1:
+            block = as_objects(entries(block))  # by the boundary's rules: no entry may fail
+        return np.asanyarray(block)[own]
 
     def persons(self, at: slice) -> tuple[IntArray, int]:
         """Persons of the rows of a slice, and the first of them."""
@@ -254,12 +274,14 @@ class PeriodResponses:
 
 @dataclass(frozen=True)
 class PeriodPersons:
-    """Whose each of the rows is: the person's number, or NaN (nobody) where the person was not seen in the period.
+    """Whose each of the rows is: the person's number or id; nobody's (missing) where it was not seen in the period.
 
     The kernel reads it as ids, which takes it for an array; its shape alone is public.
     """
 
     responses: PeriodResponses
+    ids: Any = None
+    """Of the rows of persons, where several may be of one person."""
 
     @property
     def shape(self) -> tuple[int]:
@@ -269,24 +291,34 @@ class PeriodPersons:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
-        seen = np.isfinite(self.responses[:])
-        return np.where(seen, np.arange(len(self)) // self.responses.periods.count, np.nan)
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        K, seen = self.responses.periods.count, np.isfinite(self.responses[:])
+        if self.ids is None:
+            return np.where(seen, np.arange(len(self)) // K, np.nan)
+        out = np.repeat(as_objects(entries(self.ids)), K)
+        out[~seen] = None
+        return out
 
 
 def expanded_privately(
-    data: Any, grids: Grids | None, bounds: Mapping[str, Any], periods: Periods, time: str, event: str
+    data: Any,
+    grids: Grids | None,
+    bounds: Mapping[str, Any],
+    periods: Periods,
+    names: tuple[str, str],
+    ids: Any = None,
 ) -> tuple[RepeatedColumns, PeriodPersons]:
     """The table of all persons in all periods, and whose the rows are; nothing but shapes is looked at.
 
     Raises
     ------
     InputError
-        Columns of several tables with labels, which would have to be joined, or too many rows.
+        Columns of several tables with labels, which would have to be joined, or of other lengths.
     """
+    time, event = names
     table, given = PrivateTable(data, grids, bounds), ColumnTable(data, grids)
-    names = _columns(given, time, event)
-    own = {name: given.held(name) for name in [*names, time, event]}
+    covariates = _columns(given, time, event)
+    own = {name: given.held(name) for name in [*covariates, time, event]}
     if not isinstance(data, pd.DataFrame) and joined_labels(None, own) is not None:
         raise InputError(
             "data must be one data frame, or a mapping of arrays and curves without row labels, in a private fit of "
@@ -297,7 +329,9 @@ def expanded_privately(
     n, K = len(t), periods.count
     if len(died) != n:
         raise InputError(f"{time} and {event} must have the same number of rows")
-    periods.refuse_many(n * K)
+    if ids is not None:
+        ids = table.raw(ids) if isinstance(ids, str) else ids
+        check_groups(ids, n)
 
     def repeated(whole: Table) -> Table:
         return replace(whole, rows=RepeatedRows(whole.rows, len(whole), K), shape=(len(whole) * K, *whole.shape[1:]))
@@ -314,4 +348,4 @@ def expanded_privately(
         PERIOD: np.tile(np.arange(1.0, K + 1), n),
         event: Table(responses, (n * K,), numbers, in_memory, t.source),
     }
-    return RepeatedColumns(names, repeat, made), PeriodPersons(responses)
+    return RepeatedColumns(covariates, repeat, made), PeriodPersons(responses, ids)

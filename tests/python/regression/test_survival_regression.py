@@ -198,8 +198,6 @@ def test_too_many_rows_and_times_beyond_the_last_are_refused(monkeypatch):
     monkeypatch.setattr(person_periods, "MOST_ROWS", 100)
     with pytest.raises(InputError, match=r"at most 100 person-periods, got .*: give fewer times"):
         clone(model).fit(people())
-    with pytest.raises(InputError, match="at most 100 person-periods, got 1,200"):
-        private(n=150, bounds={"a": (-3, 3)}, formula="Surv(time, died) ~ a").fit(people())
 
 
 # --- private
@@ -240,15 +238,34 @@ def test_a_person_moves_the_sums_by_at_most_the_sensitivity():
     assert 0.5 < change(fit, other, gone) <= 1  # all periods, and far from the others
 
 
+def test_a_person_who_is_not_there_moves_the_sums_by_at_most_the_sensitivity():
+    """Without a declared n: the table has a row less, so that all later persons have other numbers."""
+    table, _, _ = hazards(0, n=60)
+    table["X"][7], table["age"][7], table["time"][7], table["died"][7] = 100.0, -5.0, 8.0, 0.0
+    gone = {name: np.delete(column, 7, axis=0) for name, column in table.items()}
+
+    def fit(data):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            private(privacy=Privacy(40.0, 1e-6, random_state=0)).fit(data)
+
+    assert 0.5 < change(fit, table, gone) <= 1
+
+
 def test_nothing_but_shapes_is_looked_at():
     """Odd entries of one person change neither errors, warnings nor what is spent."""
     table, _, _ = hazards(0, n=60)
     model = private(n=60, privacy=Privacy(20.0, 1e-6, n=60, random_state=0))
+    import polars as pl
+
     said = observed(lambda data: clone(model).fit(data), table)[1:]
+    assert said[0] is None
     for odd in ({"time": -3.0}, {"time": "?"}, {"died": 7}, {"died": None}, {"time": np.inf}, {"age": "x"}):
         other = {name: list(column) if name != "X" else column for name, column in table.items()}
         for name, entry in odd.items():
             other[name][5] = entry
+        assert observed(lambda data: clone(model).fit(data), other)[1:] == said
+        other = {name: column if name == "X" else pl.Series(column, strict=False) for name, column in other.items()}
         assert observed(lambda data: clone(model).fit(data), other)[1:] == said
 
 
@@ -260,7 +277,9 @@ def test_nothing_but_shapes_is_looked_at():
         ({"bounds": {"age": (-1, 1)}}, PrivacyError, "X"),
         ({"bounds": 3}, InputError, "bounds must be a mapping"),
         ({"privacy": 1.0}, InputError, "privacy must be a Privacy"),
-        ({"privacy": Privacy(1.0, 1e-6, n=60, unit="person")}, PrivacyError, "unit='person'"),
+        ({"privacy": Privacy(1.0, 1e-6, n=60, unit="person")}, PrivacyError, "groups must say whose each row is"),
+        ({"privacy": Privacy(1.0, 1e-6, n=60, unit="row")}, PrivacyError, "must not have unit='row'"),
+        ({"privacy": Privacy(1.0, 1e-6, n=10**6)}, InputError, "at most 2,000,000 person-periods, got 8,000,000"),
     ],
 )
 def test_what_is_refused_privately(told, error, message):
@@ -281,6 +300,79 @@ def test_columns_with_labels_of_their_own_are_not_joined():
         found.append(private(formula="Surv(time, died) ~ age", privacy=privacy).fit(data).predict(frame))
     pd.testing.assert_series_equal(*found)
     assert found[0].index.equals(frame.index)
+
+
+def containers():
+    import polars as pl
+    import pyarrow as pa
+    import xarray as xr
+
+    table, _, _ = hazards(0, n=60)
+    del table["X"]
+    yield table
+    yield pl.DataFrame(table)
+    yield pa.table(table)
+    yield {name: column.tolist() for name, column in table.items()}
+    yield {name: xr.DataArray(column, dims="person") for name, column in table.items()}
+
+
+def test_containers_say_nothing():
+    ordinary, found = [], []
+    for data in containers():
+        privacy = Privacy(20.0, 1e-6, n=60, random_state=0)
+        formula = "Surv(time, died) ~ age"
+        found.append(np.asarray(private(formula=formula, privacy=privacy).fit(data).predict(data)))
+        ordinary.append(np.asarray(SurvivalRegression(formula, times=range(9)).fit(data).predict(data)))
+    assert len(found) == 5
+    for one, other in zip(found, ordinary, strict=True):
+        np.testing.assert_array_equal(one, found[0])
+        np.testing.assert_allclose(other, ordinary[0], rtol=1e-12)
+
+
+def test_rows_of_one_person_are_protected_together():
+    """With groups a person of two rows moves the sums by no more than its sensitivity; without, it is two persons."""
+    table, _, _ = hazards(0, n=60)
+    table["id"] = np.array([f"p{i // 2}" for i in range(60)])
+    for name, value in {"X": 100.0, "age": -5.0, "time": 8.0, "died": 0.0}.items():
+        table[name][6:8] = value
+    gone = {name: column.copy() for name, column in table.items()}
+    gone["time"][6:8] = np.nan
+
+    def fit(data, groups="id"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            private(privacy=Privacy(40.0, 1e-6, n=30, random_state=0)).fit(data, groups=groups)
+
+    assert 0.5 < change(fit, table, gone) <= 1
+    assert change(lambda data: fit(data, None), table, gone) > 1
+    household = [(i // 2, "a") for i in range(60)]  # ids of several parts
+    assert change(lambda data: fit(data, household), table, gone) == change(fit, table, gone)
+
+
+def test_groups_of_an_ordinary_fit_are_clusters():
+    table, _, seen = hazards(0, n=200)
+    ids = np.arange(200) // 2
+    i, k = np.nonzero(seen)
+    rows = {"age": table["age"][i], "period": k + 1.0}
+    rows["died"] = ((table["died"][i] == 1) & (k + 1 == table["time"][i])) * 1.0
+    by_hand = ScalarRegression("died ~ age + period", family="binomial", person_rows="sum").fit(rows, groups=ids[i])
+    settings = {"formula": "Surv(time, died) ~ age", "times": range(9), "baseline": "linear"}
+    model = SurvivalRegression(**settings).fit({**table, "id": ids}, groups="id").model_
+    np.testing.assert_allclose(model.vcov(), by_hand.vcov(), rtol=1e-8)
+    np.testing.assert_allclose(SurvivalRegression(**settings).fit(table, groups=ids).model_.vcov(), by_hand.vcov())
+    with pytest.raises(InputError, match="one id a person, 200 in all"):
+        SurvivalRegression(**settings).fit(table, groups=ids[:-1])
+
+
+def test_private_models_are_saved_and_planned(tmp_path):
+    table, _, _ = hazards(0, n=500)
+    model = private(privacy=Privacy(5.0, 1e-6, n=500, random_state=0)).fit(table)
+    again = SurvivalRegression.load(model.save(tmp_path / "model.npz"))
+    np.testing.assert_array_equal(again.predict_survival(table), model.predict_survival(table))
+    assert again.ledger_.promise == model.ledger_.promise
+    assert private(n=500).plan({"X": 25}).max_rows == 8
+    with pytest.raises(InputError, match="privacy must be a Privacy for a plan"):
+        private(privacy=None).plan()
 
 
 @pytest.mark.statistics
