@@ -147,7 +147,7 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
         return self
 
     def icc_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Interval of :attr:`icc_`: of the privacy noise, and of who happened to be in the sample.
+        """Interval of ``icc_``: of the privacy noise, and of who happened to be in the sample.
 
         Quantiles over draws of both released traces. Curves are taken as Gaussian.
         """
