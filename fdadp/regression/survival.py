@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from fdadp.privacy._seen import Kin, kin_of
 from fdadp.private.release.mechanisms import Mechanism
 from fdadp.regression.reading.columns import ColumnTable
 from fdadp.regression.reading.person_periods import (
+    EXPOSURE,
     MOST_PERIODS,
     PERIOD,
     Followed,
@@ -66,10 +67,13 @@ class SurvivalFormula(NamedTuple):
             raise InputError(f"formula must have two columns in Surv(), got {time} twice")
         return cls(time.strip("`"), event.strip("`"), right.strip())
 
-    def of_periods(self, baseline: str) -> str:
+    def of_periods(self, baseline: str, periods: Periods) -> str:
         """The formula of person-periods."""
+        added = [baseline] if baseline else []
+        if periods.rule == "exposure":
+            added.append(f"offset(log({EXPOSURE}))")
         event = self.event if self.event.isidentifier() else f"`{self.event}`"
-        return f"{event} ~ {self.right}" + (f" + {baseline}" if baseline else "")
+        return " + ".join([f"{event} ~ {self.right}", *added])
 
 
 @dataclass(kw_only=False, eq=False, repr=False)
@@ -92,9 +96,10 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         without looking at the data.
     family : {"binomial", "poisson"}
         ``"binomial"``: the log-odds of the event in a period are linear in the terms; a censored person counts in a
-        period if it was seen for half of it. ``"poisson"``: proportional hazards; a censored person counts in a period
-        if it was seen to its end. A private fit of it counts half periods, too; the event has the probability
-        1 - exp(-λ) there, λ the hazard of the period, for its responses are cut at 1.
+        period if it was seen for half of it. ``"poisson"``: proportional hazards. With one period a time of events (the
+        default, up to 100) it is Cox's regression; in other periods the hazard is constant, and persons count as long
+        as they were seen. In a private fit the event has the probability 1 - exp(-λ) in a period, λ its hazard, for
+        responses are cut at 1; a censored person counts if it was seen for half of the period.
     baseline : {"auto", "factor", "smooth", "linear"}
         How the hazard depends on the period: a constant for each, a smooth function of its number, or a line.
         ``"auto"``: constants for ``"poisson"`` and for up to 10 periods with and without events; else smooth, or a
@@ -195,7 +200,7 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         rows, responses, ids = expanded(table, followed, periods, names[:2], groups)
         baseline = self._term(periods.count, responses)
         law = {} if ids is None else {"person_rows": "sum"}
-        model = self._inner(names.of_periods(baseline), **law).fit(rows, groups=ids)
+        model = self._inner(names.of_periods(baseline, periods), **law).fit(rows, groups=ids)
         died, seen = int((responses == 1).sum()), int(np.isfinite(responses).sum())
         chosen = "as given" if self.times is not None else "at the times of events"
         if self.times is None and np.unique(followed.time[followed.event == 1]).size > MOST_PERIODS:
@@ -228,10 +233,10 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         return names
 
     def _periods(self, followed: Followed | None) -> Periods:
-        to_end = self.family == "poisson" and self.privacy is None
+        rule: Literal["half", "exposure"] = "exposure" if self.family == "poisson" and self.privacy is None else "half"
         if self.times is not None or followed is None:
-            return Periods.given(self.times, to_end)
-        return Periods.of_events(followed.time, followed.event, to_end)
+            return Periods.given(self.times, rule)
+        return Periods.of_events(followed.time, followed.event, rule)
 
     def _term(self, K: int, responses: FloatArray | None) -> str:
         """The term of the period; of ordinary fits constants are refused where a period has none that is finite."""
@@ -286,7 +291,7 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         bounds: dict[str, Any] = {**(self.bounds or {}), names.event: [0, 1] if self.family == "binomial" else (0, 1)}
         if baseline:
             bounds[PERIOD] = list(range(1, K + 1)) if baseline == f"C({PERIOD})" else (1, K)
-        model = self._inner(names.of_periods(baseline), bounds=bounds, person_rows="sum", max_rows=K)
+        model = self._inner(names.of_periods(baseline, periods), bounds=bounds, person_rows="sum", max_rows=K)
         model._noise, model._kin = self._noise, kin_of(self)
         return model, periods, baseline
 
@@ -387,7 +392,8 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
     def _by_period(self, table: _NewPersons, type: str) -> FloatArray:
         model = self._asked()
         periods = range(1, self.times_.size)
-        columns = [model.predict(table.in_period(k), type=type, grids=table.grids) for k in periods]
+        width = np.diff(self.times_)
+        columns = [model.predict(table.in_period(k, width[k - 1]), type=type, grids=table.grids) for k in periods]
         return np.column_stack([np.asarray(column) for column in columns])
 
     # --- tables, pictures, files
@@ -410,6 +416,8 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         elif self.baseline_:
             name = PERIOD if kind == "factor" else f"s({PERIOD})"
             eta = eta + model.coef(name, at={PERIOD: number})["value"].to_numpy()
+        if EXPOSURE in (model.fitted_.offset or ""):
+            eta = eta + np.log(np.diff(self.times_))
         hazard = model.fitted_.family.mean(eta)
         alive = np.exp(-np.cumsum(hazard)) if self.family == "poisson" else np.cumprod(1 - hazard)
         ends = self.times_
@@ -467,7 +475,7 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         model, fitted = load(path, cls)
         edges = numbers(model.times, "times")
         baseline = model._term(edges.size - 1, None)
-        inner = model._inner(SurvivalFormula.read(model.formula).of_periods(baseline))
+        inner = model._inner(SurvivalFormula.read(model.formula).of_periods(baseline, model._periods(None)))
         inner._keep(fitted)
         model._keep(inner, edges, baseline, (f"{edges.size - 1} periods; read from a file.",))
         own: SurvivalRegression = model
@@ -507,12 +515,15 @@ class _NewPersons:
         index = None if table.index is None or isinstance(table.index, pd.RangeIndex) else table.index
         return cls(data, n, grids, index, of_curves)
 
-    def in_period(self, k: int) -> Any:
-        """The table with the number of a period."""
+    def in_period(self, k: int, width: float) -> Any:
+        """The table with the number of a period, of which all is the exposure."""
+        own = {PERIOD: float(k), EXPOSURE: width}
         if isinstance(self.data, pd.DataFrame):
-            return self.data.assign(**{PERIOD: float(k)})
-        period = np.full(self.n, float(k))
-        return {**self.data, PERIOD: period if self.index is None else pd.Series(period, index=self.index)}
+            return self.data.assign(**own)
+        columns = {name: np.full(self.n, value) for name, value in own.items()}
+        if self.index is not None:
+            return {**self.data, **{name: pd.Series(value, index=self.index) for name, value in columns.items()}}
+        return {**self.data, **columns}
 
     def shown(self, values: FloatArray, times: FloatArray) -> Any:
         """A row of values for each person, in the kind of the table."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -30,8 +30,8 @@ from fdadp.regression.reading.joined import joined_labels, refuse_unknown_length
 MOST_PERIODS = 100
 MOST_ROWS = 2_000_000
 """Person-periods of a fit; of a private one the declared persons, who have all periods."""
-PERIOD = "period"
-"""Column of the number of the period, from 1."""
+PERIOD, EXPOSURE = "period", "exposure"
+"""Columns of the number of the period, from 1, and of how long a person was seen in it."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,16 @@ class Periods:
     ----------
     edges : ndarray of shape (K + 1,)
         Where time begins, and the ends of the periods; increasing.
-    to_end : bool
-        Whether a censored person counts in a period only if it was seen to its end, as in Cox's partial likelihood;
-        else if it was seen for half of it.
+    rule : {"half", "end", "exposure"}
+        When a censored person counts in its last period: if it was seen for half of it; only if it was seen to its end,
+        as in Cox's partial likelihood; or for as long as it was seen, which is its exposure, as others have one, too.
     """
 
     edges: FloatArray
-    to_end: bool
+    rule: Literal["half", "end", "exposure"]
 
     @classmethod
-    def given(cls, times: Any, to_end: bool) -> Periods:
+    def given(cls, times: Any, rule: Literal["half", "exposure"]) -> Periods:
         """Periods of edges that the user gave.
 
         Raises
@@ -67,19 +67,23 @@ class Periods:
             )
         if edges.size - 1 > MOST_PERIODS:
             raise InputError(f"times must make at most {MOST_PERIODS} periods, got {edges.size - 1}")
-        return cls(edges, to_end)
+        return cls(edges, rule)
 
     @classmethod
-    def of_events(cls, time: FloatArray, event: FloatArray, to_end: bool) -> Periods:
-        """Periods that end at the times of events: at all of them, or at quantiles where there are more than 100."""
+    def of_events(cls, time: FloatArray, event: FloatArray, rule: Literal["half", "exposure"]) -> Periods:
+        """Periods that end at the times of events: at quantiles where there are more than 100.
+
+        Else at all of them: then exposures are those of Cox's partial likelihood.
+        """
         died = time[event == 1]
         ends = np.unique(died)
         if ends[0] <= 0:
             raise InputError(f"time must be above 0 where the event happened, got {ends[0]:g}; or give times=")
-        if ends.size > MOST_PERIODS:
+        few = ends.size <= MOST_PERIODS
+        if not few:
             shares = np.arange(1, MOST_PERIODS + 1) / MOST_PERIODS
             ends = np.unique(np.quantile(died, shares, method="inverted_cdf"))
-        return cls(np.concatenate(([0.0], ends)), to_end)
+        return cls(np.concatenate(([0.0], ends)), "end" if few and rule == "exposure" else rule)
 
     @property
     def count(self) -> int:
@@ -95,9 +99,15 @@ class Periods:
         start, end = self.edges[:-1], self.edges[1:]
         t, ended = time[:, None], (event == 1)[:, None]
         here = (t <= end) & ((t > start) | ((np.arange(self.count) == 0) & (t == start)))
-        seen = t >= np.where(ended, end, end if self.to_end else (start + end) / 2)
+        least = {"half": (start + end) / 2, "end": end, "exposure": np.nextafter(start, end)}[self.rule]
+        seen = t >= np.where(ended, end, least)
         known = (t >= self.edges[0]) & ((event == 0) | (event == 1))[:, None]
         return np.where(known & ended & here, 1.0, np.where(known & seen, 0.0, np.nan))
+
+    def exposures(self, time: FloatArray, person: IntArray, period: IntArray) -> FloatArray:
+        """How long persons were seen in periods, for each of the person-periods."""
+        start, end = self.edges[period], self.edges[period + 1]
+        return np.asarray(np.minimum(time[person], end) - start)
 
     def refuse_many(self, rows: int) -> None:
         """Refuse more person-periods than a fit takes."""
@@ -145,10 +155,9 @@ def _columns(table: ColumnTable, time: str, event: str) -> list[str]:
     for name in (time, event):
         if not table.has(name):
             raise unknown_column(name, names)
-    if PERIOD in names:
-        raise InputError(
-            f"data must have no column called {PERIOD!r}, which the table of person-periods has: rename it"
-        )
+    taken = next((name for name in (PERIOD, EXPOSURE) if name in names), None)
+    if taken is not None:
+        raise InputError(f"data must have no column called {taken!r}, which the table of person-periods has: rename it")
     return [name for name in names if name not in (time, event)]
 
 
@@ -211,6 +220,10 @@ def expanded(
         return values if column.order is None else pd.Categorical(values, categories=list(column.order), ordered=False)
 
     made = {PERIOD: period + 1.0, event: responses[person, period]}
+    if periods.rule == "exposure":
+        made[EXPOSURE] = periods.exposures(followed.time, person, period)
+        if not (made[EXPOSURE] > 0).all():
+            raise InputError(f"{time} must be above {periods.edges[0]:g}, where time begins, got an event at it")
     if ids is not None:
         ids = np.asarray(table.raw(ids) if isinstance(ids, str) else ids)
         if ids.shape != followed.time.shape:

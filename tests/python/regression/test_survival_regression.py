@@ -91,15 +91,15 @@ def test_who_counts_in_which_period():
     """Half of a period is enough for censored persons with hazards of periods, and is not in Cox's likelihood."""
     time = np.array([0.0, 1.0, 1.4, 1.5, 2.0, 9.0, np.nan, -1.0, 1.0])
     nan = np.nan
-    censored = Periods(np.array([0.0, 1.0, 2.0]), to_end=False).responses(time, np.zeros(9))
+    censored = Periods(np.array([0.0, 1.0, 2.0]), rule="half").responses(time, np.zeros(9))
     assert np.array_equal(censored[:6], [[nan, nan], [0, nan], [0, nan], [0, 0], [0, 0], [0, 0]], equal_nan=True)
-    to_end = Periods(np.array([0.0, 1.0, 2.0]), to_end=True).responses(time, np.zeros(9))
+    to_end = Periods(np.array([0.0, 1.0, 2.0]), rule="end").responses(time, np.zeros(9))
     assert np.array_equal(to_end[:6], [[nan, nan], [0, nan], [0, nan], [0, nan], [0, 0], [0, 0]], equal_nan=True)
-    died = Periods(np.array([0.0, 1.0, 2.0]), to_end=True).responses(time, np.ones(9))
+    died = Periods(np.array([0.0, 1.0, 2.0]), rule="end").responses(time, np.ones(9))
     assert np.array_equal(died[:6], [[1, nan], [1, nan], [0, 1], [0, 1], [0, 1], [0, 0]], equal_nan=True)
     assert (
         np.isnan(died[6:8]).all()
-        and np.isnan(Periods(np.array([0.0, 1.0]), True).responses(time[:1], np.array([2.0]))).all()
+        and np.isnan(Periods(np.array([0.0, 1.0]), "end").responses(time[:1], np.array([2.0]))).all()
     )
 
 
@@ -144,10 +144,24 @@ def test_the_fit_is_that_of_the_rows_as_written():
     assert concordance(table["time"], table["died"], model.predict(table)) > 0.6
 
 
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+def test_survival_in_wide_periods_is_that_of_the_persons(family):
+    """Everybody is censored by the end: who was seen to the end of a period alone gave .11 for .26."""
+    rng, n = np.random.default_rng(0), 20000
+    t, c = rng.exponential(6, n), rng.uniform(0, 8, n)
+    table = {"a": rng.normal(size=n), "time": np.minimum(t, c), "died": t <= c}
+    model = SurvivalRegression("Surv(time, died) ~ a", times=range(9), family=family).fit(table)
+    survival = model.predict_survival({"a": np.zeros(1)}, [2, 4, 6, 8])[0]
+    np.testing.assert_allclose(survival, np.exp(-np.array([2, 4, 6, 8]) / 6), atol=0.02)
+    np.testing.assert_allclose(model.baseline_hazard()["survival"].iloc[1::2], survival, rtol=1e-10)
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
 @pytest.mark.parametrize("baseline", ["factor", "smooth", "linear"])
-def test_saved_models_predict_the_same(baseline, tmp_path):
+def test_saved_models_predict_the_same(baseline, family, tmp_path):
     table = people(300)
-    model = SurvivalRegression("Surv(time, died) ~ a", times=np.linspace(0, 2, 6), baseline=baseline).fit(table)
+    settings = {"times": np.linspace(0, 2, 6), "baseline": baseline, "family": family}
+    model = SurvivalRegression("Surv(time, died) ~ a", **settings).fit(table)
     again = SurvivalRegression.load(model.save(tmp_path / "model.npz"))
     pd.testing.assert_frame_equal(again.predict_survival(table), model.predict_survival(table))
     pd.testing.assert_frame_equal(again.baseline_hazard(), model.baseline_hazard())
@@ -155,6 +169,24 @@ def test_saved_models_predict_the_same(baseline, tmp_path):
     np.testing.assert_allclose(model.baseline_hazard()["hazard"], at_zero, rtol=1e-10)
     assert len(model.plot_survival().axes[0].lines) == 1
     assert len(model.plot_survival(table.head(3)).axes[0].lines) == 3
+
+
+def test_a_piecewise_exponential_model_is_one_with_exposures():
+    table, ends = people(300, seed=1), np.array([0.5, 1.0, 1.5, 2.0])
+    model = SurvivalRegression("Surv(time, died) ~ a + b", times=[0, *ends], family="poisson").fit(table)
+    rows = []
+    for a, b, t, died in table.itertuples(index=False):
+        for k, end in enumerate(ends):
+            if t > end - 0.5:
+                rows.append([*np.eye(4)[k], a, b, min(t, end) - end + 0.5, died and t <= end])
+    design = np.array(rows)
+    family = sm.families.Poisson()
+    glm = sm.GLM(design[:, -1], design[:, :6], family, exposure=design[:, 6]).fit(tol=1e-14)
+    found = [model.model_.coef(name)["value"].iloc[0] for name in ("a", "b")]
+    np.testing.assert_allclose(found, glm.params[4:], atol=1e-8)
+    np.testing.assert_allclose(model.baseline_hazard()["hazard"], 0.5 * np.exp(glm.params[:4]), atol=1e-8)
+    with pytest.raises(InputError, match="time must be above 0, where time begins"):
+        clone(model).fit(pd.concat([table, pd.DataFrame({"a": [0.0], "b": 0.0, "time": 0.0, "died": 1})]))
 
 
 def test_many_times_are_cut_at_quantiles():
