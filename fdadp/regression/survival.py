@@ -197,7 +197,7 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         table = ColumnTable(data, grids)
         followed = Followed.read(table, names.time, names.event)
         periods = self._periods(followed)
-        rows, responses, ids = expanded(table, followed, periods, names[:2], groups)
+        rows, responses, ids = expanded(table, followed, periods, names[:2], missing=self.missing, ids=groups)
         baseline = self._term(periods.count, responses)
         law = {} if ids is None else {"person_rows": "sum"}
         model = self._inner(names.of_periods(baseline, periods), **law).fit(rows, groups=ids)

@@ -201,7 +201,13 @@ class Followed:
 
 
 def expanded(
-    table: ColumnTable, followed: Followed, periods: Periods, names: tuple[str, str], ids: Any = None
+    table: ColumnTable,
+    followed: Followed,
+    periods: Periods,
+    names: tuple[str, str],
+    *,
+    missing: str | Mapping[str, str] = "auto",
+    ids: Any = None,
 ) -> tuple[RepeatedColumns, FloatArray, Any]:
     """The table of person-periods of an ordinary fit; responses of persons and periods (n, K); ids of the rows."""
     time, event = names
@@ -213,6 +219,9 @@ def expanded(
     person, period = np.nonzero(seen)
 
     def repeat(name: str) -> Any:
+        how = missing if isinstance(missing, str) else missing.get(name, "raise")
+        if how in ("auto", "raise"):
+            table.records([name])  # refuses what is missing, by the row of the person
         column = table.read(name)
         if isinstance(column.values, Curves):
             return replace(rows_of(column.values, person), index=None)

@@ -189,6 +189,17 @@ def test_a_piecewise_exponential_model_is_one_with_exposures():
         clone(model).fit(pd.concat([table, pd.DataFrame({"a": [0.0], "b": 0.0, "time": 0.0, "died": 1})]))
 
 
+def test_missing_covariates_are_named_by_the_row_of_the_person():
+    table = people()
+    table.loc[3, "a"] = np.nan
+    with pytest.raises(InputError, match="a must have a finite number in every row, got none in row 3"):
+        SurvivalRegression("Surv(time, died) ~ a + b", times=range(3)).fit(table)
+    table.loc[::5, "a"] = np.nan
+    for missing in ("indicator", {"a": "indicator"}):
+        model = SurvivalRegression("Surv(time, died) ~ a + b", times=range(3), missing=missing).fit(table)
+        assert "missing(a)" in model.model_.term_names_
+
+
 def test_many_times_are_cut_at_quantiles():
     rng = np.random.default_rng(0)
     table = {"a": rng.normal(size=400), "time": rng.exponential(size=400), "died": np.ones(400)}
