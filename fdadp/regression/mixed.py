@@ -1,7 +1,8 @@
 """Fits with a curve for each person, ``re(id, covariance="free")``: sums over rows of persons, REML, then the terms.
 
 Covariances of persons and of rows are found first, with mean curves on the smooth functions and unpenalised. The terms
-are then fitted with these covariances known, each on its own bases and with its own penalties.
+are then fitted with these covariances known, each on its own bases and with its own penalties. Smoothing parameters are
+those that independent errors would have (:class:`_Smoothing`).
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ REPEATS = 1e-5
 """Share of a feature's size beyond the other features below which it repeats them."""
 EXACT = 1e-9
 """Share below which it does so up to rounding."""
+BELOW, ABOVE = 14, 12
+"""Logarithms of smoothing parameters that are integrated over, about where penalty and information are alike."""
 
 
 @dataclass(frozen=True)
@@ -116,12 +119,14 @@ def fit_by_person(
         levels = level_covariances(sums, name=own.name)
         mix = _mix(F, kept, sums)
         normal = normal_of_terms(sums, levels, _mean_terms(form, mix))
-        fit = _fit_terms(settings, form, normal, levels, F)
+        smoothing = _Smoothing.of(settings, form, observed, levels.noise_variance or 1.0)
+        fit = _fit_terms(smoothing, form, normal, levels, F)
+        unsure = smoothing.unsure(fit, normal)
     found = _person_curves(own, persons, form, fit, F, mix, kept, chosen, levels)
     eta = observed.predictor(form, fit.coefficients)
     left = observed.y - eta
     on_phi = left @ sums.phi
-    found = replace(found, successive=successive_correlation(on_phi, codes))
+    found = replace(found, unsure=unsure, successive=successive_correlation(on_phi, codes))
     fit = replace(fit, rss=float(((left - found.effects[codes] @ sums.phi.T) ** 2).sum()))
     by_person = None if groups is None else _errors_by_person(form, fit, found, observed, left, codes)
     log_det = _log_determinant(sums, levels)
@@ -195,14 +200,69 @@ def _mean_terms(form: LongForm, mix: FloatArray) -> list[MeanTerm]:
     return [MeanTerm(part, along, np.zeros((0, 0))) for part, along in zip(parts, form.along, strict=True)]
 
 
+@dataclass(frozen=True)
+class _Smoothing:
+    """Smoothing parameters relative to the noise, as errors that are independent would have them.
+
+    Errors of persons and rows lie in few directions along t. REML that knows them sees how little an effect varies in
+    all others, and smooths away what it is in these: a weekend's effect of 1.5 standard errors was then 0 in most of
+    30 samples of 100 persons, nominal 95 % held .34, and its mean square error was half as large again.
+    """
+
+    chosen: FloatArray
+    independent: tuple[System, FloatArray, int | None] | None
+    """Normal equations of independent errors, smoothing parameters there, and the unpenalised dimension of REML."""
+
+    @classmethod
+    def of(cls, settings: ModelSettings, form: LongForm, observed: Observations, noise: float) -> _Smoothing:
+        """As the settings say: given, or by REML."""
+        if not isinstance(settings.smoothing, str):
+            return cls(np.asarray(settings.smoothing, dtype=np.float64), None)
+        system = observed.without_offset().system(form)
+        fit = fit_gaussian(form, system, "reml", observed.n, settings.n_unpenalized)
+        own = fit.smoothing_parameters
+        return cls(own * noise / fit.sigma2, (system, own, settings.n_unpenalized))
+
+    def unsure(self, fit: AdditiveFit, normal: NormalOfTerms) -> FloatArray:
+        """What not knowing these parameters adds to the covariance of the coefficients, shape (p, p).
+
+        Each in turn is integrated over, with a flat prior on the standard deviation ``λ^{-1/2}`` of what it penalises.
+
+        References
+        ----------
+        Gelman (2006), Prior distributions for variance parameters in hierarchical models, doi:10.1214/06-BA117A.
+        """
+        form, chosen = fit.form, self.chosen
+        added = np.zeros((form.size, form.size))
+        if self.independent is None:
+            return added
+        own_system, own, unpenalized = self.independent
+        keep = np.concatenate([design.kept for design in form.designs])
+        system = System(fit.gram, fit.sigma2 * normal.right[keep], fit.sigma2 * normal.total, fit.n_rows)
+        for m, penalty in enumerate(form.stacked_penalties):
+            held = penalty > 0
+            middle = np.log(own_system.gram.diagonal()[held].sum() / penalty[held].sum())
+            places = middle - np.log(own[m]) + np.arange(-BELOW, ABOVE + 1)
+            moved = [np.where(np.arange(own.size) == m, np.exp(place), 1.0) for place in places]
+            alone = [fit_gaussian(form, own_system, own * by, fit.n, unpenalized).criterion for by in moved]
+            weights = np.exp(min(alone) - np.array(alone) - places / 2)
+            weights = weights / weights.sum()
+            fits = [fit_gaussian(form, system, chosen * by, fit.n, scale=fit.sigma2) for by in moved]
+            apart = np.stack([other.coefficients for other in fits]) - fit.coefficients
+            spread = np.tensordot(weights, np.stack([other.inverse for other in fits]) - fit.inverse, axes=1)
+            values, vectors = np.linalg.eigh(fit.sigma2 * spread + (apart.T * weights) @ apart)
+            added += (vectors * np.maximum(values, 0.0)) @ vectors.T
+        return added
+
+
 def _fit_terms(
-    settings: ModelSettings, form: LongForm, normal: NormalOfTerms, levels: LevelCovariances, F: FloatArray
+    smoothing: _Smoothing, form: LongForm, normal: NormalOfTerms, levels: LevelCovariances, F: FloatArray
 ) -> AdditiveFit:
     """Penalised estimates; smoothing parameters are relative to the noise, as those of independent errors are."""
     keep, scale = np.concatenate([design.kept for design in form.designs]), levels.noise_variance or 1.0
     own = np.ix_(keep, keep)
     system = System(scale * normal.gram[own], scale * normal.right[keep], scale * normal.total, len(F) * form.t.size)
-    fit = fit_gaussian(form, system, settings.smoothing, len(F), settings.n_unpenalized, scale=scale)
+    fit = fit_gaussian(form, system, smoothing.chosen, len(F), scale=scale)
     means = np.split(F.mean(axis=0), np.cumsum([design.n_features for design in form.designs])[:-1])
     columns = [np.kron(m, along.mean(axis=0)) for m, along in zip(means, form.along, strict=True)]
     return replace(fit, sigma2=scale, scale=scale, column_means=np.concatenate(columns)[keep])
@@ -238,6 +298,7 @@ def _person_curves(
         effects=np.zeros((len(persons), sums.k)),
         degrees=_degrees(form, mix, sums),
         edf=_edf(sums, levels),
+        unsure=np.zeros((0, 0)),
         chosen=own.k is None,
         whiteness=chosen.whiteness,
         successive=0.0,

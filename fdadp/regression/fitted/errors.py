@@ -145,6 +145,8 @@ class CoefficientErrors:
             own = self.settings.se  # None if the response is a number
             if self.grouped and own != "iid":
                 return "cluster"
+            if self.persons is not None:
+                return "iid" if own == "iid" else "unconditional"
             return "curve" if own == "curve" and known else "iid"
         one_of(kind, "kind", KINDS)
         if kind == "cluster" and not self.grouped:
@@ -160,6 +162,9 @@ class CoefficientErrors:
     def covariance(self, kind: str | None) -> FloatArray:
         """Covariance of all coefficients, shape (p, p)."""
         wanted = self.kind_of(kind)
+        if self.persons is not None and wanted != "iid":
+            own = self.clusters["cluster"].covariance if wanted == "cluster" else self.fit.bayesian_covariance
+            return np.asarray(own + self.persons.unsure)
         if wanted in BY_CLUSTERS:
             return self.by_clusters(wanted).covariance
         return self.fit.bayesian_covariance if wanted == "iid" else unconditional_covariance_of_fit(self.fit)

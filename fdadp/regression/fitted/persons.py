@@ -47,6 +47,8 @@ class PersonCurves:
         Student's degrees of freedom of the mean curves of each other term.
     edf : float
         Effective degrees of freedom of all curves of persons.
+    unsure : ndarray of shape (p, p)
+        What not knowing the smoothing parameters adds to the covariance of the coefficients of all other terms.
     chosen : bool
         Whether k was found by BIC.
     whiteness : float or None
@@ -69,6 +71,7 @@ class PersonCurves:
     effects: FloatArray
     degrees: FloatArray
     edf: float
+    unsure: FloatArray
     chosen: bool
     whiteness: float | None
     successive: float

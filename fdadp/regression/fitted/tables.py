@@ -158,6 +158,7 @@ ERRORS = {
 }
 BY_PERSON = {
     "iid": "Standard errors and tests know the covariances of persons and of their rows",
+    "unconditional": "Standard errors and tests know the covariances of persons and of their rows, not the smoothing",
     "cluster": "Standard errors and tests allow any dependence of errors within a person",
 }
 
