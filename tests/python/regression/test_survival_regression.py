@@ -171,6 +171,14 @@ def test_saved_models_predict_the_same(baseline, family, tmp_path):
     assert len(model.plot_survival(table.head(3)).axes[0].lines) == 3
 
 
+def test_a_saved_cox_regression_has_no_exposures(tmp_path):
+    table = people()
+    model = SurvivalRegression("Surv(time, died) ~ a", family="poisson").fit(table)
+    again = SurvivalRegression.load(model.save(tmp_path / "model.npz"))
+    pd.testing.assert_frame_equal(again.predict_survival(table), model.predict_survival(table))
+    pd.testing.assert_frame_equal(again.baseline_hazard(), model.baseline_hazard())
+
+
 def test_a_piecewise_exponential_model_is_one_with_exposures():
     table, ends = people(300, seed=1), np.array([0.5, 1.0, 1.5, 2.0])
     model = SurvivalRegression("Surv(time, died) ~ a + b", times=[0, *ends], family="poisson").fit(table)
