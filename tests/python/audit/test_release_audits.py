@@ -141,6 +141,24 @@ def table1(table, *, random_state, **settings):
     )
 
 
+class Moment(NamedTuple):
+    """A released moment of persons, and its ledger."""
+
+    value: Any
+    ledger: Any
+
+
+def person_moment(table, *, random_state, **settings):
+    """The second moments within the persons' rows together, clipped at the largest that two numbers have."""
+    frame, persons = table
+    cohort = Privacy(**settings, random_state=random_state).cohort(
+        (frame[["x"]].to_numpy(dtype=float),), groups=persons, mechanism="moment", public={}
+    )
+    rows = cohort.by_person(lambda block: block[0], max_rows=4)
+    found = rows.person_moment(lambda block: block[0], law="sum", clip=100.0, share=1.0, name="moment")
+    return Moment(found.value.ravel(), rows.ledger)
+
+
 def learner(cls, **arguments):
     def fit(table, **settings):
         frame, persons = table
@@ -202,6 +220,7 @@ TARGETS = {
         {"x": 70.0, "arm": 1.0, "sex": 1.0},
         BOTH,
     ),
+    "person moment": Target(person_moment, lambda found: found.value, NUMBERS, {"x": 50.0}, BOTH),
     "table 1": Target(
         table1,
         lambda model: np.concatenate([values.ravel() for values, _ in model._released]),

@@ -28,6 +28,7 @@ from fdadp.privacy.noise import sources as noise
 from fdadp.privacy.rows._vault import Vault
 from fdadp.private.release.mechanisms import SHORT
 from fdadp.summaries import (
+    PrivateMultilevelFPCA,
     PrivateTable1,
     private_cross_table,
     private_histogram,
@@ -142,8 +143,9 @@ def people_of(vault):
 
 
 def trial_summary(rng):
-    estimator = (PrivateMean, PrivateFPCA)[rng.integers(2)]
-    pair = neighbouring(rng, persons=int(rng.integers(5, 25)), width=4, grouped=bool(rng.random() < 0.6))
+    estimator = (PrivateMean, PrivateFPCA, PrivateMultilevelFPCA)[rng.integers(3)]
+    levels = estimator is PrivateMultilevelFPCA
+    pair = neighbouring(rng, persons=int(rng.integers(5, 25)), width=4, grouped=levels or bool(rng.random() < 0.6))
     form, chunked, pure = str(rng.choice(FORMS)), bool(rng.random() < 0.5), bool(rng.integers(2))
     how = {
         "shuffled": bool(rng.integers(2)) and pair.grouped,
@@ -151,7 +153,8 @@ def trial_summary(rng):
         "more": int(rng.choice([0, 5])) * pair.grouped,
     }
     privacy = Privacy(8.0, None if pure else 1e-6, n=pair.n, adjacency=pair.adjacency, random_state=0)
-    model = estimator(privacy=privacy, bounds=(-2, 2), allow_useless=True)
+    own = {"max_rows": int(rng.integers(2, 5))} if levels else {}
+    model = estimator(privacy=privacy, bounds=(-2, 2), allow_useless=True, **own)
     seed = int(rng.integers(2**31))
 
     def fit(columns):
