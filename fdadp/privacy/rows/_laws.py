@@ -77,6 +77,14 @@ class Exchangeable:
     ------
     PrivacyError
         The ratio is no number, or below 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp.privacy import Exchangeable, person_moments
+    >>> rows = np.array([[[1.0], [3.0]]])  # two rows of one person: 2 within it, 2 · 4/(1 + 2 · 0.5) of its mean
+    >>> person_moments(rows, Exchangeable(0.5)).tolist()
+    [[6.0]]
     """
 
     ratio: float = 1.0
