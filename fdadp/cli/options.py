@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
@@ -132,7 +132,7 @@ class PrivacyOptions:
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the options that are fields of its parameters, where these are dataclasses, in their place."""
-    hints = get_type_hints(command, include_extras=True)
+    hints = _hints_of(command)
     kinds: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     parameters: list[inspect.Parameter] = []
     for name, own in inspect.signature(command).parameters.items():
@@ -149,8 +149,15 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def _hints_of(of: Any) -> dict[str, Any]:
+    """Annotations with what typer is told there. Python 3.10 hides that in an Optional where the default is None."""
+    hints = get_type_hints(of, include_extras=True)
+    told = {name: [part for part in get_args(kind) if hasattr(part, "__metadata__")] for name, kind in hints.items()}
+    return {name: told[name][0] if told[name] else kind for name, kind in hints.items()}
+
+
 def _options_of(kind: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(kind, include_extras=True)
+    hints = _hints_of(kind)
     own = [p for p in inspect.signature(kind).parameters.values() if hasattr(hints[p.name], "__metadata__")]
     return [p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[p.name]) for p in own]
 
