@@ -181,12 +181,15 @@ def row_keys(arrays: tuple[FloatArray, ...]) -> Keys:
 def surplus(codes: IntArray, keys: npt.NDArray[Any], most: int) -> IntArray:
     """Codes of the persons of rows, with nobody in place of those beyond the `most` rows of the smallest keys."""
     order = np.lexsort((keys, codes))
-    sorted_codes = codes[order]
-    starts = np.flatnonzero(np.r_[True, sorted_codes[1:] != sorted_codes[:-1]]) if len(codes) else np.zeros(0, int)
-    rank = np.arange(len(codes)) - np.repeat(starts, np.diff(np.r_[starts, len(codes)]))
     out = codes.copy()
-    out[order[rank >= most]] = NOBODY
+    out[order[_ranks(codes[order]) >= most]] = NOBODY
     return out
+
+
+def _ranks(codes: IntArray) -> IntArray:
+    """Place of each row among those of its code, from 0; equal codes stand together."""
+    starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]]) if len(codes) else np.zeros(0, dtype=np.int64)
+    return np.arange(len(codes)) - np.repeat(starts, np.diff(np.r_[starts, len(codes)]))
 
 
 def last_keys(codes: IntArray, keys: Keys, persons: int, most: int) -> tuple[Keys, IntArray]:
@@ -213,8 +216,7 @@ def by_person(arrays: tuple[FloatArray, ...], codes: IntArray, persons: int, mos
     order = np.lexsort((*flat.T, keys, codes))
     order = order[(codes[order] != NOBODY) & np.isfinite(flat[order]).all(axis=1)]
     own = codes[order]
-    starts = np.flatnonzero(np.r_[True, own[1:] != own[:-1]]) if len(own) else np.zeros(0, dtype=np.int64)
-    rank = np.arange(len(own)) - np.repeat(starts, np.diff(np.r_[starts, len(own)]))
+    rank = _ranks(own)
     kept = rank < most
     out = tuple(np.full((persons, most, *a.shape[1:]), np.nan) for a in arrays)
     for rows, a in zip(out, arrays, strict=True):

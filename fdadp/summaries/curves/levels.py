@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.typing import FloatArray
+from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.privacy import Cohort, Ledger, Noisy, person_moments, rowwise_norm
 from fdadp.privacy.clipped import release_shares
 from fdadp.privacy.noise.sources import Noise
@@ -122,6 +122,11 @@ def icc_interval(
     return float(low), float(high)
 
 
+def _curves_of(block: Block) -> BoolArray:
+    """Which of the places of a person hold a curve, (m, rows)."""
+    return np.isfinite(block[1][:, :, 0])
+
+
 class PersonRows:
     """Row functions of persons: a block is (c (m, rows, K), energies (m, rows, 1), shares beyond (m, rows, 1))."""
 
@@ -131,7 +136,7 @@ class PersonRows:
 
     def means(self, block: Block) -> Block:
         """Means over the curves of each person; NaN of who has none."""
-        there = np.isfinite(block[1][:, :, 0])
+        there = _curves_of(block)
         n = there.sum(axis=1)
         out = tuple(np.zeros((len(a), a.shape[2])) for a in block)
         for j in range(there.shape[1]):  # in a fixed order, row by row
@@ -142,19 +147,15 @@ class PersonRows:
 
     def counts(self, block: Block) -> FloatArray:
         """Which number of curves a person has, (m, rows): 1 in its place."""
-        n = np.isfinite(block[1][:, :, 0]).sum(axis=1)
+        n = _curves_of(block).sum(axis=1)
         return np.asarray(n[:, None] == np.arange(1, block[1].shape[1] + 1), dtype=np.float64)
-
-    def curves(self, block: Block) -> FloatArray:
-        """Coefficients of all curves."""
-        return block[0]
 
     def size_within(self, block: Block) -> FloatArray:
         """Root of the norm of a person's moment within, (m,); NaN of who has one curve.
 
         The Frobenius norm, in pure form the trace: each is what the release clips.
         """
-        several = np.isfinite(block[1][:, :, 0]).sum(axis=1) > 1
+        several = _curves_of(block).sum(axis=1) > 1
         moments = person_moments(block[0], "within")
         at = np.cumsum(np.r_[0, np.arange(block[0].shape[2], 1, -1)])  # the diagonal
         norm = rowwise_norm(np.ascontiguousarray(moments[:, at]), 1) if self.pure else rowwise_norm(moments)
