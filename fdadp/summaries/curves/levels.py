@@ -50,13 +50,9 @@ class ReleasedLevels:
 
     Attributes
     ----------
-    observed : float
-        Persons with a curve.
     outside : float
         Share of the curves' values that is surely beyond the public bounds.
-    mean, mean_variance : ndarray of shape (m,)
-    mean_bias : float
-        What the clip took off the mean, at most.
+    mean : ndarray of shape (m,)
     between, within : ndarray of shape (m, m)
         Of persons, and of the curves of a person about its own; positive semidefinite. The noise of single points is
         in `within`.
@@ -64,31 +60,22 @@ class ReleasedLevels:
         Sd of the privacy noise in their entries off the diagonal, before shrinkage.
     row_shares : ndarray of shape (max_rows,)
         Shares of persons with 1, 2, ... curves.
-    several : float
-        Number of persons with two curves or more.
     trace_sds : (float, float)
         Standard errors of the traces of B and R: of the noise, and of who happened to be in the sample.
     rest : float
         Mean square of curves outside the functions.
-    beyond : (float, float)
-        Shares of both variances that lie beyond the clips; they are in the covariances, in proportion.
     ledger : Ledger
     """
 
-    observed: float
     outside: float
     mean: FloatArray
-    mean_variance: FloatArray
-    mean_bias: float
     between: FloatArray
     within: FloatArray
     between_sd: float
     within_sd: float
     row_shares: FloatArray
-    several: float
     trace_sds: tuple[float, float]
     rest: float
-    beyond: tuple[float, ...]
     ledger: Ledger
 
     @property
@@ -169,8 +156,8 @@ class PersonRows:
 
 def _release_within(
     persons: Cohort, own: PersonRows, prior_shares: FloatArray, tuning: SummaryTuning, several: float, tail: Tail
-) -> tuple[ReleasedCovariance, Tail]:
-    """Covariance within persons, and how far out these lie; `tail` is of the means of persons."""
+) -> ReleasedCovariance:
+    """Covariance within persons; `tail` is of the means of persons."""
     size, error = persons.geometric_mean(
         own.size_within,
         tail.typical / tuning.size_below,
@@ -198,7 +185,7 @@ def _release_within(
             leading, law="within", clip=reach**2, share=tuning.within, name="covariance within persons"
         )
 
-    return covariance_of(ask, persons, prior_shares, tuning.within, several, spread, tuning.size_clip), spread
+    return covariance_of(ask, persons, prior_shares, tuning.within, several, spread, tuning.size_clip)
 
 
 def release_levels(
@@ -212,27 +199,21 @@ def release_levels(
     row_shares = row_shares / row_shares.sum() if row_shares.any() else np.full(counts.size, 1 / counts.size)
     several = max(n * (1 - float(row_shares[0])), 1.0)
     once = float(row_shares @ (1 / np.arange(1, row_shares.size + 1)))
-    mean, variance, lost, tail = release_mean(means, rows, prior_shares, tuning, n)
+    mean, _, _, tail = release_mean(means, rows, prior_shares, tuning, n)
     of_means = release_covariance(means, rows, prior_shares, tuning, n, tail)
-    within, spread = _release_within(persons, own, prior_shares, tuning, several, tail)
+    within = _release_within(persons, own, prior_shares, tuning, several, tail)
     values, vectors = np.linalg.eigh(of_means.matrix - once * within.matrix)
     between = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    both = ((tail, of_means.reach), (spread, within.reach))
     return ReleasedLevels(
-        observed=n,
         outside=outside,
         mean=mean,
-        mean_variance=variance,
-        mean_bias=lost,
         between=between,
         within=within.matrix,
         between_sd=of_means.sd,
         within_sd=within.sd,
         row_shares=row_shares,
-        several=several,
         trace_sds=(_trace_sd(of_means, 1 / n), _trace_sd(within, _mean_of_degrees(row_shares) / several)),
         rest=release_rest(means, rows, tail.typical, tuning, n),
-        beyond=tuple(t.excess(r, 2) / max(t.mean_square, TINY) for t, r in both),
         ledger=persons.ledger,
     )
 
