@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.checks import numbers, one_of
 from fdadp._common.parameters import NestedParameters
-from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open import opened_table
 from fdadp.privacy import Privacy
@@ -31,6 +31,8 @@ from fdadp.regression.reading.person_periods import (
     Periods,
     expanded,
     expanded_privately,
+    of_persons,
+    times_of_events,
 )
 from fdadp.regression.scalar import ScalarRegression
 
@@ -92,14 +94,16 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         ``age:period`` the effect of age changes in time.
     times : array_like of shape (K + 1,), optional
         Increasing: where time begins, and the end of each of at most 100 periods. Who was seen longer is censored at
-        the last one. Default: 0 and the times of events, or 100 of their quantiles. A private fit needs them, chosen
-        without looking at the data.
+        the last one. Default: 0 and the times of events; of more than 100 their quantiles, but for Cox's regression.
+        A private fit needs them, chosen without looking at the data.
     family : {"binomial", "poisson"}
         ``"binomial"``: the log-odds of the event in a period are linear in the terms; a censored person counts in a
-        period if it was seen for half of it. ``"poisson"``: proportional hazards. With one period a time of events (the
-        default, up to 100) it is Cox's regression; in other periods the hazard is constant, and persons count as long
-        as they were seen. In a private fit the event has the probability 1 - exp(-λ) in a period, λ its hazard, for
-        responses are cut at 1; a censored person counts if it was seen for half of the period.
+        period if it was seen for half of it. ``"poisson"``: proportional hazards. With a step at each time of events
+        (the default) it is Cox's regression; in other periods the hazard is constant, and persons count as long as
+        they were seen. Beyond 100 times there are no person-periods, but the partial likelihood: with `baseline`
+        ``"auto"`` or ``"factor"``, without groups and without the number of the period in the formula. In a private
+        fit the event has the probability 1 - exp(-λ) in a period, λ its hazard, for responses are cut at 1; a censored
+        person counts if it was seen for half of the period.
     baseline : {"auto", "factor", "smooth", "linear"}
         How the hazard depends on the period: a constant for each, a smooth function of its number, or a line.
         ``"auto"``: constants for ``"poisson"`` and for up to 10 periods with and without events; else smooth, or a
@@ -114,7 +118,9 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
     Attributes
     ----------
     model_ : ScalarRegression
-        Of the person-periods, with ``coef``, ``vcov``, ``bands``, ``test_terms``, ``plot``.
+        Of the person-periods, with ``coef``, ``vcov``, ``bands``, ``test_terms``, ``plot``. Of Cox's regression at more
+        than 100 times of the persons: the constant is the logarithm of the cumulated hazard at the last time, and
+        residuals are martingale residuals.
     times_ : ndarray of shape (K + 1,)
     baseline_ : str
         Term of the period, ``""`` where there is one period.
@@ -196,6 +202,8 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
             return self
         table = ColumnTable(data, grids)
         followed = Followed.read(table, names.time, names.event)
+        if self._keep_steps(names, table, followed, groups):
+            return self
         periods = self._periods(followed)
         rows, responses, ids = expanded(table, followed, periods, names[:2], missing=self.missing, ids=groups)
         baseline = self._term(periods.count, responses)
@@ -210,6 +218,29 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         )
         self._keep(model, periods.edges, baseline, said)
         return self
+
+    def _keep_steps(self, names: SurvivalFormula, table: ColumnTable, followed: Followed, groups: Any) -> bool:
+        """Fit Cox's regression with a step at each time of events, where these are more than periods may be."""
+        if self.family != "poisson" or self.times is not None or groups is not None:
+            return False
+        ends = times_of_events(followed.time, followed.event)
+        if ends.size <= MOST_PERIODS or self.baseline not in ("auto", "factor"):
+            return False
+        from fdadp.regression.cox import fit_at_all_times
+
+        edges = np.concatenate(([0.0], ends))
+        model = self._inner(names.of_periods("", Periods(edges, "exposure")))
+        fitted = fit_at_all_times(
+            model, lambda exposure: of_persons(table, followed, names[:2], exposure, self.missing), followed
+        )
+        if fitted is None:
+            return False
+        model._keep(fitted)
+        n, died = followed.time.size, int((followed.event == 1).sum())
+        self._keep(
+            model, edges, "", (f"{n} persons, {died} events at {ends.size} times, by Cox's partial likelihood.",)
+        )
+        return True
 
     def _checked(self) -> SurvivalFormula:
         """Check settings, all of which are public; returns the formula."""
@@ -345,7 +376,7 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         one_of(type, "type", ("risk", "hazard", "link"))
         table = _NewPersons.of(data, grids)
         if type == "risk":
-            values = 1 - self._survival(table)[:, -1]
+            values = 1 - self._survival(table, np.array([self.times_.size - 1]))[:, 0]
             return values if table.index is None else pd.Series(values, index=table.index, name="risk")
         return table.shown(self._by_period(table, "link" if type == "link" else "response"), self.times_[1:])
 
@@ -379,18 +410,28 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         if at.ndim != 1 or not ((at >= first) & (at <= last)).all():
             raise InputError(f"times must lie within {first:g} and {last:g}, got {times!r}")
         table = _NewPersons.of(data, grids)
-        curves = np.column_stack((np.ones(table.n), self._survival(table)))
-        return table.shown(curves[:, np.searchsorted(self.times_, at, side="right") - 1], at)
+        return table.shown(self._survival(table, np.searchsorted(self.times_, at, side="right") - 1), at)
 
-    def _survival(self, table: _NewPersons) -> FloatArray:
-        """At the ends of periods, (n, K)."""
+    def _survival(self, table: _NewPersons, after: IntArray | None = None) -> FloatArray:
+        """After numbers of periods (m,), by default after 0 to K of them; shape (n, m)."""
+        steps, places = self._asked().fitted_.steps, np.arange(self.times_.size) if after is None else after
+        if steps is not None:
+            passed = np.concatenate(([0.0], np.cumsum(steps[1])))[places]
+            return np.asarray(np.exp(-self._cumulated(table, "response")[:, None] * passed))
         hazard = self._by_period(table, "response")
-        if self.family == "poisson":
-            return np.exp(-np.cumsum(hazard, axis=1))
-        return np.asarray(np.cumprod(1 - hazard, axis=1))
+        alive = np.exp(-np.cumsum(hazard, axis=1)) if self.family == "poisson" else np.cumprod(1 - hazard, axis=1)
+        return np.asarray(np.column_stack((np.ones(table.n), alive))[:, places])
+
+    def _cumulated(self, table: _NewPersons, type: str) -> FloatArray:
+        """Of Cox's regression: the cumulated hazard of persons (n,) at the last time, or its logarithm ("link")."""
+        return np.asarray(self._asked().predict(table.in_period(1, 1.0), type=type, grids=table.grids))
 
     def _by_period(self, table: _NewPersons, type: str) -> FloatArray:
         model = self._asked()
+        steps = model.fitted_.steps
+        if steps is not None:
+            link = self._cumulated(table, "link")[:, None] + np.log(steps[1])
+            return np.asarray(link if type == "link" else np.exp(link))
         periods = range(1, self.times_.size)
         width = np.diff(self.times_)
         columns = [model.predict(table.in_period(k, width[k - 1]), type=type, grids=table.grids) for k in periods]
@@ -416,7 +457,9 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         elif self.baseline_:
             name = PERIOD if kind == "factor" else f"s({PERIOD})"
             eta = eta + model.coef(name, at={PERIOD: number})["value"].to_numpy()
-        if EXPOSURE in (model.fitted_.offset or ""):
+        if model.fitted_.steps is not None:
+            eta = eta + np.log(model.fitted_.steps[1])
+        elif EXPOSURE in (model.fitted_.offset or ""):
             eta = eta + np.log(np.diff(self.times_))
         hazard = model.fitted_.family.mean(eta)
         alive = np.exp(-np.cumsum(hazard)) if self.family == "poisson" else np.cumprod(1 - hazard)
@@ -431,7 +474,7 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
             curves = np.concatenate(([1.0], self.baseline_hazard()["survival"]))[:, None]
         else:
             table = _NewPersons.of(data, grids)
-            curves = np.column_stack((np.ones(table.n), self._survival(table))).T
+            curves = self._survival(table).T
         figure, (axis,) = panels(1, size=(5.0, 3.4))
         for curve in curves.T:
             axis.step(self.times_, curve, where="post")
@@ -443,7 +486,8 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         """Tables of the fit of person-periods, with the numbers of persons, events and periods."""
         summary = self._asked().summary()
         law = "log-odds of the event in a period" if self.family == "binomial" else "logarithm of the hazard"
-        baseline = self.baseline_ or "one constant"
+        steps = self._asked().fitted_.steps is not None
+        baseline = "a step at each time of events" if steps else self.baseline_ or "one constant"
         own = [*self._said, f"Terms add to the {law}; baseline: {baseline}."]
         summary.add_extra_txt([*own, *(summary.extra_txt.split("\n") if summary.extra_txt else ())])
         return summary
@@ -456,7 +500,8 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         from fdadp.regression.fitted.term_files import save
 
         fitted = self._asked().fitted_
-        return save(fitted, clone(self).set_params(times=self.times_.tolist(), baseline=self._kind()), path)
+        times = None if fitted.steps is not None else self.times_.tolist()
+        return save(fitted, clone(self).set_params(times=times, baseline=self._kind()), path)
 
     def _kind(self) -> str:
         return {"": "auto", PERIOD: "linear", f"C({PERIOD})": "factor"}.get(self.baseline_, "smooth")
@@ -473,9 +518,13 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         from fdadp.regression.fitted.term_files import load
 
         model, fitted = load(path, cls)
-        edges = numbers(model.times, "times")
-        baseline = model._term(edges.size - 1, None)
-        inner = model._inner(SurvivalFormula.read(model.formula).of_periods(baseline, model._periods(None)))
+        if fitted.steps is not None:
+            edges, baseline = np.concatenate(([0.0], fitted.steps[0])), ""
+            periods = Periods(edges, "exposure")
+        else:
+            edges = numbers(model.times, "times")
+            baseline, periods = model._term(edges.size - 1, None), model._periods(None)
+        inner = model._inner(SurvivalFormula.read(model.formula).of_periods(baseline, periods))
         inner._keep(fitted)
         model._keep(inner, edges, baseline, (f"{edges.size - 1} periods; read from a file.",))
         own: SurvivalRegression = model

@@ -175,6 +175,8 @@ class Fitted:
         None in private fits, and in fits from chunks and files.
     released : Released or None
         None without privacy.
+    steps : ndarray of shape (2, K) or None
+        Of Cox's regression: times of events, and the share of the cumulated hazard at each.
     """
 
     response: FittedResponse
@@ -189,6 +191,7 @@ class Fitted:
     basis: Eigenbasis | None = None
     rows: TrainedRows | None = None
     released: Released | None = None
+    steps: FloatArray | None = None
 
     @property
     def settings(self) -> ModelSettings:

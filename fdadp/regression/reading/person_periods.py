@@ -76,9 +76,7 @@ class Periods:
         Else at all of them: then exposures are those of Cox's partial likelihood.
         """
         died = time[event == 1]
-        ends = np.unique(died)
-        if ends[0] <= 0:
-            raise InputError(f"time must be above 0 where the event happened, got {ends[0]:g}; or give times=")
+        ends = times_of_events(time, event)
         few = ends.size <= MOST_PERIODS
         if not few:
             shares = np.arange(1, MOST_PERIODS + 1) / MOST_PERIODS
@@ -114,8 +112,22 @@ class Periods:
         if rows > MOST_ROWS:
             raise InputError(
                 f"times must make at most {MOST_ROWS:,} person-periods, got {rows:,}: give fewer times, such as "
-                f"10 periods in place of {self.count}"
+                f"10 periods in place of {self.count}; Cox's regression, family='poisson' without times, makes none"
             )
+
+
+def times_of_events(time: FloatArray, event: FloatArray) -> FloatArray:
+    """Different times of events, increasing.
+
+    Raises
+    ------
+    InputError
+        One that is not above 0, where time begins.
+    """
+    ends = np.unique(time[event == 1])
+    if ends[0] <= 0:
+        raise InputError(f"time must be above 0 where the event happened, got {ends[0]:g}; or give times=")
+    return np.asarray(ends)
 
 
 class RepeatedColumns(Mapping[str, Any]):
@@ -217,6 +229,39 @@ def expanded(
     if not (responses == 1).any():
         raise InputError(f"times must hold at least one event, got none until {periods.edges[-1]:g}")
     person, period = np.nonzero(seen)
+    made = {PERIOD: period + 1.0, event: responses[person, period]}
+    if periods.rule == "exposure":
+        made[EXPOSURE] = periods.exposures(followed.time, person, period)
+        if not (made[EXPOSURE] > 0).all():
+            raise InputError(f"{time} must be above {periods.edges[0]:g}, where time begins, got an event at it")
+    if ids is not None:
+        ids = np.asarray(table.raw(ids) if isinstance(ids, str) else ids)
+        if ids.shape != followed.time.shape:
+            raise InputError(f"groups must have one id a person, {len(responses)} in all, got shape {ids.shape}")
+        ids = ids[person]
+    return _repeated(table, person, names, made, missing), responses, ids
+
+
+def of_persons(
+    table: ColumnTable,
+    followed: Followed,
+    names: tuple[str, str],
+    exposure: FloatArray,
+    missing: str | Mapping[str, str],
+) -> RepeatedColumns:
+    """The table of the persons as they are, in one period, with their events and an exposure of each (n,)."""
+    made = {PERIOD: np.ones(exposure.size), names[1]: followed.event, EXPOSURE: exposure}
+    return _repeated(table, np.arange(followed.time.size), names, made, missing)
+
+
+def _repeated(
+    table: ColumnTable,
+    person: IntArray,
+    names: tuple[str, str],
+    made: Mapping[str, Any],
+    missing: str | Mapping[str, str],
+) -> RepeatedColumns:
+    """Columns of persons, repeated as `person` says."""
 
     def repeat(name: str) -> Any:
         how = missing if isinstance(missing, str) else missing.get(name, "raise")
@@ -228,17 +273,7 @@ def expanded(
         values = column.values[person]
         return values if column.order is None else pd.Categorical(values, categories=list(column.order), ordered=False)
 
-    made = {PERIOD: period + 1.0, event: responses[person, period]}
-    if periods.rule == "exposure":
-        made[EXPOSURE] = periods.exposures(followed.time, person, period)
-        if not (made[EXPOSURE] > 0).all():
-            raise InputError(f"{time} must be above {periods.edges[0]:g}, where time begins, got an event at it")
-    if ids is not None:
-        ids = np.asarray(table.raw(ids) if isinstance(ids, str) else ids)
-        if ids.shape != followed.time.shape:
-            raise InputError(f"groups must have one id a person, {len(responses)} in all, got shape {ids.shape}")
-        ids = ids[person]
-    return RepeatedColumns(_columns(table, time, event), repeat, made), responses, ids
+    return RepeatedColumns(_columns(table, *names), repeat, made)
 
 
 # With privacy: the same, by the kernel.

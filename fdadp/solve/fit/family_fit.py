@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -40,6 +41,9 @@ APART = 1.0
 """A working response at the minimum that has its own optimum further away, in a log λ, is a reason to start there."""
 
 
+Start = Callable[[LongForm, Blocks, Family, int | None], "tuple[Laplace, FloatArray]"]
+
+
 def fit_family(
     form: LongForm,
     blocks: Blocks,
@@ -47,6 +51,7 @@ def fit_family(
     smoothing: str | ArrayLike,
     n: int,
     n_unpenalized: int | None = None,
+    start: Start | None = None,
 ) -> AdditiveFit:
     """Fit a family to the long form.
 
@@ -61,6 +66,8 @@ def fit_family(
         Number of records.
     n_unpenalized : int, optional
         As in :func:`fdadp.solve.fit.additive_fit.fit_gaussian`.
+    start : callable, optional
+        Makes the problem, and coefficients to start from; default those of observations that are independent.
 
     Raises
     ------
@@ -74,7 +81,7 @@ def fit_family(
         are held by a millionth of the information that the data would have without covariates. Or smooth terms do so.
     """
     with one_blas_thread():
-        problem, beta = _problem(form, blocks, family, n_unpenalized)
+        problem, beta = (start or _problem)(form, blocks, family, n_unpenalized)
         log_sp = _given(smoothing, form)
         found = _found(problem, beta, log_sp)
         apart = problem.separated(found[1].look.gram)

@@ -12,7 +12,8 @@ from neighbour_tools import change, observed
 from sklearn.base import clone
 
 from fdadp import Privacy, ScalarRegression, SurvivalRegression, concordance
-from fdadp.errors import InputError, PrivacyError
+from fdadp.errors import IdentificationWarning, InputError, PrivacyError
+from fdadp.regression import survival
 from fdadp.regression.reading import person_periods
 from fdadp.regression.reading.person_periods import Periods
 
@@ -208,12 +209,131 @@ def test_missing_covariates_are_named_by_the_row_of_the_person():
         assert "missing(a)" in model.model_.term_names_
 
 
-def test_many_times_are_cut_at_quantiles():
-    rng = np.random.default_rng(0)
-    table = {"a": rng.normal(size=400), "time": rng.exponential(size=400), "died": np.ones(400)}
-    model = SurvivalRegression("Surv(time, died) ~ a", family="poisson").fit(table)
-    assert model.times_.size == 101 and np.isin(model.times_[1:], table["time"]).all()
-    assert "in 100 periods, at quantiles of the times of events" in str(model.summary())
+def continuous(n=1500, seed=0):
+    """As many times as persons, and an effect of b that is no line."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.standard_normal((2, n))
+    t, c = rng.exponential(np.exp(-0.5 * a + 0.3 * np.sin(2 * b))), rng.exponential(2, n)
+    return pd.DataFrame({"a": a, "b": b, "time": np.minimum(t, c), "died": t <= c})
+
+
+def breslow(table, effect):
+    """Cumulated hazard at the times of events."""
+    t, died = table["time"].to_numpy(), table["died"].to_numpy() == 1
+    ends, deaths = np.unique(t[died], return_counts=True)
+    return ends, np.cumsum([d / effect[t >= end].sum() for d, end in zip(deaths, ends, strict=True)])
+
+
+@pytest.mark.parametrize("digits", [12, 3])
+def test_cox_s_regression_has_a_step_at_each_of_a_thousand_times(digits):
+    table = continuous(2000)
+    table["time"] = table["time"].round(digits) + 0.001
+    model = SurvivalRegression("Surv(time, died) ~ a + b", family="poisson").fit(table)
+    cox = sm.PHReg(table["time"], table[["a", "b"]], status=table["died"], ties="breslow").fit(tol=1e-14)
+    own = pd.concat([model.model_.coef(name, se=True) for name in ("a", "b")])
+    np.testing.assert_allclose(own["value"], cox.params, atol=1e-8)
+    np.testing.assert_allclose(own["se"], cox.bse, atol=1e-8)
+    assert model.model_.loglik_ == pytest.approx(cox.llf, rel=1e-10)
+    effect = np.exp((table[["a", "b"]] @ cox.params).to_numpy())
+    ends, cumulated = breslow(table, effect)
+    np.testing.assert_array_equal(model.times_, [0, *ends])
+    assert ends.size > (1000 if digits == 12 else 700)
+    at = ends[::50]
+    np.testing.assert_allclose(
+        model.predict_survival(table, [0, *at]),
+        np.exp(-np.outer(effect, [0, *cumulated[::50]])),
+        atol=1e-8,
+    )
+    np.testing.assert_allclose(model.predict(table), 1 - np.exp(-effect * cumulated[-1]), atol=1e-8)
+    np.testing.assert_allclose(model.baseline_hazard()["survival"], np.exp(-cumulated), atol=1e-8)
+    few = table.head(5)
+    hazards = model.predict(few, type="hazard")
+    np.testing.assert_allclose(hazards.cumsum(axis=1).iloc[:, -1], effect[:5] * cumulated[-1], rtol=1e-6)
+    np.testing.assert_allclose(model.predict(few, type="link"), np.log(hazards), rtol=1e-6)
+    assert f"events at {ends.size} times, by Cox's partial likelihood" in str(model.summary())
+    residuals = model.model_.residuals_  # martingale residuals
+    assert residuals.sum() == pytest.approx(0, abs=1e-6) and residuals.max() < 1
+
+
+@pytest.mark.parametrize("formula", ["a + s(b, k=6, bs='cr')", "lf(X) + C(where)", "a + b + offset(log(size))"])
+def test_the_partial_likelihood_is_what_person_periods_give(formula, monkeypatch):
+    """Smoothing parameters too: person-periods have the same REML but for constants."""
+    table = continuous(400)
+    table["time"] = np.ceil(table["time"] * 20) / 20
+    rng = np.random.default_rng(1)
+    data = {name: table[name].to_numpy() for name in table}
+    scores = rng.normal(size=(400, 3))
+    data["X"] = scores @ np.stack([np.ones(25), np.sin(2 * np.pi * S), np.cos(2 * np.pi * S)])
+    data["where"], data["size"] = rng.choice(["here", "there"], 400), rng.uniform(1, 2, 400)
+    model = SurvivalRegression(f"Surv(time, died) ~ {formula}", family="poisson")
+    periods = clone(model).fit(data)
+    assert 20 < periods.times_.size <= 101 and periods.baseline_ == "C(period)"
+    monkeypatch.setattr(survival, "MOST_PERIODS", 10)
+    cox = model.fit(data)
+    assert cox.model_.fitted_.steps is not None
+    ours, theirs = (1 / (1 + m.model_.smoothing_parameters_) for m in (cox, periods))  # one of them is infinite
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    np.testing.assert_allclose(cox.predict_survival(data), periods.predict_survival(data), atol=1e-6)
+    for name in cox.model_.term_names_[1:]:
+        assert cox.model_.term_edf_[name] == pytest.approx(periods.model_.term_edf_[name], rel=1e-5)
+        if name == "s(b)":  # about its mean over persons, and over person-periods
+            continue
+        ours, theirs = (m.model_.coef(name, se=True)[["value", "se"]] for m in (cox, periods))
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def test_the_error_of_the_cumulated_hazard_counts_that_of_the_coefficients():
+    """Of 200 samples: where a is 1, of the logarithm at the last time that most reach."""
+    found, told = [], []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        a = rng.normal(size=250)
+        t = rng.exponential(np.exp(-a))
+        table = {"a": a, "time": np.minimum(t, 1.0), "died": t <= 1}
+        model = SurvivalRegression("Surv(time, died) ~ a", family="poisson").fit(table)
+        new = {"a": np.ones(1), "exposure": np.ones(1)}
+        found.append(model.model_.predict(new, type="link")[0])
+        told.append(model.model_.predict_se(new, type="link")[0])
+    assert np.mean(told) == pytest.approx(np.std(found), rel=0.15)
+    assert np.mean(found) == pytest.approx(1.0, abs=0.04)  # a cumulated hazard of e at time 1
+
+
+def test_saved_steps_predict_the_same(tmp_path):
+    table = continuous(600)
+    model = SurvivalRegression("Surv(time, died) ~ a + s(b, k=5)", family="poisson").fit(table)
+    again = SurvivalRegression.load(model.save(tmp_path / "model.npz"))
+    pd.testing.assert_frame_equal(again.predict_survival(table), model.predict_survival(table))
+    pd.testing.assert_frame_equal(again.baseline_hazard(), model.baseline_hazard())
+    pd.testing.assert_frame_equal(again.model_.test_terms(), model.model_.test_terms())
+    assert again.times is None and len(model.plot_survival(table.head(2)).axes[0].lines) == 2
+
+
+def test_many_times_are_cut_at_quantiles_where_they_have_no_steps():
+    """For hazards of periods, groups and effects that change in time."""
+    table = continuous(400)
+    for told, groups in (({"family": "binomial"}, None), ({}, np.arange(400) // 2)):
+        model = SurvivalRegression(**{"formula": "Surv(time, died) ~ a", "family": "poisson"} | told)
+        model.fit(table, groups=groups)
+        assert model.times_.size == 101 and np.isin(model.times_[1:], table["time"]).all()
+        assert "in 100 periods, at quantiles of the times of events" in str(model.summary())
+    formula = "Surv(time, died) ~ a + a:period"
+    assert SurvivalRegression(formula, family="poisson").fit(table).times_.size == 101
+
+
+def test_missing_covariates_and_constants_that_events_do_not_identify():
+    table = continuous(400)
+    table.loc[3, "a"] = np.nan
+    model = SurvivalRegression("Surv(time, died) ~ a + b", family="poisson")
+    with pytest.raises(InputError, match="a must have a finite number in every row, got none in row 3"):
+        model.fit(table)
+    table.loc[::5, "a"] = np.nan
+    assert "missing(a)" in clone(model).set_params(missing="indicator").fit(table).model_.term_names_
+    table = continuous(400).assign(where="here")
+    table.loc[table.index[~table["died"]][:5], "where"] = "there"
+    with pytest.warns(IdentificationWarning, match="where tells responses apart"):
+        clone(model).set_params(formula="Surv(time, died) ~ a + C(where)").fit(table)
+    with pytest.raises(InputError, match="time must be above 0"):
+        clone(model).fit(table.assign(time=np.where(table["died"], 0.0, 1.0)))
 
 
 @pytest.mark.parametrize(
@@ -247,7 +367,7 @@ def test_too_many_rows_and_times_beyond_the_last_are_refused(monkeypatch):
     with pytest.raises(InputError, match="times must lie within 0 and 2"):
         model.predict_survival(people(), [3.0])
     monkeypatch.setattr(person_periods, "MOST_ROWS", 100)
-    with pytest.raises(InputError, match=r"at most 100 person-periods, got .*: give fewer times"):
+    with pytest.raises(InputError, match=r"at most 100 person-periods, got .*: give fewer times.*; Cox's regression"):
         clone(model).fit(people())
 
 
