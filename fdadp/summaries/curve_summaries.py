@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
-from fdadp.errors import ClippingWarning, InputError
+from fdadp.errors import InputError
 from fdadp.files.container import Layout, complete
 from fdadp.files.records import labels_from_json, labels_to_json
 from fdadp.functional.fpca import Eigenbasis
@@ -27,11 +26,11 @@ from fdadp.functional.tables.sample import Curves, Kind, as_grid, names_of, wrap
 from fdadp.privacy import Ledger
 from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.privacy.study.verified import record_model
+from fdadp.private.levels.tails import warn_of_tail
 from fdadp.private.public.inputs import PrivateChunks, chunks_of
 from fdadp.private.release.mechanisms import params_from_json, params_to_json
 from fdadp.summaries.curves.moments import COVARIANCE, MEAN
 from fdadp.summaries.curves.release import (
-    BEYOND,
     OUTSIDE,
     WIDEN,
     Declared,
@@ -425,8 +424,8 @@ class PrivateFPCA(PrivateSummary, Components):
         Sd of the privacy noise in an entry of the covariance of the coefficients, in units of ``eigenvalues_``.
     variance_beyond_clip_ : float
         Share of the variance that lies beyond the private clip, as the released shares of large curves let expect. It
-        is in the eigenvalues, in proportion; a :class:`~fdadp.errors.ClippingWarning` says where it surely is above a
-        tenth.
+        is in the eigenvalues, in proportion; a :class:`~fdadp.errors.ClippingWarning` says where it is surely above a
+        tenth, or expected to be above a half.
     n_ : float
         Declared or released number of persons.
     ledger_ : Ledger
@@ -468,13 +467,7 @@ class PrivateFPCA(PrivateSummary, Components):
         self.variance_beyond_clip_ = found.beyond
         self._remember(declared, curves, found.ledger)
         warn_of_clipping(found.outside, "the values of the curves", WIDEN, limit=OUTSIDE)
-        if found.surely_beyond > BEYOND:
-            warnings.warn(
-                f"about {100 * found.beyond:.0f} % of the variance lies beyond the clip, by released shares of large "
-                "curves: these have heavy tails, and the eigenvalues depend on how the tails go on",
-                ClippingWarning,
-                stacklevel=3,
-            )
+        warn_of_tail(found.beyond, found.surely_beyond)
         return self
 
     def _basis(self, found: Summary, grid: Any, middle: float) -> Eigenbasis:

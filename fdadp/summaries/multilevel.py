@@ -19,12 +19,14 @@ from fdadp.functional.fpca.basis import count_components
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.privacy.rows._laws import check_most
+from fdadp.private.levels.person_rows import icc_interval
+from fdadp.private.levels.tails import TINY, warn_of_tail
 from fdadp.repeated.level_components import TwoLevels, level_basis
 from fdadp.repeated.multilevel_fpca import MultilevelComponents
 from fdadp.summaries.curve_summaries import Facts, PrivateSummary, said_of_grid
-from fdadp.summaries.curves.levels import icc_interval, summarise_levels
+from fdadp.summaries.curves.levels import summarise_levels
 from fdadp.summaries.curves.moments import LEVELS
-from fdadp.summaries.curves.release import OUTSIDE, TINY, WIDEN, Declared
+from fdadp.summaries.curves.release import OUTSIDE, WIDEN, Declared
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise.sources import Noise
@@ -74,6 +76,10 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
     covariance_noise_sd_ : dict of float
         By level: sd of the privacy noise in an entry of the covariance, in units of ``eigenvalues_``. Of persons that
         of the covariance of their means.
+    variance_beyond_clip_ : dict of float
+        By level: share of the variance that lies beyond the private clip, as the released shares of large curves let
+        expect. It is in the eigenvalues, in proportion; a :class:`~fdadp.errors.ClippingWarning` says where it is
+        surely above a tenth, or expected to be above a half.
     ledger_ : Ledger
     privacy_ : Privacy
 
@@ -121,6 +127,7 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
             data, curves.grid, groups, declared, LEVELS, max_rows=int(self.max_rows), noise=noise
         )
         grid, length = curves.grid, float(curves.grid[-1] - curves.grid[0])
+        levels = found.levels
         T, m = start.functions.shape
         variance = found.rest * T / max(T - m, 1)
         weighted = start.functions * start.weights[:, None]
@@ -128,7 +135,7 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
         mean = sum(declared.bounds) / 2 + start.functions @ found.mean
         bases = [
             level_basis(K, start.functions, grid, start.weights * length, mean, variance)
-            for K in (found.between, found.within - points)
+            for K in (levels.between, levels.within - points)
         ]
         kept = [
             count_components(b.values, n) if isinstance(n, float) else min(n, b.n_components)
@@ -136,14 +143,18 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
         ]
         self._set(TwoLevels(bases[0], bases[1], np.zeros((0, T)), np.zeros(0), (kept[0], kept[1])))
         white = float(np.trace(points))
-        total = float(np.trace(found.between) + np.trace(found.within)) + found.rest
-        self.icc_with_noise_ = float(np.trace(found.between)) / max(total, TINY)
-        self.icc_, self._icc = found.icc(white), (*found.trace_means, *found.trace_sds, found.once, white)
-        self.row_shares_, self.n_ = found.row_shares, start.n
-        sds = (found.between_sd * length, found.within_sd * length)
+        total = float(np.trace(levels.between) + np.trace(levels.within)) + found.rest
+        self.icc_with_noise_ = float(np.trace(levels.between)) / max(total, TINY)
+        self.icc_, self._icc = levels.icc(white), (*levels.trace_means, *levels.trace_sds, levels.once, white)
+        self.row_shares_, self.n_ = levels.row_shares, start.n
+        sds = (levels.of_means.sd * length, levels.of_rows.sd * length)
         self.covariance_noise_sd_ = dict(zip(self.levels, sds, strict=True))
+        both = dict(zip(self.levels, (levels.of_means, levels.of_rows), strict=True))
+        self.variance_beyond_clip_ = {name: own.beyond for name, own in both.items()}
         self._remember(declared, curves, found.ledger)
         warn_of_clipping(found.outside, "the values of the curves", WIDEN, limit=OUTSIDE)
+        for name, own in both.items():
+            warn_of_tail(own.beyond, own.surely_beyond, f" of the level {name!r}")
         return self
 
     def icc_interval(self, level: float = 0.95) -> tuple[float, float]:
@@ -173,6 +184,7 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
             "icc": [self.icc_, self.icc_with_noise_],
             "of_icc": list(self._icc),
             "sd": self.covariance_noise_sd_,
+            "beyond": self.variance_beyond_clip_,
         }
         note = f"{100 * self.icc_:.0f} % of the smooth variance is between persons, as released"
         return {**content, "fit": tree}, {"numbers": values}, note
@@ -183,4 +195,4 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
         self._set(basis)
         self.n_, self._icc = content["n"], tuple(content["of_icc"])
         self.icc_, self.icc_with_noise_ = content["icc"]
-        self.covariance_noise_sd_ = content["sd"]
+        self.covariance_noise_sd_, self.variance_beyond_clip_ = content["sd"], content["beyond"]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -15,137 +13,9 @@ from fdadp.functional.gaps import fill_linear
 from fdadp.privacy import Cohort, Noisy, rowwise_matmul, rowwise_norm
 from fdadp.privacy.account.accounting import unit_noise
 from fdadp.privacy.clipped import release_shares
-from fdadp.private.denoise.bayes import shrunk, shrunk_coefficients, shrunk_scale
-
-# How far out curves lie: released shares of persons beyond a few sizes, and what clipping at some size then costs.
-#
-# A clip that follows the typical size of curves is right for Gaussian ones and cuts a skewed sample on one side, by an
-# amount that no number of persons makes smaller. So the shares of persons beyond a few multiples of the typical size
-# are released, and from them alone follow the clip, what it may take off, and the variance of what lies beyond.
-
-
-EDGES = 1.6 ** np.arange(1.0, 5.0)
-"""Multiples of the typical size beyond which persons are counted: 1.6, 2.6, 4.1, 6.6."""
-SIZES = np.geomspace(0.05, 2000.0, 400)
-"""Where the laws are tabulated, in units of the typical size."""
-SURE = 2.5
-LIGHT = 0.7
-"""Prior probability of a tail as light as that of Gaussian curves."""
-
-
-@functools.cache
-def _laws() -> tuple[FloatArray, FloatArray]:
-    """Shares beyond SIZES, (L, 400), of laws with a Weibull tail from the first edge on; and their log prior (L,).
-
-    ``S(x) = p exp(-d ((x / e)^b - 1) / b)`` beyond e = 1.6: share p beyond it, decline d there, and b = 2 for Gaussian,
-    1 for exponential, less for log-normal sizes, towards 0 for powers. Below, S falls as ``1 - (1 - p) (x/e)^1.3``, as
-    it does for Gaussian curves of one component and of many.
-    """
-    p, d, b = (
-        a.ravel()
-        for a in np.meshgrid(
-            np.geomspace(0.02, 0.6, 18), np.geomspace(0.5, 12.0, 16), np.linspace(0.1, 2.5, 13), indexing="ij"
-        )
-    )
-    ratio = SIZES / EDGES[0]
-    with np.errstate(over="ignore"):
-        above = p[:, None] * np.exp(-d[:, None] * (ratio ** b[:, None] - 1) / b[:, None])
-    below = 1 - (1 - p[:, None]) * ratio**1.3
-    light = b > 1.5
-    log_prior = np.log(np.where(light, LIGHT / light.sum(), (1 - LIGHT) / (~light).sum()))
-    log_prior = log_prior - 0.5 * (np.log(p / 0.2) / 0.7) ** 2 - 0.5 * (np.log(d / 2) / 0.7) ** 2
-    return np.where(ratio > 1, above, below), log_prior
-
-
-@dataclass(frozen=True)
-class Tail:
-    """The law of the size of curves, as released shares and the prior's laws let expect it.
-
-    Attributes
-    ----------
-    typical : float
-        Geometric mean of the sizes, as released.
-    largest : float
-        Size that no curve exceeds, from public bounds.
-    beyond : ndarray of shape (400,)
-        Expected share of persons beyond ``typical * SIZES``.
-    weight : ndarray of shape (L,)
-        Posterior weights of the laws, which sum to one.
-    surely : ndarray of shape (4,)
-        Share of persons that surely are beyond each of EDGES: as released, less 2.5 sds of the noise.
-    """
-
-    typical: float
-    largest: float
-    beyond: FloatArray
-    weight: FloatArray
-    surely: FloatArray
-
-    @classmethod
-    def fit(
-        cls, shares: FloatArray, sd: float, typical: float, largest: float, n: float, *, pure: bool = False
-    ) -> Tail:
-        """Weigh the laws by how well they agree with the release.
-
-        Parameters
-        ----------
-        shares : ndarray of shape (4,)
-            Released shares of persons beyond ``typical * EDGES``.
-        sd : float
-            Of the noise in each.
-        typical, largest : float
-        n : float
-            Number of persons, for the sampling error of the shares.
-        pure : bool
-            Whether the noise is Laplace noise.
-        """
-        laws, log_prior = _laws()
-        at = np.where(EDGES * typical < largest, laws[:, np.searchsorted(SIZES, EDGES)], 0.0)
-        variance = sd**2 + at * (1 - at) / n
-        off = (shares - at) ** 2 / variance
-        log_weight = log_prior - (np.sqrt(2 * off) if pure else off / 2).sum(axis=1) - np.log(variance).sum(axis=1) / 2
-        weight = np.exp(log_weight - log_weight.max())
-        weight /= weight.sum()
-        surely = np.minimum.accumulate(np.clip(np.asarray(shares) - SURE * sd, 0.0, 1.0))  # shares cannot grow
-        return cls(typical, largest, weight @ laws, weight, surely)
-
-    def excess(self, clip: float, power: int = 1) -> float:
-        """Mean of ``size^p - clip^p`` over persons, 0 for those within the clip: what a clip takes off, at most.
-
-        As expected, or :meth:`sure_excess` where that is more.
-        """
-        inside = np.clip(SIZES, clip / self.typical, self.largest / self.typical)
-        expected = float((self.beyond[:-1] + self.beyond[1:]) / 2 @ np.diff(inside**power))
-        return max(expected * self.typical**power, self.sure_excess(clip, power))
-
-    def likely_excess(self, clip: float, level: float) -> float:
-        """Size that the excess over a clip exceeds under laws of total weight 1 - `level` only."""
-        inside = np.clip(SIZES, clip / self.typical, self.largest / self.typical)
-        of_laws = _laws()[0][:, :-1] @ np.diff(inside) * self.typical
-        order = np.argsort(of_laws)
-        quantile = of_laws[order[np.searchsorted(np.cumsum(self.weight[order]), level * (1 - 1e-12))]]
-        return max(float(quantile), self.sure_excess(clip))
-
-    def sure_excess(self, clip: float, power: int = 1) -> float:
-        """What it is at least by the shares that surely are beyond the edges: nobody farther out than an edge says."""
-        steps = np.clip(np.append(0.0, EDGES), clip / self.typical, self.largest / self.typical)
-        return float(self.surely @ np.diff(steps**power)) * self.typical**power
-
-    @property
-    def mean_square(self) -> float:
-        """Mean of the squared sizes."""
-        return self.excess(float(SIZES[0]) * self.typical, 2)
-
-    @property
-    def candidates(self) -> FloatArray:
-        """Clips to choose from, (60,), from a little above the typical size to the largest."""
-        return np.asarray(np.geomspace(1.2 * self.typical, max(self.largest, 1.3 * self.typical), 60))
-
-    def clip(self, cost: FloatArray, power: int = 1) -> float:
-        """Candidate of the least cost (60,) and excess together."""
-        candidates = self.candidates
-        return float(candidates[np.argmin(cost + [self.excess(float(c), power) for c in candidates])])
-
+from fdadp.private.denoise.bayes import shrunk_coefficients, shrunk_scale
+from fdadp.private.levels.person_rows import Block, WithinShares
+from fdadp.private.levels.tails import EDGES, PRIOR, ReleasedCovariance, Tail, covariance_of
 
 # What private summaries were tuned to: shares of the budget and clips, by name and public.
 
@@ -206,6 +76,12 @@ class SummaryTuning:
         """Clip of what is wanted over the size of curves, or its square."""
         return self.size_clip if self.goal == "mean" else self.size_clip**2
 
+    @property
+    def within_persons(self) -> WithinShares:
+        """Of what differs within persons."""
+        own = (self.within_size, self.within_tail, self.within)
+        return WithinShares(*own, self.size_below, self.spread_below, self.size_clip)
+
     def scaled(self, left: float) -> SummaryTuning:
         """Return shares of the whole budget, of which `left` is left."""
         return replace(self, **{name: getattr(self, name) * left for name in SHARES})
@@ -240,7 +116,6 @@ LEVEL_BINS = 16
 """Bins of the public range in which the level of curves is located."""
 L1_OVER_L2 = 1.8
 """Of the coefficients of a curve, about: in pure form sizes are L1 norms over this."""
-Block = tuple[FloatArray, ...]
 
 
 class CurveRowFunctions:
@@ -310,10 +185,6 @@ class CurveRowFunctions:
         return np.asarray(block[2])
 
 
-PRIOR = 0.49
-"""Variance of the logarithm of the size of curves about a guess."""
-TRACE_SD, LEAST_TRACE = 0.4, 0.1
-"""Prior sd of the total variance over the released size, and its least value."""
 LIKELY, LIKELY_PURE = 0.9, 0.97
 """Posterior probability that the clip takes off the mean no more than the bands hold for it.
 
@@ -375,26 +246,6 @@ def _locate(cohort: Cohort, rows: CurveRowFunctions, tuning: SummaryTuning, n: f
     return rows.constant * median, tuning.rough_mean
 
 
-class ReleasedCovariance(NamedTuple):
-    """Covariance (m, m), and what its noise is.
-
-    Attributes
-    ----------
-    matrix : ndarray of shape (m, m)
-    sd : float
-        Of the noise in entries off the diagonal before shrinkage; sqrt(2) times that on the diagonal.
-    reach : float
-        Size beyond which persons were clipped.
-    trace_sd : float
-        What the noise leaves unknown of the trace.
-    """
-
-    matrix: FloatArray
-    sd: float
-    reach: float
-    trace_sd: float
-
-
 def release_covariance(
     cohort: Cohort,
     rows: CurveRowFunctions,
@@ -410,74 +261,3 @@ def release_covariance(
         return cohort.second_moment(rows.within_reach, clip=reach**2, share=tuning.covariance, name="covariance")
 
     return covariance_of(ask, cohort, prior_shares, tuning.covariance, n, tail, tuning.size_clip)
-
-
-def covariance_of(
-    ask: Callable[[int, float], Noisy],
-    cohort: Cohort,
-    prior_shares: FloatArray,
-    share: float,
-    n: float,
-    tail: Tail,
-    size_clip: float,
-) -> ReleasedCovariance:
-    """Covariance, shrunk entry by entry towards the prior's and positive.
-
-    In pure form of the leading functions alone; of the others it is the prior's, of the size that is found.
-
-    Parameters
-    ----------
-    ask : callable
-        From the number d of functions and the size beyond which persons are clipped to the released sum over persons
-        of second moments (d, d).
-    share : float
-        Of the cohort's reservation, that `ask` spends.
-    n : float
-        Persons in the sum.
-    tail : Tail
-        Of the sizes of persons, whose squares are the norms of their moments.
-    """
-    m = prior_shares.size
-    noise_of_one = unit_noise(cohort, share)
-    d = _leading(prior_shares, size_clip**2 * noise_of_one / 2 / n) if cohort.pure else m
-    if cohort.pure:  # as Cohort.second_moment: matrix Laplace noise, √(d + 1) and not √2
-        noise_of_one *= math.sqrt((d + 1) / 2)
-    elif cohort.adjacency == "replace":  # not 2 clips, but √2
-        noise_of_one /= math.sqrt(2)
-    per_square = math.sqrt(d) * noise_of_one / n
-    reach = tail.clip(per_square * tail.candidates**2, power=2)
-    moment, sd = ask(d, reach)
-    off = math.sqrt(2)
-    matrix, noise = np.zeros((m, m)), np.full((m, m), math.inf)
-    matrix[:d, :d], noise[:d, :d] = moment / n, np.where(np.eye(d, dtype=bool), 1.0, 1 / off) * sd / n
-    part = prior_shares[:d].sum()
-    size = max(tail.mean_square - tail.excess(reach, power=2), tail.typical**2 / 2)
-    trace = shrunk(float(np.trace(matrix)) / part, math.sqrt(d) * sd / n / part, size, TRACE_SD * size)
-    trace = max(trace, LEAST_TRACE * size)
-    towards = np.diag(prior_shares * trace)
-    # An entry is a priori as uncertain as the two variances that it belongs to are large.
-    prior_sd = trace * np.sqrt(np.outer(prior_shares, prior_shares))
-    matrix = shrunk(matrix, noise, towards, prior_sd)
-    left = 1 / (1 / np.diag(prior_sd) ** 2 + 1 / np.diag(noise) ** 2)  # posterior variances of the diagonal
-    values, vectors = np.linalg.eigh(matrix)
-    # What lies beyond the clip is taken to be shaped as what lies within.
-    beyond = 1 + tail.excess(reach, power=2) / trace
-    return ReleasedCovariance(
-        (vectors * np.maximum(values, 0.0) * beyond) @ vectors.T,
-        float(sd / n / off * beyond),
-        reach,
-        math.sqrt(left.sum()) * beyond,
-    )
-
-
-def _leading(prior_shares: FloatArray, noise: float) -> int:
-    """Number of functions of which the moments are released in pure form: the least expected squared error.
-
-    The noise in all moments of d functions is √(d + 1) times `noise`, relative to the trace, off the diagonal.
-    """
-    products = np.outer(prior_shares, prior_shares)
-
-    def error(d: int) -> float:
-        return float(d * (d + 1) * noise**2 * (d + 1) - products[:d, :d].sum())
-
-    return min(range(1, prior_shares.size + 1), key=error)

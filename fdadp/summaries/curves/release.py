@@ -41,6 +41,7 @@ from fdadp.privacy.clipped import release_shares
 from fdadp.privacy.declared import check_delta
 from fdadp.privacy.noise.sources import Noise
 from fdadp.private.denoise.bayes import shrunk
+from fdadp.private.levels.tails import TINY
 from fdadp.private.plan.sharing import release_n
 from fdadp.private.public.columns import Range, public_range
 from fdadp.private.public.inputs import LEAST_POINTS, PrivateChunks, check_groups, private_curves
@@ -48,10 +49,9 @@ from fdadp.private.public.prior import PublicPrior
 from fdadp.private.release.mechanisms import check_allow_useless, check_prior
 from fdadp.summaries.curves.moments import CurveRowFunctions, SummaryTuning, release_covariance, release_mean
 
-OUTSIDE, BEYOND = 0.02, 0.1
-"""A warning is given where more than these shares, of values beyond the bounds and of variance beyond the clip, are."""
+OUTSIDE = 0.02
+"""A warning is given where more than this share of the values is beyond the bounds."""
 WIDEN = "widen bounds=(low, high), or check their units"
-TINY = 1e-300
 REST = 0.1
 """Prior sd of the energy outside the functions, over the squared spread of curves."""
 MOST_NOISE = 0.5
@@ -273,8 +273,8 @@ def summarise(
         mean_bias=lost,
         covariance=released.matrix,
         covariance_sd=released.sd,
-        beyond=tail.excess(released.reach, 2) / max(tail.mean_square, TINY),
-        surely_beyond=tail.sure_excess(released.reach, 2) / max(tail.mean_square, TINY),
+        beyond=released.beyond,
+        surely_beyond=released.surely_beyond,
         rest=rest,
         ledger=start.cohort.ledger,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from private_settings import summary_settings
 
 from fdadp import MultilevelFPCA, Privacy
 from fdadp.audit.replay import Neighbours, replay_audit
-from fdadp.errors import InputError, PrivacyError
+from fdadp.errors import ClippingWarning, InputError, PrivacyError
 from fdadp.privacy import Budget
 from fdadp.privacy.kernel._kernel import Kernel
 from fdadp.summaries import PrivateMultilevelFPCA
@@ -66,6 +67,28 @@ def test_both_levels_are_found(delta):
     theirs, _ = exact.transform(Y[:50], groups=ids[:50])
     assert scores.shape == theirs.shape and rows.shape == (50, 2)
     assert abs(np.corrcoef(scores.iloc[:, 0], theirs.iloc[:, 0])[0, 1]) > 0.95
+
+
+def test_heavy_tails_of_either_level_are_said(tmp_path):
+    """Every seventh person eight times as large: most of a level's variance lies beyond the clip, and it is named."""
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(1000), 3)
+    far = np.where(rng.random(1000) < 0.15, 8.0, 1.0)
+    own, row = rng.normal(size=(1000, 1)), rng.normal(size=(ids.size, 1)) * np.cos(np.pi * t)
+    how = settings(n=1000, bounds=(-60, 60), max_rows=3)
+    for level in ("person", "row"):
+        size = {"person": 1.0, "row": 1.0} | {level: far[ids][:, None]}
+        Y = own[ids] * size["person"] + row * size["row"] + np.zeros(T)
+        with pytest.warns(ClippingWarning, match=f"level '{level}'"):
+            model = PrivateMultilevelFPCA(**how).fit(Y, groups=ids)
+        assert model.variance_beyond_clip_[level] > 0.5
+    loaded = PrivateMultilevelFPCA.load(model.save(tmp_path / "m"))
+    assert loaded.variance_beyond_clip_ == model.variance_beyond_clip_
+    Y, ids = sample()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ClippingWarning)
+        quiet = PrivateMultilevelFPCA(**settings()).fit(Y, groups=ids)
+    assert max(quiet.variance_beyond_clip_.values()) < 0.2
 
 
 @pytest.mark.statistics
