@@ -22,9 +22,10 @@ from typing import Any
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort, Ledger
 from fdadp.privacy.noise.sources import Noise
+from fdadp.private.levels.observed import release_rest
 from fdadp.private.levels.person_rows import LevelMoments, PersonRows, release_row_shares, release_within
 from fdadp.summaries.curves.moments import CurveRowFunctions, SummaryTuning, release_covariance, release_mean
-from fdadp.summaries.curves.release import Declared, PrivateCurves, opened, release_observed, release_rest
+from fdadp.summaries.curves.release import Declared, PrivateCurves, observed_curves, opened
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def release_levels(
     persons: Cohort, means: Cohort, rows: CurveRowFunctions, prior_shares: FloatArray, tuning: SummaryTuning, n: float
 ) -> ReleasedLevels:
     """Spend on both levels, of `n` persons. `means` are those of :meth:`PersonRows.means` of `persons`."""
-    n, outside = release_observed(means, rows, n, tuning)
+    n, outside = observed_curves(means, rows, n, tuning)
     row_shares = release_row_shares(persons, tuning.rows, "curves a person")
     several = max(n * (1 - float(row_shares[0])), 1.0)
     mean, _, _, tail = release_mean(means, rows, prior_shares, tuning, n)
@@ -61,7 +62,9 @@ def release_levels(
     sizes = {"typical": tail.typical, "largest": tail.largest}
     within = release_within(persons, prior_shares, tuning.within_persons, several, **sizes)
     levels = LevelMoments(of_means, within, row_shares, n)
-    return ReleasedLevels(outside, mean, levels, release_rest(means, rows, tail.typical, tuning, n), persons.ledger)
+    return ReleasedLevels(
+        outside, mean, levels, release_rest(means, rows.rest, tail.typical, tuning.rest, n), persons.ledger
+    )
 
 
 def summarise_levels(

@@ -40,8 +40,7 @@ from fdadp.privacy.account.accounting import noise_multiplier, unit_noise
 from fdadp.privacy.clipped import release_shares
 from fdadp.privacy.declared import check_delta
 from fdadp.privacy.noise.sources import Noise
-from fdadp.private.denoise.bayes import shrunk
-from fdadp.private.levels.tails import TINY
+from fdadp.private.levels.observed import release_observed, release_rest
 from fdadp.private.plan.sharing import release_n
 from fdadp.private.public.columns import Range, public_range
 from fdadp.private.public.inputs import LEAST_POINTS, PrivateChunks, check_groups, private_curves
@@ -52,8 +51,6 @@ from fdadp.summaries.curves.moments import CurveRowFunctions, SummaryTuning, rel
 OUTSIDE = 0.02
 """A warning is given where more than this share of the values is beyond the bounds."""
 WIDEN = "widen bounds=(low, high), or check their units"
-REST = 0.1
-"""Prior sd of the energy outside the functions, over the squared spread of curves."""
 MOST_NOISE = 0.5
 """A request is refused where the noise would be more than this share of the curves' spread."""
 
@@ -258,10 +255,10 @@ def summarise(
     start = opened(data, grid, groups, declared, tuning, noise=noise)
     rows, tuning, prior_shares = start.rows, start.tuning, start.prior_shares
     coefficients = start.cohort.derive(rows.coefficients, name="coefficients of curves")
-    observed, outside = release_observed(coefficients, rows, start.n, tuning)
+    observed, outside = observed_curves(coefficients, rows, start.n, tuning)
     mean, variance, lost, tail = release_mean(coefficients, rows, prior_shares, tuning, observed)
     released = release_covariance(coefficients, rows, prior_shares, tuning, observed, tail)
-    rest = release_rest(coefficients, rows, tail.typical, tuning, observed) if tuning.rest else math.nan
+    rest = release_rest(coefficients, rows.rest, tail.typical, tuning.rest, observed) if tuning.rest else math.nan
     return Summary(
         n=start.n,
         observed=observed,
@@ -280,37 +277,13 @@ def summarise(
     )
 
 
-def release_rest(cohort: Cohort, rows: CurveRowFunctions, spread: float, tuning: SummaryTuning, n: float) -> float:
-    """Mean square of curves outside the functions, shrunk by the known noise; `spread` is the clip's root."""
-    total, sd = cohort.sum(rows.rest, clip=spread**2, size=1, share=tuning.rest, name="energy outside the functions")
-    return max(float(shrunk(float(total[0]) / n, sd / n, 0.0, REST * spread**2)), 0.0)
-
-
-def release_observed(cohort: Cohort, rows: CurveRowFunctions, n: float, tuning: SummaryTuning) -> tuple[float, float]:
+def observed_curves(cohort: Cohort, rows: CurveRowFunctions, n: float, tuning: SummaryTuning) -> tuple[float, float]:
     """Number of persons with an observed curve, and the share of their values that is surely beyond the bounds."""
-    observed = _release_observed(cohort, rows, n, tuning.observed)
+    observed = release_observed(cohort, rows.observed, n, tuning.observed)
     outside = release_shares(
         cohort, rows.outside, n=observed, share=tuning.outside, name="share of values beyond the bounds"
     )
     return observed, float(outside.surely[0])
-
-
-def _release_observed(cohort: Cohort, rows: CurveRowFunctions, n: float, share: float) -> float:
-    """Number of persons with an observed curve: sensitivity 1, or √2 (pure: 2) where a person is replaced.
-
-    A posterior mean by the known noise: all n persons are observed with prior probability one half, else any share.
-    """
-    total, sd = cohort.sum(
-        rows.observed, clip=1.0, size=1, share=share, name="number of persons with an observed curve", nonnegative=True
-    )
-    seen, noise = float(total[0]) / n, sd / n
-    low, high = -seen / noise, (1 - seen) / noise
-    all_of_them = math.exp(-0.5 * high**2) / (noise * math.sqrt(2 * math.pi))
-    some = 0.5 * (math.erf(high / math.sqrt(2)) - math.erf(low / math.sqrt(2)))
-    mean = seen * some + noise * (math.exp(-0.5 * low**2) - math.exp(-0.5 * high**2)) / math.sqrt(2 * math.pi)
-    weight = all_of_them + some
-    share_observed = (all_of_them + mean) / weight if weight > TINY else min(max(seen, 0.0), 1.0)
-    return max(n * share_observed, 1.0)
 
 
 def _relative_noise(eta: float, tuning: SummaryTuning, *, pure: bool) -> float:
