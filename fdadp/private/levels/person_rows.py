@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
-from fdadp.privacy import Cohort, Noisy, person_moments, rowwise_norm
+from fdadp.privacy import Cohort, person_moments, rowwise_norm
 from fdadp.privacy.clipped import release_shares
 from fdadp.private.denoise.bayes import shrunk_scale
-from fdadp.private.levels.tails import EDGES, PRIOR, TINY, ReleasedCovariance, Tail, covariance_of
+from fdadp.private.levels.tails import EDGES, PRIOR, TINY, ReleasedCovariance, Tail, clip_of, covariance_of
 
 Block = tuple[FloatArray, ...]
 ICC_DRAWS = 2000
@@ -139,13 +139,15 @@ def release_within(
     # Two rows may be at opposite ends of the bounds.
     spread = Tail.fit(beyond.value, beyond.sd, size, math.sqrt(2) * largest, several, pure=persons.pure)
 
-    def ask(d: int, reach: float) -> Noisy:
-        leading = lambda block: block[0][:, :, :d]  # noqa: E731
-        return persons.person_moment(
-            leading, law="within", clip=reach**2, share=shares.covariance, name="covariance within persons"
-        )
-
-    return covariance_of(ask, persons, prior_shares, shares.covariance, several, spread, shares.size_clip)
+    d, reach = clip_of(persons, prior_shares, shares.covariance, several, spread, shares.size_clip)
+    seen = persons.person_moment(
+        lambda block: block[0][:, :, :d],
+        law="within",
+        clip=reach**2,
+        share=shares.covariance,
+        name="covariance within persons",
+    )
+    return covariance_of(seen, reach, prior_shares, several, spread)
 
 
 @dataclass(frozen=True)

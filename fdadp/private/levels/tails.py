@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -217,42 +216,50 @@ def warn_of_tail(beyond: float, surely: float, of: str = "") -> None:
         )
 
 
-def covariance_of(
-    ask: Callable[[int, float], Noisy],
-    cohort: Cohort,
-    prior_shares: FloatArray,
-    share: float,
-    n: float,
-    tail: Tail,
-    size_clip: float,
-) -> ReleasedCovariance:
-    """Covariance, shrunk entry by entry towards the prior's and positive.
+def clip_of(
+    cohort: Cohort, prior_shares: FloatArray, share: float, n: float, tail: Tail, size_clip: float
+) -> tuple[int, float]:
+    """Number of leading functions of which second moments are worth their noise, and the size beyond which to clip.
 
-    In pure form of the leading functions alone; of the others it is the prior's, of the size that is found.
+    In pure form the leading ones alone; else all.
 
     Parameters
     ----------
-    ask : callable
-        From the number d of functions and the size beyond which persons are clipped to the released sum over persons
-        of second moments (d, d).
+    cohort : Cohort
+    prior_shares : ndarray of shape (m,)
     share : float
-        Of the cohort's reservation, that `ask` spends.
+        Of the cohort's reservation, that the release is to spend.
     n : float
         Persons in the sum.
     tail : Tail
         Of the sizes of persons, whose squares are the norms of their moments.
+    size_clip : float
+        Clip over the typical size, where no tail was looked at.
     """
-    m = prior_shares.size
     noise_of_one = unit_noise(cohort, share)
-    d = _leading(prior_shares, size_clip**2 * noise_of_one / 2 / n) if cohort.pure else m
+    d = _leading(prior_shares, size_clip**2 * noise_of_one / 2 / n) if cohort.pure else prior_shares.size
     if cohort.pure:  # as Cohort.second_moment: matrix Laplace noise, √(d + 1) and not √2
         noise_of_one *= math.sqrt((d + 1) / 2)
     elif cohort.adjacency == "replace":  # not 2 clips, but √2
         noise_of_one /= math.sqrt(2)
     per_square = math.sqrt(d) * noise_of_one / n
-    reach = tail.clip(per_square * tail.candidates**2, power=2)
-    moment, sd = ask(d, reach)
-    off = math.sqrt(2)
+    return d, tail.clip(per_square * tail.candidates**2, power=2)
+
+
+def covariance_of(seen: Noisy, reach: float, prior_shares: FloatArray, n: float, tail: Tail) -> ReleasedCovariance:
+    """Covariance, shrunk entry by entry towards the prior's and positive.
+
+    Of functions beyond the released ones it is the prior's, of the size that is found.
+
+    Parameters
+    ----------
+    seen : Noisy
+        Released sum over persons of second moments (d, d), of persons clipped at `reach`.
+    reach, prior_shares, n, tail
+        As of :func:`clip_of`.
+    """
+    moment, sd = seen
+    m, d, off = prior_shares.size, len(moment), math.sqrt(2)
     matrix, noise = np.zeros((m, m)), np.full((m, m), math.inf)
     matrix[:d, :d], noise[:d, :d] = moment / n, np.where(np.eye(d, dtype=bool), 1.0, 1 / off) * sd / n
     part = prior_shares[:d].sum()

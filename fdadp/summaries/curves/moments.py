@@ -10,12 +10,12 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.functional.gaps import fill_linear
-from fdadp.privacy import Cohort, Noisy, rowwise_matmul, rowwise_norm
+from fdadp.privacy import Cohort, rowwise_matmul, rowwise_norm
 from fdadp.privacy.account.accounting import unit_noise
 from fdadp.privacy.clipped import release_shares
 from fdadp.private.denoise.bayes import shrunk_coefficients, shrunk_scale
 from fdadp.private.levels.person_rows import Block, WithinShares
-from fdadp.private.levels.tails import EDGES, PRIOR, ReleasedCovariance, Tail, covariance_of
+from fdadp.private.levels.tails import EDGES, PRIOR, ReleasedCovariance, Tail, clip_of, covariance_of
 
 # What private summaries were tuned to: shares of the budget and clips, by name and public.
 
@@ -256,8 +256,6 @@ def release_covariance(
 ) -> ReleasedCovariance:
     """Covariance of curves about the released centre, as :func:`covariance_of`."""
 
-    def ask(d: int, reach: float) -> Noisy:
-        rows.leading, rows.reach = d, reach
-        return cohort.second_moment(rows.within_reach, clip=reach**2, share=tuning.covariance, name="covariance")
-
-    return covariance_of(ask, cohort, prior_shares, tuning.covariance, n, tail, tuning.size_clip)
+    rows.leading, rows.reach = clip_of(cohort, prior_shares, tuning.covariance, n, tail, tuning.size_clip)
+    seen = cohort.second_moment(rows.within_reach, clip=rows.reach**2, share=tuning.covariance, name="covariance")
+    return covariance_of(seen, rows.reach, prior_shares, n, tail)
