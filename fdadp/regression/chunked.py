@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,10 +13,11 @@ import numpy as np
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.regression.fitted.errors import CoefficientErrors, variance_from
 from fdadp.regression.fitted.fitted import Fitted, FittedResponse
+from fdadp.regression.mixed import fit_by_person, person_terms
 from fdadp.regression.reading.chunked_records import ChunkedRecords
 from fdadp.regression.reading.columns import Covariates, Grids, read_records, units_of
 from fdadp.regression.reading.completion import Completion, treatments
@@ -36,6 +37,8 @@ from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.errors.sandwich import LEVERAGES, ChangeSums, cluster_errors, left_out, of_many
 from fdadp.solve.fit.observations import ChunkedObservations, Observations
 from fdadp.solve.form.family import Family
+from fdadp.solve.form.long_form import LongForm
+from fdadp.terms.numbers.labels import RandomEffect
 
 
 def fit_chunks(settings: ModelSettings, chunks: Any, grids: Grids | None, columns: dict[str, Any]) -> Fitted:
@@ -64,14 +67,18 @@ def fit_chunks(settings: ModelSettings, chunks: Any, grids: Grids | None, column
     response = head[f"the response {spec.response}"]
     curves = response if isinstance(response, Curves) else None
     how = _How(settings.family, settings.of_curves, spec.response, given["weights"], given["offset"])
+    own, groups = person_terms(spec.parsed.terms, settings), given["groups"]
     with one_blas_thread():
-        read = _of_persons(settings, _Responses(source, how), given["groups"])
+        read = _of_persons(settings, _Responses(source, how), None if own else groups)
         t = None if curves is None else curves.grid
         observed, seen = ChunkedObservations.seen(read, t)
-        form = designs(spec, spec.parsed.terms, seen, t)
-        estimate = estimated(spec, form, observed)
+        form = designs(spec, [term for term in spec.parsed.terms if term not in own], seen, t)
+        estimate = _mixed(own, settings, form, observed, seen, groups) if own else estimated(spec, form, observed)
         null_deviance = observed.null_deviance(settings.family)
-        errors = _errors(settings, estimate, observed, given["groups"])
+        if estimate.mixed is not None:
+            errors = CoefficientErrors.by_persons(settings, estimate.mixed)
+        else:
+            errors = _errors(settings, estimate, observed, groups)
     warn_of_unidentified(errors.fit)
     known = {name: c for name, c in head.items() if isinstance(c, Curves) and c is not response}
     points = {name: c.grid for name, c in known.items()}
@@ -85,6 +92,22 @@ def fit_chunks(settings: ModelSettings, chunks: Any, grids: Grids | None, column
         joined=spec.joined,
         basis=estimate.basis,
     )
+
+
+def _mixed(
+    own: Sequence[RandomEffect],
+    settings: ModelSettings,
+    form: LongForm,
+    observed: ChunkedObservations,
+    seen: TrainingSummary,
+    groups: str | None,
+) -> Estimate:
+    """Random functions of persons, whose rows may be in several chunks."""
+    mixed = fit_by_person(own, settings, form, observed, seen, by_person=groups is not None)
+    outer = mixed.persons.columns[-1 if mixed.persons.sites else 0]
+    if groups not in (None, outer):
+        raise InputError(f"groups must be the levels of re({outer}), got {groups!r}")
+    return Estimate(fit=mixed.fit, mixed=mixed)
 
 
 def _classes(settings: ModelSettings) -> list[int] | None:

@@ -251,6 +251,9 @@ SMOOTHS = ("bs", "cr", "cc", "ns", "poly", "spline", "rcs")
 WITHIN = {"by", "c"}
 """Kinds of terms around others: the one is written ``a:b``, the other read here."""
 
+OF_COLUMNS = ("by", "slopes")
+"""Options of terms that name columns."""
+
 Names = dict[str, str]
 
 
@@ -431,8 +434,10 @@ class FactorReader:
             raise self._error(str(exc), text) from None
 
     def _option(self, keyword: ast.keyword, names: Names, text: str) -> Any:
-        if keyword.arg == "by" and isinstance(keyword.value, ast.Name):
-            return self._known(names.get(keyword.value.id, keyword.value.id))
+        entries = keyword.value.elts if isinstance(keyword.value, ast.Tuple) else [keyword.value]
+        if keyword.arg in OF_COLUMNS and any(isinstance(entry, ast.Name) for entry in entries):
+            columns = tuple(self._column(entry, names, text) for entry in entries)
+            return columns if isinstance(keyword.value, ast.Tuple) else columns[0]
         try:
             value = _tuples(ast.literal_eval(keyword.value))
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -441,7 +446,7 @@ class FactorReader:
                 f"got {ast.unparse(keyword.value)}",
                 text,
             ) from None
-        return self._known(value) if keyword.arg == "by" and isinstance(value, str) else value
+        return self._known(value) if keyword.arg in OF_COLUMNS and isinstance(value, str) else value
 
     def _unknown_call(self, name: str, text: str) -> InputError:
         kinds = sorted({*terms.KINDS, "C"} - {"by"})

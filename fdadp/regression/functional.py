@@ -257,7 +257,7 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
             return fitted.response.shown(fitted.family.mean(eta) if type == "response" else eta, points, records)
         parts = fitted.fit.form.contributions(records, fitted.fit.coefficients, points)
         if fitted.persons is not None:
-            parts.append(fitted.persons.curves(records, points))
+            parts += fitted.persons.contributions(records, points)
         size = np.zeros((records.n, points.size))
         shown = [fitted.response.shown(part + size, points, records) for part in parts]
         return dict(zip(self.term_names_, shown, strict=True))

@@ -1,4 +1,4 @@
-"""Fits with a curve for each person, ``re(id, covariance="free")``: sums over rows of persons, REML, then the terms.
+"""Fits with random functions of persons, ``re(id, covariance="free")``: sums over rows, REML, then the terms.
 
 Covariances of persons and of rows are found first, with mean curves on the smooth functions and unpenalised. The terms
 are then fitted with these covariances known, each on its own bases and with its own penalties. Smoothing parameters are
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.linalg import qr
@@ -16,29 +18,25 @@ from scipy.linalg import qr
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
+from fdadp.functional.tables.records import TrainingSummary
 from fdadp.regression.fitted.persons import PersonCurves
+from fdadp.regression.person_laws import PersonLaw, law_of
 from fdadp.regression.settings import ModelSettings
-from fdadp.repeated.diagnostics import successive_correlation
+from fdadp.repeated.diagnostics import SuccessiveRows
 from fdadp.repeated.fixed_effects import (
     MeanTerm,
     NormalOfTerms,
-    degrees_of_freedom,
     normal_of_terms,
     slopes_within_and_between,
     varying,
 )
 from fdadp.repeated.multilevel_fpca import MOST
+from fdadp.repeated.nested import sites_of_persons
 from fdadp.repeated.person_sums import LEAST_K, PersonPass, PersonSums, smooth_functions
-from fdadp.repeated.search import (
-    ChosenFunctions,
-    LevelCovariances,
-    choose_functions,
-    level_covariances,
-    warn_of_rough_rows,
-)
+from fdadp.repeated.search import ChosenFunctions, LevelCovariances, choose_functions, warn_of_rough_rows
 from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors
 from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
-from fdadp.solve.fit.observations import Observations
+from fdadp.solve.fit.observations import ChunkedObservations, Observations
 from fdadp.solve.form.long_form import LongForm, System
 from fdadp.terms.numbers.labels import Levels, RandomEffect, levels_of
 from fdadp.terms.spec import TermSpec
@@ -61,21 +59,27 @@ class MixedFit:
     by_person: ClusterErrors | None
 
 
-def person_term(terms: Sequence[TermSpec], settings: ModelSettings) -> RandomEffect | None:
-    """The term with a curve for each person and free covariances, where there is one.
+def person_terms(terms: Sequence[TermSpec], settings: ModelSettings) -> tuple[RandomEffect, ...]:
+    """The term with random functions of persons, or those of persons and of the sites that they belong to.
 
     Raises
     ------
     InputError
-        A second random effect, or settings that leave such a term no meaning.
+        Another random effect, or settings that leave such a term no meaning.
     """
-    own = next((term for term in terms if isinstance(term, RandomEffect) and term.by_person), None)
-    if own is None or not settings.of_curves:
-        return None
-    called = f"{own.name} with covariance='free'"
-    other = next((term for term in terms if isinstance(term, RandomEffect) and term is not own), None)
+    random = [term for term in terms if isinstance(term, RandomEffect)]
+    own = tuple(term for term in random if term.by_person)
+    if not own or not settings.of_curves:
+        return ()
+    called = f"{own[0].name} with {own[0].said}"
+    other = next((term for term in random if not term.by_person), None)
     if other is not None:
-        raise InputError(f"{called} must be the only random effect, got {other.name} too; make it a fixed factor")
+        raise InputError(
+            f"{called} must be the only random effect, got {other.name} too; make it a fixed factor, or say "
+            "covariance='free' of both where one belongs to the other"
+        )
+    if len(own) > 2 or (len(own) == 2 and (own[0].column == own[1].column or any(term.slopes for term in own))):
+        raise InputError(f"{called} must be the only random effect, or persons within sites without slopes, got others")
     if settings.family.name != "gaussian":
         raise InputError(f"{called} needs family='gaussian', got {settings.family.name!r}")
     if settings.on_eigenfunctions or settings.errors != "iid":
@@ -86,56 +90,75 @@ def person_term(terms: Sequence[TermSpec], settings: ModelSettings) -> RandomEff
 
 
 def fit_by_person(
-    own: RandomEffect, settings: ModelSettings, form: LongForm, observed: Observations, groups: IntArray | None
+    own: Sequence[RandomEffect],
+    settings: ModelSettings,
+    form: LongForm,
+    observed: Observations | ChunkedObservations,
+    seen: TrainingSummary,
+    *,
+    groups: IntArray | None = None,
+    by_person: bool = False,
 ) -> MixedFit:
-    """Fit terms and curves of persons.
+    """Fit terms and random functions of persons, in two passes over the rows.
 
     Parameters
     ----------
-    own : RandomEffect
-        The term of persons.
+    own : sequence of RandomEffect
+        The term of persons; or those of persons and of their sites, in any order.
     settings : ModelSettings
     form : LongForm
         All other terms.
-    observed : Observations
+    observed : Observations or ChunkedObservations
+    seen : TrainingSummary
+        Of the rows.
     groups : ndarray of shape (n,) or None
-        Where given, errors by person are computed; groups are then the persons.
+        Of rows in memory; they must be the persons, or the sites where there are any.
+    by_person : bool
+        Whether errors by person (by site where there are any) are computed.
 
     Raises
     ------
     InputError
         Gaps, weights, terms whose covariates vary with t, other groups, too few rows beyond one a person.
     """
-    _refuse(own, form, observed)
-    persons, codes = _persons_of(own, observed, groups)
-    F, y = np.hstack(form.features(observed.records)), observed.without_offset().y
-    phi = smooth_functions(form.t, max(min(form.t.size // 3, MOST), LEAST_K) if own.k is None else own.k)[0]
-    constant = bool(((np.ptp(F, axis=0) == 0) & (F[0] != 0)).any())
-    kept = _independent(F - F.mean(axis=0) if constant else F)
+    _refuse(own[0], form, observed)
+    labels = sorted((Levels.of(seen, term.column) for term in own), key=len, reverse=True)
+    term = next(term for term in own if term.column == labels[0].column)
+    k = next((t.k for t in own if t.k is not None), None)
+    most = max(min(form.t.size // 3, MOST), LEAST_K) if k is None else k
+    look = _PersonLook(
+        form, smooth_functions(form.t, most)[0], tuple(each.column for each in labels), tuple(term.slopes or ())
+    )
     with one_blas_thread():
-        sums = PersonPass(phi, kept.size, intercept=constant).add(F[:, kept], y, codes).sums()
-        chosen = _chosen(sums, own)
+        rows: _PersonRows = observed.over(partial(_looked, look), _PersonRows.merge)
+        kept = rows.kept(look)
+        sums = rows.sums.sums(kept)
+        chosen = _chosen(sums, term, k)
         sums = chosen.sums
-        levels = level_covariances(sums, name=own.name)
-        mix = _mix(F, kept, sums)
-        normal = normal_of_terms(sums, levels, _mean_terms(form, mix))
-        smoothing = _Smoothing.of(settings, form, observed, levels.noise_variance or 1.0)
-        fit = _fit_terms(smoothing, form, normal, levels, F)
+        mix, random = rows.mixes(look, kept, sums, term)
+        law = law_of(sums, random, term.name, rows.sites(look))
+        normal = normal_of_terms(sums, law.levels, _mean_terms(form, mix), law.inner)
+        smoothing = _Smoothing.of(settings, form, observed, law.levels.noise_variance or 1.0)
+        fit = _fit_terms(smoothing, form, normal, law.levels, rows, look)
         unsure = smoothing.unsure(fit, normal)
-    found = _person_curves(own, persons, form, fit, F, mix, kept, chosen, levels)
-    eta = observed.predictor(form, fit.coefficients)
-    left = observed.y - eta
-    on_phi = left @ sums.phi
-    found = replace(found, unsure=unsure, successive=successive_correlation(on_phi, codes))
-    fit = replace(fit, rss=float(((left - found.effects[codes] @ sums.phi.T) ** 2).sum()))
-    by_person = None if groups is None else _errors_by_person(form, fit, found, observed, left, codes)
-    log_det = _log_determinant(sums, levels)
+        found = replace(_person_curves(term, labels, law, fit, mix, kept, chosen), unsure=unsure)
+        outer = labels[-1]
+        asked = by_person or groups is not None
+        left: _PersonResiduals = observed.over(
+            partial(_left_over, fit, found, outer if asked else None), _PersonResiduals.merge
+        )
+    if groups is not None and isinstance(observed, Observations):
+        _same_groups(outer, observed, groups)
+    found = replace(found, successive=left.successive.correlation())
+    fit = replace(fit, rss=left.rss)
+    log_det = _log_determinant(law)
     fit = replace(fit, criterion=fit.criterion + (log_det - fit.n_rows * np.log(fit.sigma2)) / 2)
-    return MixedFit(fit, found, _log_likelihood(fit, normal, log_det), by_person)
+    errors = None if left.scores is None else _errors_by_person(fit, law, left.scores)
+    return MixedFit(fit, found, _log_likelihood(fit, normal, log_det), errors)
 
 
-def _refuse(own: RandomEffect, form: LongForm, observed: Observations) -> None:
-    called = f"{own.name} with covariance='free'"
+def _refuse(own: RandomEffect, form: LongForm, observed: Observations | ChunkedObservations) -> None:
+    called = f"{own.name} with {own.said}"
     if observed.weighted:
         raise InputError(f"weights must be None with {called}")
     if not observed.whole:
@@ -147,17 +170,98 @@ def _refuse(own: RandomEffect, form: LongForm, observed: Observations) -> None:
         raise InputError(f"{called} needs terms whose covariates are the same at all t, got {odd}")
 
 
-def _persons_of(own: RandomEffect, observed: Observations, groups: IntArray | None) -> tuple[Levels, IntArray]:
-    """Labels of all persons, and the number of each row's."""
-    persons = Levels.of(observed.summary(None), own.column)
-    codes = np.asarray(persons.codes(observed.records.labels(own.column).tolist()), dtype=np.int64)
-    if groups is not None and not len(set(zip(codes, groups, strict=True))) == len(persons) == len(set(groups)):
-        raise InputError(f"groups must be the persons of {own.name}, got others")
-    return persons, codes
+def _same_groups(outer: Levels, observed: Observations, groups: IntArray) -> None:
+    codes = outer.codes(observed.records.labels(outer.column).tolist())
+    if not len(set(zip(codes, groups, strict=True))) == len(outer) == len(set(groups)):
+        raise InputError(f"groups must be the levels of re({outer.column}), got others")
 
 
-def _independent(Z: FloatArray) -> IntArray:
-    """Columns that are no linear functions of others.
+# The pass over rows: sums by person, and a triangle of all features that tells which of them repeat others.
+
+
+@dataclass(frozen=True)
+class _PersonLook:
+    form: LongForm
+    phi: FloatArray
+    columns: tuple[str, ...]
+    slopes: tuple[str, ...]
+
+    @property
+    def constant(self) -> bool:
+        """Whether a term is the constant: then sums are about a shift."""
+        return any(not design.columns and design.n_features == 1 for design in self.form.designs)
+
+
+@dataclass
+class _PersonRows:
+    """Sums by person of some rows; the triangle of ``[1, F, slopes]``; and who is where, of persons within sites."""
+
+    triangle: FloatArray
+    sums: PersonPass
+    pairs: set[tuple[Any, ...]]
+
+    def merge(self, other: _PersonRows) -> _PersonRows:
+        """With those of other rows."""
+        self.triangle = _triangle(np.vstack((self.triangle, other.triangle)))
+        self.sums.merge(other.sums)
+        self.pairs |= other.pairs
+        return self
+
+    def kept(self, look: _PersonLook) -> IntArray:
+        """Features that are no linear functions of others."""
+        own = self.triangle[:, 1 : self.triangle.shape[1] - len(look.slopes)]
+        return _independent(own[1:] if look.constant else own, np.linalg.norm(own, axis=0))
+
+    def means(self, look: _PersonLook) -> FloatArray:
+        """Means of all features, (P,)."""
+        return np.asarray(self.triangle[0, 1 : self.triangle.shape[1] - len(look.slopes)] / self.triangle[0, 0])
+
+    def mixes(
+        self, look: _PersonLook, kept: IntArray, sums: PersonSums, term: RandomEffect
+    ) -> tuple[FloatArray, FloatArray]:
+        """All features as combinations of those of the sums, (p, P); and what slopes multiply, (p, q)."""
+        P = self.triangle.shape[1] - 1 - len(look.slopes)
+        own = self.triangle[:, 1 + kept] - self.triangle[:, :1] * sums.shift_x[int(sums.intercept) :]
+        basis = np.hstack((self.triangle[:, :1], own)) if sums.intercept else own
+        # R is not small where rows are fewer than columns: least squares take what there is.
+        found: FloatArray = np.asarray(np.linalg.lstsq(basis, self.triangle, rcond=None)[0], dtype=np.float64)
+        exact = np.eye(sums.p)[:, int(sums.intercept) :]
+        if sums.intercept:
+            exact[0] = sums.shift_x[1:]
+        found[:, 1 + kept] = exact
+        if not look.slopes:
+            return found[:, 1 : 1 + P], np.zeros((sums.p, 0))
+        random = ([0] if term.intercept else []) + list(range(1 + P, self.triangle.shape[1]))
+        for column, name in zip(random, ["the constant"] * term.intercept + list(look.slopes), strict=True):
+            away = self.triangle[:, column] - basis @ found[:, column]
+            if np.linalg.norm(away) > 1e-8 * np.linalg.norm(self.triangle[:, column]):
+                raise InputError(f"{term.name}: slopes need {name} among the terms, about whose effect persons vary")
+        return found[:, 1 : 1 + P], found[:, random]
+
+    def sites(self, look: _PersonLook) -> dict[Any, Any] | None:
+        """The site of each person, where there are sites."""
+        if len(look.columns) == 1:
+            return None
+        person, site = zip(*sorted(self.pairs, key=repr), strict=True)
+        return sites_of_persons(person, site, *look.columns)
+
+
+def _triangle(rows: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.qr(rows, mode="r"), dtype=np.float64)
+
+
+def _looked(look: _PersonLook, chunk: Observations) -> _PersonRows:
+    records = chunk.records
+    F, y = np.hstack(look.form.features(records)), chunk.without_offset().y
+    slopes = [records.numbers(name) for name in look.slopes]
+    triangle = _triangle(np.column_stack((np.ones(len(F)), F, *slopes)))
+    ids = [records.labels(column).tolist() for column in look.columns]
+    sums = PersonPass(look.phi, F.shape[1], intercept=look.constant, cross=bool(slopes)).add(F, y, ids[0])
+    return _PersonRows(triangle, sums, set(zip(*ids, strict=True)) if len(ids) > 1 else set())
+
+
+def _independent(Z: FloatArray, norms: FloatArray) -> IntArray:
+    """Columns that are no linear functions of others, nor of the constant beside which they had the given norms.
 
     Raises
     ------
@@ -165,7 +269,7 @@ def _independent(Z: FloatArray) -> IntArray:
         Columns that almost are.
     """
     size = np.sqrt((Z**2).sum(axis=0))
-    some = np.flatnonzero(size > 1e-12 * max(float(size.max(initial=0.0)), 1e-300))
+    some = np.flatnonzero(size > 1e-12 * np.maximum(norms, 1e-300))
     if not some.size:
         return some
     R, order = qr(Z[:, some] / size[some], mode="r", pivoting=True)
@@ -175,24 +279,12 @@ def _independent(Z: FloatArray) -> IntArray:
     return np.sort(some[order[: int((diagonal > REPEATS).sum())]])
 
 
-def _chosen(sums: PersonSums, own: RandomEffect) -> ChosenFunctions:
-    if own.k is not None:
+def _chosen(sums: PersonSums, own: RandomEffect, k: int | None) -> ChosenFunctions:
+    if k is not None:
         return ChosenFunctions(sums, {}, None, False)
     chosen = choose_functions(sums, name=own.name)
     warn_of_rough_rows(chosen.whiteness, chosen.sums.k)
     return chosen
-
-
-def _mix(F: FloatArray, kept: IntArray, sums: PersonSums) -> FloatArray:
-    """Features of all terms as combinations of those of the sums, (p, P)."""
-    own = F[:, kept] - sums.shift_x[int(sums.intercept) :]
-    basis = np.column_stack((np.ones(len(F)), own)) if sums.intercept else own
-    found = np.linalg.lstsq(basis, F, rcond=None)[0]
-    exact = np.eye(sums.p)[:, int(sums.intercept) :]
-    if sums.intercept:
-        exact[0] = sums.shift_x[1:]
-    found[:, kept] = exact
-    return np.asarray(found)
 
 
 def _mean_terms(form: LongForm, mix: FloatArray) -> list[MeanTerm]:
@@ -214,11 +306,13 @@ class _Smoothing:
     """Normal equations of independent errors, smoothing parameters there, and the unpenalised dimension of REML."""
 
     @classmethod
-    def of(cls, settings: ModelSettings, form: LongForm, observed: Observations, noise: float) -> _Smoothing:
+    def of(
+        cls, settings: ModelSettings, form: LongForm, observed: Observations | ChunkedObservations, noise: float
+    ) -> _Smoothing:
         """As the settings say: given, or by REML."""
         if not isinstance(settings.smoothing, str):
             return cls(np.asarray(settings.smoothing, dtype=np.float64), None)
-        system = observed.without_offset().system(form)
+        system = observed.system(form)
         fit = fit_gaussian(form, system, "reml", observed.n, settings.n_unpenalized)
         own = fit.smoothing_parameters
         return cls(own * noise / fit.sigma2, (system, own, settings.n_unpenalized))
@@ -256,65 +350,62 @@ class _Smoothing:
 
 
 def _fit_terms(
-    smoothing: _Smoothing, form: LongForm, normal: NormalOfTerms, levels: LevelCovariances, F: FloatArray
+    smoothing: _Smoothing,
+    form: LongForm,
+    normal: NormalOfTerms,
+    levels: LevelCovariances,
+    rows: _PersonRows,
+    look: _PersonLook,
 ) -> AdditiveFit:
     """Penalised estimates; smoothing parameters are relative to the noise, as those of independent errors are."""
     keep, scale = np.concatenate([design.kept for design in form.designs]), levels.noise_variance or 1.0
-    own = np.ix_(keep, keep)
-    system = System(scale * normal.gram[own], scale * normal.right[keep], scale * normal.total, len(F) * form.t.size)
-    fit = fit_gaussian(form, system, smoothing.chosen, len(F), scale=scale)
-    means = np.split(F.mean(axis=0), np.cumsum([design.n_features for design in form.designs])[:-1])
+    own, n = np.ix_(keep, keep), rows.sums.n_rows
+    system = System(scale * normal.gram[own], scale * normal.right[keep], scale * normal.total, n * form.t.size)
+    fit = fit_gaussian(form, system, smoothing.chosen, n, scale=scale)
+    means = np.split(rows.means(look), np.cumsum([design.n_features for design in form.designs])[:-1])
     columns = [np.kron(m, along.mean(axis=0)) for m, along in zip(means, form.along, strict=True)]
     return replace(fit, sigma2=scale, scale=scale, column_means=np.concatenate(columns)[keep])
 
 
 def _person_curves(
-    own: RandomEffect,
-    persons: Levels,
-    form: LongForm,
+    term: RandomEffect,
+    labels: Sequence[Levels],
+    law: PersonLaw,
     fit: AdditiveFit,
-    F: FloatArray,
     mix: FloatArray,
     kept: IntArray,
     chosen: ChosenFunctions,
-    levels: LevelCovariances,
 ) -> PersonCurves:
-    """Best linear predictions of the curves of persons, and what the sums say of them."""
-    sums, p = chosen.sums, chosen.sums.p
-    order = np.argsort(sums.ids.to_numpy())
-    means, counts = sums.means[order], sums.counts[order]
-    features = means[:, :p] @ mix
+    """Best linear predictions of the functions of persons, and what the sums say of them."""
+    sums, form, first = law.sums, fit.form, int(law.sums.intercept)
+    known, sites = law.known(labels[0], labels[1] if len(labels) > 1 else None, fit, mix)
     names = [design.name for design in form.designs for _ in range(design.n_features)]
-    first = int(sums.intercept)
-    slopes = slopes_within_and_between(sums, levels)
-    found = PersonCurves(
-        name=own.name,
-        persons=persons,
+    plain = not term.slopes and sites is None
+    slopes = slopes_within_and_between(sums, law.levels) if plain else []
+    return PersonCurves(
+        name=term.name,
+        random=(*([""] if term.intercept else []), *(term.slopes or ())),
         grid=form.t,
         phi=sums.phi,
-        levels=levels,
-        counts=counts,
-        features=features,
-        effects=np.zeros((len(persons), sums.k)),
-        degrees=_degrees(form, mix, sums),
-        edf=_edf(sums, levels),
+        levels=law.levels,
+        known=known,
+        sites=sites,
+        moment=law.moment,
+        degrees=_degrees(form, mix, law),
+        edf=law.edf,
         unsure=np.zeros((0, 0)),
-        chosen=own.k is None,
+        chosen=bool(chosen.bic),
         whiteness=chosen.whiteness,
         successive=0.0,
-        slopes=tuple((names[kept[s.column - first]], s.statistic, s.p_value) for s in slopes if s.column >= first),
+        compared=tuple((names[kept[s.column - first]], s.statistic, s.p_value) for s in slopes if s.column >= first),
         sums=sums,
     )
-    left = means[:, p:] + sums.shift_y @ sums.phi - found.rows_of_means(form, features) @ fit.coefficients
-    for n in np.unique(counts):
-        found.effects[counts == n] = left[counts == n] @ levels.shrinkage(int(n)).T
-    return found
 
 
-def _degrees(form: LongForm, mix: FloatArray, sums: PersonSums) -> FloatArray:
+def _degrees(form: LongForm, mix: FloatArray, law: PersonLaw) -> FloatArray:
     """Degrees of freedom of each term: the least of its features', the constant only where it has no other."""
-    own, out, start = degrees_of_freedom(sums), [], 0
-    first = int(sums.intercept)
+    own, out, start = law.degrees(), [], 0
+    first = int(law.sums.intercept)
     for design in form.designs:
         part = np.abs(mix[:, start : start + design.n_features])
         start += design.n_features
@@ -323,18 +414,11 @@ def _degrees(form: LongForm, mix: FloatArray, sums: PersonSums) -> FloatArray:
     return np.array(out)
 
 
-def _edf(sums: PersonSums, levels: LevelCovariances) -> float:
-    """Degrees of freedom of curves of persons: traces of what mean residuals count for."""
-    weights = sums.sizes[:, None] * levels.ratios()[0]
-    return float(sums.persons @ (weights / (1 + weights)).sum(axis=1))
-
-
-def _log_determinant(sums: PersonSums, levels: LevelCovariances) -> float:
+def _log_determinant(law: PersonLaw) -> float:
     """Of the covariance of all responses."""
-    inside = sums.n_rows * np.linalg.slogdet(levels.R)[1]
-    inside += float(sums.persons @ np.log1p(sums.sizes[:, None] * levels.ratios()[0]).sum(axis=1))
+    sums, noise = law.sums, law.levels.noise_variance
     outside = sums.n_rows * (len(sums.phi) - sums.k)
-    return float(inside + (outside * np.log(levels.noise_variance) if levels.noise_variance > 0 else 0.0))
+    return float(law.inner.log_det + (outside * np.log(noise) if noise > 0 else 0.0))
 
 
 def _log_likelihood(fit: AdditiveFit, normal: NormalOfTerms, log_det: float) -> float:
@@ -343,16 +427,42 @@ def _log_likelihood(fit: AdditiveFit, normal: NormalOfTerms, log_det: float) -> 
     return float(-(log_det + squares + fit.n_rows * np.log(2 * np.pi)) / 2)
 
 
-def _errors_by_person(
-    form: LongForm, fit: AdditiveFit, own: PersonCurves, observed: Observations, left: FloatArray, codes: IntArray
-) -> ClusterErrors:
+# The second pass: residuals beside the predictions.
+
+
+@dataclass
+class _PersonResiduals:
+    """Of some rows: squares that predictions leave, residuals of successive rows, and scores by person (or site)."""
+
+    rss: float
+    successive: SuccessiveRows
+    scores: FloatArray | None
+
+    def merge(self, other: _PersonResiduals) -> _PersonResiduals:
+        """With those of the rows after these."""
+        self.rss += other.rss
+        self.successive.merge(other.successive)
+        self.scores = None if self.scores is None or other.scores is None else self.scores + other.scores
+        return self
+
+
+def _left_over(fit: AdditiveFit, own: PersonCurves, outer: Levels | None, chunk: Observations) -> _PersonResiduals:
+    records, phi = chunk.records, own.phi
+    left = chunk.y - chunk.predictor(fit.form, fit.coefficients)
+    codes = own.persons.codes(records.labels(own.persons.column).tolist())
+    successive = SuccessiveRows.of(left @ phi, codes, len(own.persons))
+    left = left - own.curves(records, own.grid)
+    rss, scores = float((left**2).sum()), None
+    if outer is not None:
+        weighed, on_phi, noise = np.linalg.inv(own.levels.R), left @ phi, own.levels.noise_variance
+        outside = (left - on_phi @ phi.T) / noise if noise > 0 else 0.0
+        scores = np.zeros((len(outer), fit.form.size))
+        at = outer.codes(records.labels(outer.column).tolist())
+        np.add.at(scores, at, fit.form.scores(records, on_phi @ weighed @ phi.T + outside))
+    return _PersonResiduals(rss, successive, scores)
+
+
+def _errors_by_person(fit: AdditiveFit, law: PersonLaw, scores: FloatArray) -> ClusterErrors:
     """By each person's score, times ``I / (I - p_b)``, p_b features that are constant within persons."""
-    phi, levels, sums = own.phi, own.levels, own.sums
-    assert sums is not None
-    on_phi = left @ phi
-    inside = np.linalg.solve(levels.R, (on_phi - own.effects[codes]).T).T @ phi.T
-    outside = (left - on_phi @ phi.T) / levels.noise_variance if levels.noise_variance > 0 else 0.0
-    scores = np.zeros((len(own.persons), form.size))
-    np.add.at(scores, codes, form.scores(observed.records, inside + outside))
-    n, constant = sums.n_persons, int((~varying(sums)[0]).sum())
+    n, constant = len(scores), int((~varying(law.sums)[0]).sum())
     return cluster_errors(fit, np.sqrt(n / max(n - constant, 1)) * (scores @ fit.bayesian_covariance))

@@ -177,7 +177,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         found: dict[str, Any] = {
             "fitted_": fitted,
             "response_name_": response.name,
-            "term_names_": fitted.names if fitted.persons is None else (*fitted.names, fitted.persons.name),
+            "term_names_": fitted.names if fitted.persons is None else (*fitted.names, *fitted.persons.names),
             "persons_": fitted.persons,
             "edf_": fit.edf_total,
             "criterion_": fit.criterion,
@@ -298,8 +298,8 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         wanted = {"t": t, **(at or {}), **points}
         covariance = fitted.errors.covariance(kind) if flag(se, "se") or level is not None else None
         level = 0.95 if level is None else level
-        if fitted.persons is not None and name == fitted.persons.name:
-            return fitted.persons.effect(fitted.fit.form, wanted, covariance, level).to_frame()
+        if fitted.persons is not None and name in fitted.persons.names:
+            return fitted.persons.effect(name, fitted.fit.form, wanted, covariance, level).to_frame()
         rows, degrees = effect_rows(fitted.fit.form, name, wanted), fitted.errors.student(kind, name)
         return effect_of(fitted.fit, rows, covariance, level, with_mean=with_mean, degrees=degrees).to_frame()
 

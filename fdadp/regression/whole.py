@@ -21,7 +21,7 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.regression.fitted.errors import CoefficientErrors
 from fdadp.regression.fitted.fitted import Fitted, FittedResponse, TrainedRows
 from fdadp.regression.formula import ParsedFormula, parse
-from fdadp.regression.mixed import MixedFit, fit_by_person, person_term
+from fdadp.regression.mixed import MixedFit, fit_by_person, person_terms
 from fdadp.regression.reading.columns import ColumnTable, Grids, check_grids, columns_of
 from fdadp.regression.reading.completion import CompletedAgain
 from fdadp.regression.reading.training import (
@@ -435,16 +435,17 @@ def estimate_whole(
     estimate : Estimate
     """
     spec, asked = read_spec(settings, data, y, grids, **beside)
-    own = person_term(spec.parsed.terms, settings)
-    training, persons = read_rows(asked, settings, by_person=own is not None)
+    own = person_terms(spec.parsed.terms, settings)
+    training, persons = read_rows(asked, settings, by_person=bool(own))
     observed = training.observed
-    others = (term for term in spec.parsed.terms if term is not own)
+    others = (term for term in spec.parsed.terms if term not in own)
     terms = (*others, *map(Linear, training.covariates.completion.indicators.values()))
-    form = designs(spec, terms, observed.summary(training.points), training.points)
+    seen = observed.summary(training.points)
+    form = designs(spec, terms, seen, training.points)
     if training.curves is not None:
         check_axes(form, observed.records, training.curves.unit, spec.response)
-    if own is not None:
-        mixed = fit_by_person(own, settings, form, observed, persons)
+    if own:
+        mixed = fit_by_person(own, settings, form, observed, seen, groups=persons)
         return spec, training, persons, Estimate(fit=mixed.fit, mixed=mixed)
     return spec, training, persons, estimated(spec, form, observed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,11 +36,12 @@ def icc_curve(phi: FloatArray, levels: LevelCovariances, *, noise: bool = False)
     return np.asarray(np.divide(between, below, out=np.zeros_like(below), where=below > 0))
 
 
-def variance_table(phi: FloatArray, levels: LevelCovariances) -> pd.DataFrame:
-    """Variance at an average t, its share and its standard deviation, of persons, rows and noise."""
+def variance_table(phi: FloatArray, levels: LevelCovariances, between: Mapping[str, FloatArray]) -> pd.DataFrame:
+    """Variance at an average t, its share and its standard deviation, of each level between, of rows and of noise."""
     T = len(phi)
-    variances = [np.trace(levels.G) / T, np.trace(levels.smooth_rows) / T, levels.noise_variance]
-    table = pd.DataFrame({"variance": variances}, index=pd.Index(["person", "row", "noise"], name="level"))
+    variances = {level: float(np.trace(K)) / T for level, K in between.items()}
+    variances |= {"row": float(np.trace(levels.smooth_rows)) / T, "noise": levels.noise_variance}
+    table = pd.DataFrame({"variance": pd.Series(variances)}).rename_axis("level")
     table["share"] = table["variance"] / table["variance"].sum()
     table["sd"] = np.sqrt(table["variance"])
     return table
@@ -119,27 +121,72 @@ def _null_moment(xx: FloatArray, rows: int, k: int, rng: np.random.Generator) ->
     return np.block([[xx, xc], [xc.T, regressed.T @ regressed + left.T @ left]])
 
 
-def successive_correlation(left: FloatArray, persons: IntArray) -> float:
-    """Correlation of the residuals (n, k) of successive rows of a person, about the person's mean; 0 if independent.
+@dataclass
+class SuccessiveRows:
+    """Sums over the residuals of successive rows of persons, by which rows in chunks are merged in their order.
 
-    Rows of a person count in the order in which they stand. Means of few rows make residuals look negatively
-    correlated; that is taken off.
-
-    Raises
-    ------
-    InputError
-        No person has two rows.
+    Attributes
+    ----------
+    counts : ndarray of shape (I,)
+    sums, first, last : ndarray of shape (I, k)
+        Of a person's residuals: their sum, those of the first row and of the last.
+    squares, lagged : float
+        Sums of squares, and of products of one row with the next.
     """
-    order = np.argsort(persons, kind="stable")
-    who, values = persons[order], left[order]
-    _, at, n = np.unique(who, return_inverse=True, return_counts=True)
-    if n.max(initial=0) < 2:
-        raise InputError("correlation of successive rows needs persons with two rows, got none")
-    means = np.zeros((n.size, values.shape[1]))
-    np.add.at(means, at, values / n[at][:, None])
-    values = values - means[at]
-    spare = float((n - 1).sum())
-    mean_square = float((values**2).sum()) / spare
-    next_ = at[1:] == at[:-1]
-    lagged = float((values[1:] * values[:-1])[next_].sum()) + mean_square * float(((n - 1) / n).sum())
-    return lagged / (spare * mean_square) if mean_square > 0 else 0.0
+
+    counts: IntArray
+    sums: FloatArray
+    first: FloatArray
+    last: FloatArray
+    squares: float
+    lagged: float
+
+    @classmethod
+    def of(cls, left: FloatArray, persons: IntArray, count: int) -> SuccessiveRows:
+        """Of residuals (n, k) of rows of persons, numbered below `count`, in the order in which they stand."""
+        order = np.argsort(persons, kind="stable")
+        who, values = persons[order], left[order]
+        shape = count, left.shape[1]
+        found = cls(np.bincount(persons, minlength=count), np.zeros(shape), np.zeros(shape), np.zeros(shape), 0.0, 0.0)
+        np.add.at(found.sums, who, values)
+        next_ = who[1:] == who[:-1]
+        found.first[who[::-1]], found.last[who] = values[::-1], values
+        found.squares, found.lagged = float((values**2).sum()), float((values[1:] * values[:-1])[next_].sum())
+        return found
+
+    def merge(self, other: SuccessiveRows) -> SuccessiveRows:
+        """With those of the rows after these."""
+        mine, theirs = self.counts > 0, other.counts > 0
+        self.lagged += other.lagged + float((self.last * other.first)[mine & theirs].sum())
+        self.squares += other.squares
+        self.first = np.where(mine[:, None], self.first, other.first)
+        self.last = np.where(theirs[:, None], other.last, self.last)
+        self.counts, self.sums = self.counts + other.counts, self.sums + other.sums
+        return self
+
+    def correlation(self) -> float:
+        """Correlation of successive rows about the person's mean; 0 if independent.
+
+        Means of few rows make residuals look negatively correlated; that is taken off.
+
+        Raises
+        ------
+        InputError
+            No person has two rows.
+        """
+        seen = self.counts > 0
+        n = self.counts[seen].astype(np.float64)
+        if n.max(initial=0) < 2:
+            raise InputError("correlation of successive rows needs persons with two rows, got none")
+        means = self.sums[seen] / n[:, None]
+        spare = float((n - 1).sum())
+        mean_square = max(self.squares - float(n @ (means**2).sum(axis=1)), 0.0) / spare
+        ends = 2 * self.sums[seen] - self.first[seen] - self.last[seen]
+        lagged = self.lagged - float((means * ends).sum()) + float((n - 1) @ (means**2).sum(axis=1))
+        lagged += mean_square * float(((n - 1) / n).sum())
+        return lagged / (spare * mean_square) if mean_square > 0 else 0.0
+
+
+def successive_correlation(left: FloatArray, persons: IntArray) -> float:
+    """Correlation of the residuals (n, k) of successive rows of persons (n,), in the order in which they stand."""
+    return SuccessiveRows.of(left, persons, int(persons.max(initial=-1)) + 1).correlation()

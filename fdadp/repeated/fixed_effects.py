@@ -13,7 +13,7 @@ from scipy.stats import f as f_law
 
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.repeated.levels import Rotation, rotate
+from fdadp.repeated.levels import rotate
 from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.search import LevelCovariances
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
@@ -68,53 +68,91 @@ class NormalOfTerms:
     inside: tuple[FloatArray, ...]
 
 
-def normal_of_terms(sums: PersonSums, levels: LevelCovariances, terms: Sequence[MeanTerm]) -> NormalOfTerms:
-    """Normal equations from sums: outside Φ errors are white, inside they are independent after the rotation.
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Normal equations of a curve on Φ for each feature, errors weighed by their covariance.
 
-    Blocks are ``F'F ⊗ along'(I - ΦΦ')along / σ² + Σ_l A_l ⊗ (along'ΦP_l)(along'ΦP_l)'``. They are those of the curves
-    themselves, whatever was subtracted from these in the pass.
+    Attributes
+    ----------
+    gram : ndarray of shape (p, k, p, k)
+    right : ndarray of shape (p, k)
+    total : float
+        ``c'V⁻¹c`` of all coefficients c on Φ, about the shift of the sums.
+    log_det : float
+        Of their covariance V.
+    """
+
+    gram: FloatArray
+    right: FloatArray
+    total: float
+    log_det: float
+
+
+def weighed(sums: PersonSums, levels: LevelCovariances) -> Weighed:
+    """Weigh by the two levels of a curve for each person: k models of one number each, turned back."""
+    at = rotate(sums, levels.G, levels.R)
+    gram = np.einsum("lab,il,jl->aibj", at.normal, at.turn, at.turn, optimize=True)
+    log_det = sums.n_rows * np.linalg.slogdet(levels.R)[1] - float((sums.persons @ np.log(at.weights)).sum())
+    return Weighed(gram, (at.turn @ at.right).T, float(at.quadratic.sum()), float(log_det))
+
+
+def normal_of_terms(
+    sums: PersonSums, levels: LevelCovariances, terms: Sequence[MeanTerm], inner: Weighed | None = None
+) -> NormalOfTerms:
+    """Normal equations from sums: outside Φ errors are white, inside they are weighed.
+
+    Blocks are ``F'F ⊗ along'(I - ΦΦ')along / σ² + (Φ'along)' W (Φ'along)``, W the weighed moments. They are those of
+    the curves themselves, whatever was subtracted from these in the pass.
+
+    Parameters
+    ----------
+    sums : PersonSums
+    levels : LevelCovariances
+    terms : sequence of MeanTerm
+    inner : Weighed, optional
+        W; default by the two levels of a curve for each person.
 
     Raises
     ------
     InputError
         A basis that is not within Φ, where there is no noise outside (σ² = 0).
     """
-    at, xx = rotate(sums, levels.G, levels.R), sums.split(sums.total)[0]
+    inner, xx = inner or weighed(sums, levels), sums.split(sums.total)[0]
     precision = 1 / levels.noise_variance if levels.noise_variance > 0 else 0.0
     inside = tuple(sums.phi.T @ term.along for term in terms)
     outside = [term.along - sums.phi @ part for term, part in zip(terms, inside, strict=True)]
     beyond = max(np.abs(o).max() / np.abs(term.along).max() for o, term in zip(outside, terms, strict=True))
     if precision == 0 and beyond > 1e-8:
         raise InputError("terms must lie within the k functions where curves have no noise outside these")
-    turned = [at.turn.T @ part for part in inside]
-    products, right_l, total = _about_zero(sums, at, xx, precision)
+    products, right_in, total = _about_zero(sums, inner, xx, precision)
     rows = []
-    for a, u, o in zip(terms, turned, outside, strict=True):
+    for a, u, o in zip(terms, inside, outside, strict=True):
+        half = np.einsum("am,aibj,ir->mrbj", a.mix, inner.gram, u, optimize=True)
         row = []
-        for b, v, w in zip(terms, turned, outside, strict=True):
-            block = np.einsum("lab,li,lj->aibj", a.mix.T @ at.normal @ b.mix, u, v, optimize=True)
+        for b, v, w in zip(terms, inside, outside, strict=True):
+            block = np.einsum("mrbj,bn,js->mrns", half, b.mix, v, optimize=True)
             row.append(block.reshape(a.size, b.size) + np.kron(a.mix.T @ xx @ b.mix, precision * (o.T @ w)))
         rows.append(row)
     right = [
-        (precision * (a.mix.T @ products @ o) + a.mix.T @ right_l.T @ u).ravel()
-        for a, u, o in zip(terms, turned, outside, strict=True)
+        (precision * (a.mix.T @ products @ o) + a.mix.T @ right_in @ u).ravel()
+        for a, u, o in zip(terms, inside, outside, strict=True)
     ]
     return NormalOfTerms(np.block(rows), np.concatenate(right), total, inside)
 
 
 def _about_zero(
-    sums: PersonSums, at: Rotation, xx: FloatArray, precision: float
+    sums: PersonSums, inner: Weighed, xx: FloatArray, precision: float
 ) -> tuple[FloatArray, FloatArray, float]:
-    """``F'Y``, the right sides (k, p) and ``y'V⁻¹y`` of the curves themselves."""
-    products, right = sums.products, at.right
-    total = float(at.quadratic.sum()) + precision * sums.energy
+    """``F'Y``, the right sides (p, k) and ``y'V⁻¹y`` of the curves themselves."""
+    products, right = sums.products, inner.right
+    total = inner.total + precision * sums.energy
     if sums.intercept:
-        inner = at.turn.T @ (sums.phi.T @ sums.shift_y)
-        beyond = sums.shift_y - sums.phi @ (sums.phi.T @ sums.shift_y)
-        total += float(2 * inner @ right[:, 0] + inner**2 @ at.normal[:, 0, 0])
+        shift = sums.phi.T @ sums.shift_y
+        beyond = sums.shift_y - sums.phi @ shift
+        total += float(2 * shift @ right[0] + shift @ inner.gram[0, :, 0] @ shift)
         total += precision * float(2 * beyond @ products[0] + xx[0, 0] * beyond @ beyond)
         products = products + np.outer(xx[:, 0], sums.shift_y)
-        right = right + at.normal[:, :, 0] * inner[:, None]
+        right = right + inner.gram[:, :, 0] @ shift
     return products, right, total
 
 

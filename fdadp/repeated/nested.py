@@ -15,12 +15,15 @@ import pandas as pd
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
+from fdadp.repeated.fixed_effects import Weighed
 from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.search import check_identified, moment_covariances, over_factors
 
 
-def sites_of_persons(persons: Sequence[Any], sites: Sequence[Any]) -> dict[Any, Any]:
-    """The site of each person, from rows.
+def sites_of_persons(
+    persons: Sequence[Any], sites: Sequence[Any], inner: str = "person", outer: str = "site"
+) -> dict[Any, Any]:
+    """The site of each person, from rows; `inner` and `outer` are the columns' names, for messages.
 
     Raises
     ------
@@ -36,8 +39,8 @@ def sites_of_persons(persons: Sequence[Any], sites: Sequence[Any]) -> dict[Any, 
     if twice.size:
         first, second = pairs[twice[0]], pairs[twice[0] + 1]
         raise InputError(
-            f"person {person[first[0]]} is at sites {site[first[1]]} and {site[second[1]]}: re(site) + re(person) must "
-            "be nested, or re(site) a fixed factor"
+            f"{inner} {person[first[0]]} is at {outer}s {site[first[1]]} and {site[second[1]]}: re({outer}) + "
+            f"re({inner}) must be nested, or re({outer}) a fixed factor"
         )
     return {person[i]: site[j] for i, j in pairs if i >= 0}
 
@@ -96,6 +99,9 @@ class NestedFit:
     fixed : ndarray of shape (p, k)
         On Φ, curves and features about the shift of the sums.
     covariance : ndarray of shape (p k, p k)
+    weighed : Weighed
+    open_sites : ndarray of shape (L, k, k)
+        Covariance of the effects of sites given all rows, mean curves known.
     sites : ndarray of shape (L, k)
         Best linear predictions of the effects of sites.
     d_s, d_g, d_r : ndarray of shape (k, k)
@@ -108,6 +114,8 @@ class NestedFit:
     deviance: float
     fixed: FloatArray
     covariance: FloatArray
+    weighed: Weighed
+    open_sites: FloatArray
     sites: FloatArray
     d_s: FloatArray
     d_g: FloatArray
@@ -144,10 +152,11 @@ def nested_fit(s: SiteSums, S: FloatArray, G: FloatArray, R: FloatArray, *, rest
     right = w_xc @ Ri + np.einsum("daj,dij->ai", m_xc, J) - np.einsum("sic,si->c", T, h).reshape(p, k)
     V = np.linalg.inv(gram)
     B = (V @ right.ravel()).reshape(p, k)
-    value = (sums.n_rows - sums.n_persons) * np.linalg.slogdet(R)[1] + np.linalg.slogdet(inner)[1].sum()
-    value += float(sums.persons @ (np.linalg.slogdet(omega)[1] + k * np.log(sums.sizes)))
-    value += np.trace(Ri @ w_cc) + np.einsum("dij,dji->", J, m_cc) - np.einsum("si,sij,sj->", h, M, h, optimize=True)
-    value -= float((right * B).sum())
+    log_det = (sums.n_rows - sums.n_persons) * np.linalg.slogdet(R)[1] + np.linalg.slogdet(inner)[1].sum()
+    log_det += float(sums.persons @ (np.linalg.slogdet(omega)[1] + k * np.log(sums.sizes)))
+    total = np.trace(Ri @ w_cc) + np.einsum("dij,dji->", J, m_cc) - np.einsum("si,sij,sj->", h, M, h, optimize=True)
+    value = log_det + total - float((right * B).sum())
+    own = Weighed(gram.reshape(p, k, p, k), right, float(total), float(log_det))
     spread = np.zeros_like(V)
     if restricted:
         value, spread = value + np.linalg.slogdet(gram)[1], V
@@ -167,7 +176,7 @@ def nested_fit(s: SiteSums, S: FloatArray, G: FloatArray, R: FloatArray, *, rest
     of_means = sums.persons[:, None, None] * J - J @ seen @ J
     rows = w_cc - w_xc.T @ B - B.T @ w_xc + B.T @ w_xx @ B + np.einsum("ab,aibj->ij", w_xx, four)
     d_r = (sums.n_rows - sums.n_persons) * Ri - Ri @ rows @ Ri + (of_means / n).sum(axis=0)
-    return NestedFit(S, G, R, float(value), B, V, a, d_s, of_means.sum(axis=0), d_r)
+    return NestedFit(S, G, R, float(value), B, V, own, M, a, d_s, of_means.sum(axis=0), d_r)
 
 
 def nested_covariances(s: SiteSums, *, restricted: bool = True, tolerance: float = 1e-9) -> NestedFit:

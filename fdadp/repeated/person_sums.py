@@ -313,6 +313,11 @@ class PersonPass:
     def _means(self, features: FloatArray, curves: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.concatenate(([0.0], features.mean(axis=0))), np.asarray(curves.mean(axis=0), dtype=np.float64)
 
+    @property
+    def n_rows(self) -> int:
+        """Rows that were added."""
+        return int(self._counts.sum())
+
     def merge(self, other: PersonPass) -> PersonPass:
         """Add what another pass over other rows found; the same person may be in both.
 
@@ -363,8 +368,13 @@ class PersonPass:
             out._cross = self._cross + (own + n[:, :, None] * (dx[:, None] * d)).reshape(len(n), -1)
         return out
 
-    def sums(self) -> PersonSums:
+    def sums(self, features: IntArray | None = None) -> PersonSums:
         """All sums as one value.
+
+        Parameters
+        ----------
+        features : ndarray of int, optional
+            Columns of X that are kept; default all.
 
         Raises
         ------
@@ -373,27 +383,31 @@ class PersonPass:
         """
         if self._shift is None:
             raise InputError("Y must have at least one row, got none")
-        m = len(self._places)
-        sums, counts = self._sums[:m].copy(), self._counts[:m].copy()
+        own = np.arange(self.p - self.intercept) if features is None else np.asarray(features)
+        kept = np.concatenate((np.arange(int(self.intercept)), own + self.intercept)).astype(np.int64)
+        v, m, p = np.concatenate((kept, np.arange(self.p, len(self._total)))), len(self._places), kept.size
+        sums, counts, total = self._sums[:m][:, v], self._counts[:m].copy(), self._total[np.ix_(v, v)]
+        shift = self._shift[0][kept]
         sizes = np.unique(counts)
         between = np.stack([(own := sums[counts == n]).T @ own / n for n in sizes])
-        xx = self._total[: self.p, : self.p]
+        xx = total[:p, :p]
         # A constant column differs from its mean by rounding.
-        if rank_of(xx, np.maximum(np.diag(xx), 1e-14 * self._counts.sum() * self._shift[0] ** 2)) < self.p:
+        if rank_of(xx, np.maximum(np.diag(xx), 1e-14 * counts.sum() * shift**2)) < p:
             raise InputError("features must not be linear functions of each other (a constant is among them), got some")
+        cross = self._cross[:m].reshape(m, self.p, -1)[:, kept[:, None], v] if self.with_cross else None
         return PersonSums(
             phi=self.phi,
             intercept=self.intercept,
-            within=self._total - between.sum(axis=0),
+            within=total - between.sum(axis=0),
             sizes=sizes,
             between=between,
             persons=np.array([(counts == n).sum() for n in sizes]),
             energy=max(self._energy, 0.0),
-            products=self._products.copy(),
-            shift_x=self._shift[0],
+            products=self._products[kept],
+            shift_x=shift,
             shift_y=self._shift[1],
             ids=pd.Index(list(self._places), tupleize_cols=False),
             sums=sums,
             counts=counts,
-            cross=self._cross[:m].reshape(m, self.p, -1).copy() if self.with_cross else None,
+            cross=cross,
         )

@@ -72,6 +72,12 @@ class LevelCovariances:
         back = np.linalg.inv(turn)
         return np.asarray((back.T * (ratios / (1 + n * ratios))) @ back)
 
+    def open(self, designs: FloatArray) -> FloatArray:
+        """Covariance of q functions of a person given rows of ``Z'Z`` (E, q, q), mean curves known; (E, q k, q k)."""
+        size, inverse = len(self.G), np.linalg.inv(self.R)
+        J = np.einsum("eab,ij->eaibj", designs, inverse).reshape(len(designs), size, size)
+        return np.asarray(np.linalg.solve(np.eye(size) + self.G @ J, np.broadcast_to(self.G, J.shape)))
+
 
 def check_identified(sums: PersonSums, name: str = "re(id)") -> None:
     """Refuse rows that do not identify the covariance of rows: -2 REML has no minimum below ``N - I - rank >= k``.

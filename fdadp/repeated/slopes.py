@@ -13,6 +13,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
+from fdadp.repeated.fixed_effects import Weighed
 from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.search import LevelCovariances, over_factors
 
@@ -47,16 +48,16 @@ class SlopeSums:
         return int(self.designs.shape[1])
 
 
-def slope_sums(sums: PersonSums, random: Sequence[int], name: str = "re(id)") -> SlopeSums:
-    """Sums for random functions of some of the features, which 0 is where that is a constant.
+def slope_sums(sums: PersonSums, mix: FloatArray, name: str = "re(id)") -> SlopeSums:
+    """Sums for random functions of q combinations of the features.
 
     Parameters
     ----------
     sums : PersonSums
         With ``cross=True``.
-    random : sequence of int
-        Features whose effects differ from person to person, as (0, 2) in lme4's ``(1 + x2 | id)``: as the user has
-        them, without the shift of the sums.
+    mix : ndarray of shape (p, q)
+        What the effects of differ from person to person: combinations of the features as the sums have them, so that
+        the constant is the first where there is one, and the others are about their shift.
     name : str
 
     Raises
@@ -66,20 +67,19 @@ def slope_sums(sums: PersonSums, random: Sequence[int], name: str = "re(id)") ->
     """
     if sums.cross is None:
         raise InputError(f"{name}: slopes need sums with cross=True")
-    chosen, p = np.asarray(random, dtype=np.int64), sums.p
-    # Features are about a shift: z = x + shift, with the constant among what the sums have.
-    vectors = sums.cross[:, chosen] + sums.shift_x[chosen, None] * sums.sums[:, None, :]
-    zz = vectors[:, :, chosen] + (
-        vectors[:, :, :1] * sums.shift_x[chosen] if sums.intercept else np.zeros((1, 1, chosen.size))
-    )
+    vectors = np.einsum("aq,iav->iqv", mix, sums.cross, optimize=True)
+    zz = vectors[:, :, : sums.p] @ mix
     size = np.sqrt(np.einsum("iaa->a", zz))
-    rounded = np.round(zz / size / size[:, None], 13).reshape(len(zz), -1)
+    rounded = np.round(zz / size / size[:, None], 13).reshape(len(zz), -1) + 0.0
     _, first, design_of = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
     design_of = design_of.reshape(-1)
-    spare = sums.n_rows - int(sum(np.linalg.matrix_rank(zz[i]) * (design_of == e).sum() for e, i in enumerate(first)))
+    # A design of rank r takes r rows of each person.
+    values = np.linalg.eigvalsh(zz[first] / size / size[:, None])
+    ranks = (values > 1e-10 * values[:, -1:]).sum(axis=1)
+    spare = sums.n_rows - int(ranks @ np.bincount(design_of))
     if spare < sums.k:
         raise InputError(
-            f"{name}: k={sums.k} needs at least {sums.k} rows beyond those that {chosen.size} random functions a "
+            f"{name}: k={sums.k} needs at least {sums.k} rows beyond those that {mix.shape[1]} random functions a "
             f"person take up, got {spare}"
         )
     flat = vectors.reshape(len(vectors), -1)
@@ -87,7 +87,6 @@ def slope_sums(sums: PersonSums, random: Sequence[int], name: str = "re(id)") ->
     for e in range(first.size):
         own = flat[design_of == e]
         moments[e] = own.T @ own
-    assert vectors.shape[2] == p + sums.k
     return SlopeSums(sums, zz[first], design_of, np.bincount(design_of), vectors, moments)
 
 
@@ -100,6 +99,10 @@ class _White:
     J: FloatArray  # (E, qk, qk)
     blocks: tuple[FloatArray, FloatArray, FloatArray]  # moments xx (E, q, p, q, p), xc, cc
     totals: tuple[FloatArray, FloatArray, FloatArray]
+    gram: FloatArray  # (pk, pk)
+    right: FloatArray  # (p, k)
+    total: float
+    log_det: float
     covariance: FloatArray  # (pk, pk)
     B: FloatArray  # (p, k)
     value: float
@@ -125,12 +128,21 @@ def _whitened(s: SlopeSums, G: FloatArray, R: FloatArray, restricted: bool) -> _
     right = xc - np.einsum("eqarj,eqirj->ai", blocks[1], M5, optimize=True)
     covariance = np.linalg.inv(gram)
     B = (covariance @ right.ravel()).reshape(p, k)
-    rss = np.trace(cc) - np.einsum("eqirj,eqirj->", blocks[2], M5) - float((right * B).sum())
-    rows = s.sums.n_rows - p if restricted else s.sums.n_rows
-    value = 2 * rows * float(np.log(np.diag(root)).sum()) + float(s.persons @ np.linalg.slogdet(inner)[1]) + float(rss)
+    total = float(np.trace(cc) - np.einsum("eqirj,eqirj->", blocks[2], M5))
+    log_r = 2 * float(np.log(np.diag(root)).sum())
+    log_det = s.sums.n_rows * log_r + float(s.persons @ np.linalg.slogdet(inner)[1])
+    value = log_det + total - float((right * B).sum())
     if restricted:
-        value += float(np.linalg.slogdet(gram)[1])
-    return _White(root, M5, J, blocks, (xx, xc, cc), covariance, B, value)
+        value += float(np.linalg.slogdet(gram)[1]) - p * log_r
+    return _White(root, M5, J, blocks, (xx, xc, cc), gram, right, total, log_det, covariance, B, value)
+
+
+def weighed_with_slopes(s: SlopeSums, levels: LevelCovariances) -> Weighed:
+    """Normal equations of a curve on Φ for each feature, at given covariances."""
+    w, p, k = _whitened(s, levels.G, levels.R, True), s.sums.p, s.sums.k
+    back = np.linalg.inv(w.root)
+    gram = np.einsum("aibj,il,jm->albm", w.gram.reshape(p, k, p, k), back, back, optimize=True)
+    return Weighed(gram, w.right @ back, w.total, w.log_det)
 
 
 def slope_deviance_and_gradient(

@@ -44,3 +44,21 @@ repeated_mfpca <- function(Y, id, knots) {
   f <- refund::mfpca.face(Y = Y, id = id, twoway = FALSE, knots = knots)
   list(mean = f$mu, functions = unname(f$efunctions), values = unname(f$evalues), scores = unname(f$scores), noise = f$sigma2)
 }
+
+# Numbers with random intercepts and slopes of x of persons; or with random intercepts of sites and of persons in them.
+repeated_levels <- function(y, x, id, site = NULL) {
+  d <- data.frame(y = y, x = x, id = factor(id))
+  own <- nlme::lmeControl(maxIter = 500, msMaxIter = 500, tolerance = 1e-12, msTol = 1e-14, niterEM = 200)
+  if (is.null(site)) {
+    m <- nlme::lme(y ~ x, random = ~ x | id, data = d, control = own)
+    out <- list(G = matrix(as.numeric(nlme::getVarCov(m)), 2), effects = unname(as.matrix(nlme::ranef(m))))
+  } else {
+    d$site <- factor(site)
+    m <- nlme::lme(y ~ x, random = ~ 1 | site/id, data = d, control = own)
+    r <- nlme::ranef(m)
+    v <- lapply(m$modelStruct$reStruct, function(s) m$sigma^2 * as.matrix(s)[1, 1])
+    out <- list(S = v$site, G = v$id, sites = r$site[, 1], effects = r$id[, 1],
+                persons = as.numeric(sub(".*/", "", rownames(r$id))))
+  }
+  c(out, list(R = m$sigma^2, deviance = c(-2 * logLik(m)), fixed = unname(nlme::fixef(m)), se = unname(sqrt(diag(vcov(m))))))
+}

@@ -26,6 +26,7 @@ from fdadp.solve.fit.observations import Observations, log_likelihood
 from fdadp.solve.form.long_form import LongForm
 
 if TYPE_CHECKING:
+    from fdadp.regression.mixed import MixedFit
     from fdadp.regression.whole import Estimate
 
 KINDS = ("curve", "cluster", "iid", "unconditional")
@@ -90,9 +91,7 @@ class CoefficientErrors:
         """Keep the residuals of a fit to rows in memory, whose linear predictor is `eta`; covariances need no more."""
         fit, family, working = estimate.fit, settings.family, estimate.working
         if estimate.mixed is not None:
-            own = estimate.mixed
-            clusters = {} if own.by_person is None else {"cluster": own.by_person}
-            return cls(settings=settings, fit=fit, loglik=own.loglik, persons=own.persons, clusters=clusters)
+            return cls.by_persons(settings, estimate.mixed)
         believed = (estimate.precision, None) if working is None else (working.precision, working.learned)
         if working is None:
             scale = 1.0 if family.known_scale else fit.rss / fit.n_rows
@@ -108,6 +107,12 @@ class CoefficientErrors:
             groups=groups,
             beyond=estimate.beyond,
         )
+
+    @classmethod
+    def by_persons(cls, settings: ModelSettings, own: MixedFit) -> CoefficientErrors:
+        """Of a fit with random functions of persons, whose covariances are known without residuals."""
+        clusters = {} if own.by_person is None else {"cluster": own.by_person}
+        return cls(settings=settings, fit=own.fit, loglik=own.loglik, persons=own.persons, clusters=clusters)
 
     # --- covariances of coefficients ---
 

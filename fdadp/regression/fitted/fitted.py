@@ -227,7 +227,7 @@ class Fitted:
     def columns(self) -> tuple[str, ...]:
         """Columns that terms read."""
         own = columns_of(self.fit.form.designs)
-        return own if self.persons is None else tuple(dict.fromkeys((*own, self.persons.column)))
+        return own if self.persons is None else tuple(dict.fromkeys((*own, *self.persons.columns)))
 
     # --- figures of the fit ---
 

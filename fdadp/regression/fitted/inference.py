@@ -110,9 +110,8 @@ def aic(errors: CoefficientErrors) -> float:
     """Akaike's information criterion as in mgcv, see :attr:`fdadp.FunctionalRegression.aic_`."""
     family = errors.settings.family
     edf = corrected_edf(errors.fit, first_order=family.name != "gaussian")
-    if errors.persons is not None:  # two symmetric matrices besides
-        k = int(errors.persons.phi.shape[1])
-        edf += k * (k + 1)
+    if errors.persons is not None:
+        edf += errors.persons.n_parameters
     return -2 * errors.loglik + 2 * (edf + (not family.known_scale))
 
 

@@ -21,32 +21,130 @@ from fdadp.solve.errors.term_tests import TermTest
 from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.numbers.labels import Levels
 
+AT_A_TIME = 256
+"""Persons whose matrices are worked on together."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PersonCurves:
-    """Curves of I persons on k smooth functions over T points, from a fit with P features of all other terms.
+class KnownPersons:
+    """Predicted functions of I persons of whom whole curves were seen: q each, P features of all other terms.
+
+    Attributes
+    ----------
+    labels : Levels
+        Of the persons, in order.
+    designs : ndarray of shape (E, q, q)
+        Distinct ``Z'Z`` of what the functions multiply; the number of rows, where that is the constant alone.
+    design_of : ndarray of shape (I,)
+    features : ndarray of shape (I, q, P)
+        ``Z'F``.
+    effects : ndarray of shape (I, q, k)
+        Best linear predictions, in coefficients on Φ.
+    """
+
+    labels: Levels
+    designs: FloatArray
+    design_of: IntArray
+    features: FloatArray
+    effects: FloatArray
+
+    def open(self, levels: LevelCovariances, codes: IntArray) -> FloatArray:
+        """Covariance of the functions of some persons, mean curves known, shape (m, q k, q k)."""
+        which, at = np.unique(np.asarray(self.design_of, dtype=np.int64)[codes], return_inverse=True)
+        return levels.open(self.designs[which])[at.reshape(-1)]
+
+    def drift(self, levels: LevelCovariances, rows: FloatArray, codes: IntArray) -> FloatArray:
+        """How the predictions of some persons follow the coefficients, shape (m, q k, p); `rows` (P, k, p) of Φ."""
+        own = np.einsum("mqP,Pjp->mqjp", self.features[codes], rows, optimize=True)
+        weighed = np.linalg.solve(levels.R, own)
+        return np.asarray(self.open(levels, codes) @ weighed.reshape(len(codes), len(levels.G), rows.shape[2]))
+
+    def empty(self) -> KnownPersons:
+        """Nobody, for files that leave persons out."""
+        none = replace(self, labels=Levels(self.labels.column, ()), designs=self.designs[:0], effects=self.effects[:0])
+        return replace(none, design_of=np.zeros(0, dtype=np.int64), features=self.features[:0])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KnownOnes:
+    """Predicted curves of I persons (or sites), each with matrices of its own.
+
+    Attributes
+    ----------
+    labels : Levels
+    effects : ndarray of shape (I, 1, k)
+    opened : ndarray of shape (I, k, k)
+        Covariance of each, mean curves known.
+    drifts : ndarray of shape (I, k, p)
+        How each follows the coefficients.
+    """
+
+    labels: Levels
+    effects: FloatArray
+    opened: FloatArray
+    drifts: FloatArray
+
+    def open(self, levels: LevelCovariances, codes: IntArray) -> FloatArray:
+        """Covariance of some, mean curves known, shape (m, k, k)."""
+        return np.asarray(self.opened[codes])
+
+    def drift(self, levels: LevelCovariances, rows: FloatArray, codes: IntArray) -> FloatArray:
+        """How some follow the coefficients, shape (m, k, p)."""
+        return np.asarray(self.drifts[codes])
+
+    def empty(self) -> KnownOnes:
+        """Nobody, for files that leave persons out."""
+        none = {"effects": self.effects[:0], "opened": self.opened[:0], "drifts": self.drifts[:0]}
+        return replace(self, labels=Levels(self.labels.column, ()), **none)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sites:
+    """Curves of the sites that persons belong to.
 
     Attributes
     ----------
     name : str
         Of the term.
-    persons : Levels
-        Labels of the persons, in order.
+    known : KnownOnes
+        Predicted curves of sites.
+    of_person : ndarray of shape (I,)
+        Number of each person's site.
+    S : ndarray of shape (k, k)
+        Covariance of sites.
+    """
+
+    name: str
+    known: KnownOnes
+    of_person: IntArray
+    S: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PersonCurves:
+    """Random functions of persons on k smooth functions over T points, beside the terms of a fit.
+
+    Attributes
+    ----------
+    name : str
+        Of the term.
+    random : tuple of str
+        What each of the q functions multiplies: a column, or ``""`` for the constant.
     grid : ndarray of shape (T,)
     phi : ndarray of shape (T, k)
         Orthonormal functions on the grid.
     levels : LevelCovariances
-        Covariances of persons and of rows in coefficients on these functions.
-    counts : ndarray of shape (I,)
-        Rows of each person.
-    features : ndarray of shape (I, P)
-        Means of the features over the rows of each person.
-    effects : ndarray of shape (I, k)
-        Best linear predictions of the persons' curves.
+        Covariances of persons (q k, q k) and of rows in coefficients on these functions.
+    known : KnownPersons or KnownOnes
+        Persons of the fit.
+    sites : Sites or None
+        What they belong to.
+    moment : ndarray of shape (q, q)
+        Mean of ``z z'`` over the rows, which the variance between persons is of.
     degrees : ndarray of shape (p_terms,)
         Student's degrees of freedom of the mean curves of each other term.
     edf : float
-        Effective degrees of freedom of all curves of persons.
+        Effective degrees of freedom of all curves of persons and sites.
     unsure : ndarray of shape (p, p)
         What not knowing the smoothing parameters adds to the covariance of the coefficients of all other terms.
     chosen : bool
@@ -55,56 +153,88 @@ class PersonCurves:
         Variance of the first functions left out beside white noise.
     successive : float
         Correlation of the residuals of successive rows of a person.
-    slopes : tuple of (str, float, float)
+    compared : tuple of (str, float, float)
         Of features that vary within and between persons: term, Wald statistic of the difference of both slopes, p.
     sums : PersonSums or None
         Sums of the fit; None in files.
     """
 
     name: str
-    persons: Levels
+    random: tuple[str, ...]
     grid: FloatArray
     phi: FloatArray
     levels: LevelCovariances
-    counts: IntArray
-    features: FloatArray
-    effects: FloatArray
+    known: KnownPersons | KnownOnes
+    sites: Sites | None
+    moment: FloatArray
     degrees: FloatArray
     edf: float
     unsure: FloatArray
     chosen: bool
     whiteness: float | None
     successive: float
-    slopes: tuple[tuple[str, float, float], ...]
+    compared: tuple[tuple[str, float, float], ...]
     sums: PersonSums | None = None
 
     @property
-    def column(self) -> str:
-        """Column that says whose a row is."""
-        return self.persons.column
+    def persons(self) -> Levels:
+        """Labels of the persons, in order."""
+        return self.known.labels
+
+    @property
+    def effects(self) -> FloatArray:
+        """Best linear predictions of the functions of persons on Φ, shape (I, q, k)."""
+        return self.known.effects
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of what persons and sites add: ``"re(id)"``, ``"re(id):week"``, ``"re(site)"``."""
+        own = [f"{self.name}:{column}" if column else self.name for column in self.random]
+        return (*own, *(() if self.sites is None else (self.sites.name,)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that are read: whose a row is, what slopes multiply, and the site."""
+        slopes = tuple(column for column in self.random if column)
+        return (self.persons.column, *slopes, *(() if self.sites is None else (self.sites.known.labels.column,)))
+
+    @property
+    def n_parameters(self) -> int:
+        """Entries of the symmetric covariances of persons, rows and sites."""
+        sizes = [len(self.levels.G), len(self.levels.R), *([] if self.sites is None else [len(self.sites.S)])]
+        return sum(m * (m + 1) // 2 for m in sizes)
 
     # --- shares of the variance ---
 
     @property
+    def between(self) -> FloatArray:
+        """Covariance between persons at an average row, sites with it, in coefficients on Φ, shape (k, k)."""
+        q, k = len(self.random), self.phi.shape[1]
+        own = np.einsum("ab,aibj->ij", self.moment, self.levels.G.reshape(q, k, q, k))
+        return np.asarray(own if self.sites is None else own + self.sites.S)
+
+    @property
     def variances(self) -> pd.DataFrame:
-        """Variance at an average t of persons, rows and noise: ``variance``, ``share`` and ``sd``."""
-        return variance_table(self.phi, self.levels)
+        """Variance at an average t and row of persons, sites, rows and noise: ``variance``, ``share`` and ``sd``."""
+        sites = {} if self.sites is None else {"site": self.sites.S}
+        own = self.between - sum(sites.values(), np.zeros_like(self.between))
+        return variance_table(self.phi, self.levels, sites | {"person": own})
 
     def icc(self, *, noise: bool = False) -> float:
         """Share of the variance that is between persons, over all t; with or without the noise below the line."""
-        return icc(self.phi, self.levels, noise=noise)
+        return icc(self.phi, replace(self.levels, G=self.between), noise=noise)
 
     def icc_curve(self, *, noise: bool = False) -> FloatArray:
         """The same at each point of the grid, shape (T,)."""
-        return icc_curve(self.phi, self.levels, noise=noise)
+        return icc_curve(self.phi, replace(self.levels, G=self.between), noise=noise)
 
     def tested(self, draws: int = 199, seed: int = 0) -> TermTest:
         """Test that curves of persons are all 0 by the restricted likelihood ratio and its simulated law.
 
-        NaN for models from files, which keep no sums.
+        NaN for models from files, which keep no sums, and of slopes and sites.
         """
         k = self.phi.shape[1]
-        if self.sums is None:
+        if self.sums is None or self.sites is not None or self.random != ("",):
             return TermTest(np.nan, k, np.nan)
         found = no_person_effect(self.sums, self.levels, draws=draws, seed=seed)
         return TermTest(found.statistic, k, found.p_value)
@@ -117,22 +247,52 @@ class PersonCurves:
             return self.phi
         return np.asarray(make_interp_spline(self.grid, self.phi, k=3)(points))
 
-    def curves(self, records: Records, points: FloatArray) -> FloatArray:
-        """Predicted curves of the persons of rows, (n, T'); 0 of persons that the fit did not know."""
-        codes, out = self._codes(records), np.zeros((records.n, len(points)))
-        out[codes >= 0] = self.effects[codes[codes >= 0]] @ self.functions(points).T
-        return out
+    def multiplied(self, records: Records) -> FloatArray:
+        """What the functions of persons multiply, shape (n, q)."""
+        return np.column_stack([records.numbers(name) if name else np.ones(records.n) for name in self.random])
 
-    def _codes(self, records: Records) -> IntArray:
-        return np.asarray(self.persons.codes(records.labels(self.column).tolist(), unseen=True), dtype=np.int64)
+    def contributions(self, records: Records, points: FloatArray) -> list[FloatArray]:
+        """What persons and sites add to rows, one (n, T') for each of :attr:`names`; 0 of those not known."""
+        phi, (person, site), z = self.functions(points), self._codes(records), self.multiplied(records)
+        own = z[:, :, None] * _taken(self.effects, person)
+        parts = [own[:, a] @ phi.T for a in range(z.shape[1])]
+        return parts if self.sites is None else [*parts, _taken(self.sites.known.effects[:, 0], site) @ phi.T]
+
+    def curves(self, records: Records, points: FloatArray) -> FloatArray:
+        """Predicted curves of the persons and sites of rows, (n, T'); 0 of those that the fit did not know."""
+        return np.asarray(sum(self.contributions(records, points)))
+
+    def _codes(self, records: Records) -> tuple[IntArray, IntArray]:
+        """Numbers of the persons and of the sites of rows; -1 of those that are not known."""
+        person = _numbers(self.persons, records)
+        if self.sites is None:
+            return person, np.full(records.n, -1)
+        site, known = _numbers(self.sites.known.labels, records), person >= 0
+        own = np.asarray(self.sites.of_person, dtype=np.int64)[person[known]]
+        moved = np.flatnonzero(own != site[known])
+        if moved.size:
+            row = int(np.flatnonzero(known)[moved[0]])
+            place = self.sites.known.labels
+            raise InputError(
+                f"{self.persons.column} {self.persons.levels[person[row]]} must be at {place.column} "
+                f"{place.levels[own[moved[0]]]}, as in training, got another in row {records.first + row}"
+            )
+        return person, site
 
     def effect(
-        self, form: LongForm, axes: Mapping[str, Any], covariance: FloatArray | None = None, level: float = 0.95
+        self,
+        name: str,
+        form: LongForm,
+        axes: Mapping[str, Any],
+        covariance: FloatArray | None = None,
+        level: float = 0.95,
     ) -> Effect:
         """Predicted curves of persons, with standard errors where the covariance of all coefficients is given.
 
         Parameters
         ----------
+        name : str
+            One of :attr:`names`.
         form : LongForm
             Of all other terms.
         axes : mapping of str
@@ -146,47 +306,66 @@ class PersonCurves:
         InputError
             Another axis, or a person that the fit did not know.
         """
+        at_site = self.sites is not None and name == self.sites.name
+        known = self.sites.known if self.sites is not None and at_site else self.known
+        column = known.labels.column
         given = {axis: points for axis, points in axes.items() if points is not None}
-        unknown = next((axis for axis in given if axis not in (self.column, "t")), None)
+        unknown = next((axis for axis in given if axis not in (column, "t")), None)
         if unknown is not None:
-            raise InputError(f"axes of {self.name} are {self.column}, t, got points of {unknown!r}")
-        who = tuple(np.atleast_1d(np.asarray(given.get(self.column, self.persons.levels), dtype=object)).tolist())
+            raise InputError(f"axes of {name} are {column}, t, got points of {unknown!r}")
+        who = tuple(np.atleast_1d(np.asarray(given.get(column, known.labels.levels), dtype=object)).tolist())
         low, high = self.grid[[0, -1]]
         points = np.atleast_1d(np.asarray(given.get("t", np.linspace(low, high, POINTS[2])), dtype=np.float64))
         if points.min() < low or points.max() > high:
             raise InputError(f"t must lie within [{low:g}, {high:g}], got [{points.min():g}, {points.max():g}]")
-        codes, phi, shown = self.persons.codes(who), self.functions(points), {self.column: who, "t": points}
-        value = self.effects[codes] @ phi.T
+        codes, phi, shown = known.labels.codes(who), self.functions(points), {column: who, "t": points}
+        a = 0 if at_site else self.names.index(name)
+        value = known.effects[codes, a] @ phi.T
         if covariance is None:
-            return Effect(self.name, shown, value)
+            return Effect(name, shown, value)
         from scipy.stats import norm
 
-        variance = np.empty_like(value)
-        root = _root(covariance)
-        for i, (drift, posterior) in enumerate(zip(*self._uncertain(form, codes), strict=True)):
-            variance[i] = ((phi @ drift @ root) ** 2).sum(axis=1) + np.einsum("ti,ij,tj->t", phi, posterior, phi)
+        variance, root, rows = np.empty_like(value), _root(covariance), self.rows_on_phi(form)
+        own = slice(a * phi.shape[1], (a + 1) * phi.shape[1])
+        for start in range(0, len(codes), AT_A_TIME):
+            part = slice(start, start + AT_A_TIME)
+            nobody = np.full(len(codes[part]), -1)
+            drift, open_ = self._uncertain(rows, *((nobody, codes[part]) if at_site else (codes[part], nobody)))
+            variance[part] = ((phi @ drift[:, own] @ root) ** 2).sum(axis=2)
+            variance[part] += np.einsum("ti,nij,tj->nt", phi, open_[:, own, own], phi, optimize=True)
         se = np.sqrt(variance)
         half = norm.ppf((1 + level) / 2) * se
-        return Effect(self.name, shown, value, se, value - half, value + half)
+        return Effect(name, shown, value, se, value - half, value + half)
 
-    def _uncertain(self, form: LongForm, codes: IntArray) -> tuple[FloatArray, FloatArray]:
-        """How effects of persons follow the coefficients, (m, k, p), and their covariance at given ones, (m, k, k)."""
-        numbers, at = np.unique(self.counts[codes], return_inverse=True)
-        shrunk = np.stack([self.levels.shrinkage(int(n)) for n in numbers])
-        open_ = np.stack([self.levels.posterior(int(n)) for n in numbers])
-        return shrunk[at] @ self.rows_of_means(form, self.features[codes]), open_[at]
+    def _uncertain(self, rows: FloatArray, person: IntArray, site: IntArray) -> tuple[FloatArray, FloatArray]:
+        """How predictions follow the coefficients (m, q k, p), and their covariance at given ones (m, q k, q k).
 
-    def rows_of_means(self, form: LongForm, features: FloatArray) -> FloatArray:
-        """Rows that make mean curves on the functions of coefficients, (m, k, p), of features (m, P)."""
-        out, start = np.empty((len(features), self.phi.shape[1], form.size)), 0
-        for design, place, along in zip(
-            form.designs, form.slices, LongForm(form.designs, self.grid).along, strict=True
-        ):
-            own = features[:, start : start + design.n_features]
-            start += design.n_features
-            whole = own[:, None, :, None] * (self.phi.T @ along)[None, :, None, :]
-            out[:, :, place] = whole.reshape(len(own), self.phi.shape[1], -1)[:, :, design.kept]
-        return out
+        Of persons, of sites, or of the sum of both, where a number is -1 for what is left out.
+        """
+        levels, k, q = self.levels, self.phi.shape[1], len(self.random)
+        m, who = len(person), person >= 0
+        drift, open_ = np.zeros((m, q * k, rows.shape[2])), np.zeros((m, q * k, q * k))
+        codes = person[who]
+        drift[who], open_[who] = self.known.drift(levels, rows, codes), self.known.open(levels, codes)
+        if self.sites is None:
+            return drift, open_
+        # Given its site, a person's prediction falls by the share W of what that of the site rises.
+        assert isinstance(self.known, KnownPersons)
+        weight = np.zeros((m, k, k))
+        counts = self.known.designs[np.asarray(self.known.design_of, dtype=np.int64)[codes]]
+        weight[who] = -counts * np.linalg.solve(levels.R, open_[who]).transpose(0, 2, 1)
+        of_site = site.copy()
+        of_site[who] = np.asarray(self.sites.of_person, dtype=np.int64)[codes]
+        weight[site >= 0] += np.eye(k)
+        here = of_site >= 0
+        turn, own = weight[here], self.sites.known
+        drift[here] += turn @ own.drift(levels, rows, of_site[here])
+        open_[here] += turn @ own.open(levels, of_site[here]) @ turn.transpose(0, 2, 1)
+        return drift, open_
+
+    def rows_on_phi(self, form: LongForm) -> FloatArray:
+        """Rows that make a curve on the functions of coefficients, of each of P features: (P, k, p)."""
+        return rows_on(form, self.phi, self.grid)
 
     # --- errors of predictions ---
 
@@ -195,61 +374,102 @@ class PersonCurves:
     ) -> FloatArray:
         """Standard errors of predicted curves (n, T'): of persons for known ones, else of the population's mean."""
         points = self.grid if t is None else t
-        phi, root, out = self.functions(points), _root(covariance), []
+        phi, root, out, k = self.functions(points), _root(covariance), [], self.phi.shape[1]
+        inner = self.rows_on_phi(form)
         for block in form.blocks(records, points):
-            rows, codes = form.rows(block, points), self._codes(block)
-            known = codes >= 0
+            rows, z, (person, site) = form.rows(block, points), self.multiplied(block), self._codes(block)
+            known = (person >= 0) | (site >= 0)
             added = np.zeros(rows.shape[:2])
             if known.any():
-                drift, posterior = self._uncertain(form, codes[known])
-                rows[known] -= phi @ drift
-                added[known] = np.einsum("ti,nij,tj->nt", phi, posterior, phi, optimize=True)
+                drift, open_ = self._uncertain(inner, person[known], site[known])
+                q, m = z.shape[1], len(drift)
+                own = z[known]
+                rows[known] -= phi @ np.einsum("mq,mqjp->mjp", own, drift.reshape(m, q, k, -1))
+                left = np.einsum("ma,maibj,mb->mij", own, open_.reshape(m, q, k, q, k), own, optimize=True)
+                added[known] = np.einsum("ti,nij,tj->nt", phi, left, phi, optimize=True)
             out.append(np.sqrt(((rows @ root) ** 2).sum(axis=2) + added))
         return np.concatenate(out) if out else np.zeros((0, len(points)))
 
     def variance_of_rows(self, records: Records, points: FloatArray) -> FloatArray:
         """Variance of new rows about the curves of their persons, and of unknown persons about the mean; (n, T')."""
-        phi, levels = self.functions(points), self.levels
+        phi, levels, (q, k) = self.functions(points), self.levels, self.effects.shape[1:]
         row = np.einsum("ti,ij,tj->t", phi, levels.R, phi)
         row = row + levels.noise_variance * np.maximum(1 - (phi**2).sum(axis=1), 0.0)
-        unknown = self._codes(records) < 0
-        return np.asarray(row + unknown[:, None] * np.einsum("ti,ij,tj->t", phi, levels.G, phi))
+        person, site = self._codes(records)
+        parts = np.einsum("ti,aibj,tj->abt", phi, levels.G.reshape(q, k, q, k), phi, optimize=True)
+        z = self.multiplied(records) * (person < 0)[:, None]
+        out = row + np.einsum("na,abt,nb->nt", z, parts, z, optimize=True)
+        if self.sites is not None:
+            out = out + (site < 0)[:, None] * np.einsum("ti,ij,tj->t", phi, self.sites.S, phi)
+        return np.asarray(out)
 
     # --- words, and files ---
 
     def notes(self) -> list[str]:
         """What the summary says of persons."""
-        k, column = self.phi.shape[1], self.column
+        k, column = self.phi.shape[1], self.persons.column
         how = "least BIC" if self.chosen else "given"
+        names = " and ".join(dict.fromkeys((self.name, *self.names[len(self.random) :])))
         said = [
-            f"{self.name}: covariances of persons and rows are free, on {k} smooth functions ({how}).",
+            f"{names}: covariances of persons and rows are free, on {k} smooth functions ({how}).",
             f"ICC {self.icc():.3f}, with noise {self.icc(noise=True):.3f}.",
         ]
+        said += [f"{self.name}: {text}" for text in self._of_slopes()]
         if self.whiteness is not None:
             rough = "; the ICC without noise is too large" if self.whiteness > WHITE else ""
             said.append(f"Functions left out vary {self.whiteness:.2f} times as much as white noise{rough}.")
         far = "; rows are taken as independent" if self.successive > SUCCESSIVE else ""
         said.append(f"Successive rows of one {column} have residuals of correlation {self.successive:.2f}{far}.")
-        for name, statistic, p in self.slopes:
+        for name, statistic, p in self.compared:
             said.append(
                 f"{name} varies within and between: both slopes differ by chi-squared {statistic:.3g} on {k} "
                 f"(p {p:.3g}, Hausman); where they differ, the estimate is neither."
             )
         return said
 
+    def _of_slopes(self) -> list[str]:
+        """Standard deviation of each slope, and its correlation with the first function, over all t."""
+        q, k = len(self.random), self.phi.shape[1]
+        if q == 1 and not self.random[0]:
+            return []
+        traces = np.einsum("aibi->ab", self.levels.G.reshape(q, k, q, k)) / len(self.phi)
+        sd = np.sqrt(np.diag(traces))
+        out = []
+        for a, name in enumerate(self.random):
+            if name:
+                beside = f", of correlation {traces[0, a] / max(sd[0] * sd[a], 1e-300):.2f} with the first" if a else ""
+                out.append(f"slopes of {name} have a standard deviation of {sd[a]:.3g} between persons{beside}.")
+        return out
+
     def stored(self, *, people: bool) -> PersonCurves:
-        """What a file holds: no sums, and no persons if they are to stay out."""
+        """What a file holds: no sums, and no persons if they are to stay out; sites stay."""
         if people:
             return replace(self, sums=None)
-        k, features = self.phi.shape[1], self.features.shape[1]
-        return replace(
-            self,
-            sums=None,
-            persons=Levels(self.column, ()),
-            counts=np.zeros(0, dtype=np.int64),
-            features=np.zeros((0, features)),
-            effects=np.zeros((0, k)),
-        )
+        sites = None if self.sites is None else replace(self.sites, of_person=np.zeros(0, dtype=np.int64))
+        return replace(self, sums=None, known=self.known.empty(), sites=sites)
+
+
+def rows_on(form: LongForm, phi: FloatArray, grid: FloatArray) -> FloatArray:
+    """Rows that make a curve on Φ (T, k) of coefficients, of each of P features: (P, k, p)."""
+    count = sum(design.n_features for design in form.designs)
+    out, start = np.zeros((count, phi.shape[1], form.size)), 0
+    for design, place, along in zip(form.designs, form.slices, LongForm(form.designs, grid).along, strict=True):
+        q, inner = design.n_features, phi.T @ along
+        own = np.einsum("ab,jr->ajbr", np.eye(q), inner).reshape(q, phi.shape[1], -1)
+        out[start : start + q, :, place] = own[:, :, design.kept]
+        start += q
+    return out
+
+
+def _numbers(labels: Levels, records: Records) -> IntArray:
+    return np.asarray(labels.codes(records.labels(labels.column).tolist(), unseen=True), dtype=np.int64)
+
+
+def _taken(values: FloatArray, codes: IntArray) -> FloatArray:
+    """Rows by their numbers, zeros for -1."""
+    out = np.zeros((len(codes), *values.shape[1:]))
+    out[codes >= 0] = values[codes[codes >= 0]]
+    return out
 
 
 def _root(covariance: FloatArray) -> FloatArray:

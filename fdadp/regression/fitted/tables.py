@@ -208,13 +208,17 @@ def check_model(fitted: Fitted, asked: tuple[Any, ...], n_draws: int, seed: int)
     if fitted.offset is not None and (offset is None or f"I({offset})" == fitted.offset):
         offset = fitted.offset
         names[offset] = None
+    names |= dict.fromkeys(fitted.columns)
     known = dict(fitted.covariates.grids)
     if response.curves is not None:
         known.setdefault(response.name, response.curves.grid)
     columns = (response.name, tuple(names))
     rows = TrainingSpec(data, y, *columns, grids, weights, offset, long, settings.gaps, defaults=known)
     observed = read_training(rows, settings.family, curves=settings.of_curves).observed
-    mean = settings.family.mean(observed.predictor(fit.form, fit.coefficients))
+    eta = observed.predictor(fit.form, fit.coefficients)
+    if fitted.persons is not None:  # residuals are of rows, not of persons
+        eta = eta + fitted.persons.curves(observed.records, fit.form.t)
+    mean = settings.family.mean(eta)
     left = settings.family.deviance_residuals(observed.y, mean, observed.weights)
     left = np.where(np.isnan(left), 0.0, left)
     if observed.points is not None:

@@ -235,7 +235,7 @@ class _Curves(_OfLevels):
 # Random effects of groups: a number for each group, or a curve.
 
 
-COVARIANCES = ("spline", "free")
+COVARIANCES = ("free",)
 
 
 @dataclass(frozen=True)
@@ -253,10 +253,15 @@ class RandomEffect(TermSpec):
         90 p² bytes, is refused.
     m : (int, int)
         Degree less one of the B-splines, and order of the difference penalty.
-    covariance : {"spline", "free"}
+    covariance : {"free"}, optional
         ``"free"``: a curve for each person whose covariance may be any, and smooth errors of rows whose covariance may
         be any, by REML from sums over the rows of persons. Time grows with the number of rows, not with its third
         power. `k` is then the number of smooth functions that carry both, by default that of least BIC.
+    slopes : str or tuple of str, optional
+        Columns of numbers whose effects differ from person to person, with a curve each, as lme4's ``(1 + week | id)``:
+        all curves of a person may be correlated, and covariances are free. Terms of the model must have these columns.
+    intercept : bool
+        False: slopes without a curve of their own beside them, as ``(0 + week | id)``.
 
     References
     ----------
@@ -274,21 +279,40 @@ class RandomEffect(TermSpec):
     column: str
     k: int | None = None
     m: tuple[int, int] = (1, 1)
-    covariance: str = "spline"
+    covariance: str | None = None
+    slopes: str | tuple[str, ...] | None = None
+    intercept: bool = True
 
     function = "re"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        slopes = (self.slopes,) if isinstance(self.slopes, str) else self.slopes or ()
+        object.__setattr__(self, "slopes", tuple(slopes))
+        if not self.intercept and not slopes:
+            raise InputError(f"{self.name} needs slopes with intercept=False")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column of labels, and those of slopes."""
+        return (self.column, *(self.slopes or ()))
 
     @property
     def by_person(self) -> bool:
         """Whether the fit takes sums over the rows of each level, not a feature for each."""
-        return one_of(self.covariance, f"covariance of {self.name}", COVARIANCES) == "free"
+        if self.covariance is not None:
+            one_of(self.covariance, f"covariance of {self.name}", COVARIANCES)
+        return bool(self.slopes) or self.covariance is not None
+
+    @property
+    def said(self) -> str:
+        """What makes it such a term, for messages."""
+        return f"slopes={', '.join(self.slopes)}" if self.slopes else f"covariance={self.covariance!r}"
 
     def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """A feature for each level, with the identity as penalty."""
         if self.by_person:
-            raise InputError(
-                f"{self.name} with covariance='free' must explain curves, by itself, in a fit() to rows in memory"
-            )
+            raise InputError(f"{self.name} with {self.said} must explain curves, by itself, without privacy")
         levels = Levels.of(seen, self.column)
         along = along_response(t, self.k or 1, self.m, values=True, constant=self.k is None, name=f"k of {self.name}")
         return _Groups(

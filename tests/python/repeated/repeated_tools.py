@@ -73,6 +73,14 @@ def sums_of(law: Dense, C: np.ndarray) -> PersonSums:
     return PersonPass(np.eye(C.shape[1]), law.X.shape[1], intercept=False).add(law.X, C, law.who).sums()
 
 
+def features_of(sums: PersonSums, columns: tuple[int, ...]) -> np.ndarray:
+    """Features as the user has them, as combinations of those of the sums: (p, q)."""
+    mix = np.eye(sums.p)[:, columns]
+    if sums.intercept:
+        mix[0] += sums.shift_x[list(columns)]
+    return mix
+
+
 @dataclass
 class Curves:
     """Curves of persons with two smooth levels, white noise of variance .25, and what they were made of."""
@@ -104,3 +112,49 @@ def curves_of_persons(seed: int, persons: int, most: int = 6, T: int = 60, least
     u = (rng.normal(size=(who.size, 3)) * np.sqrt([0.8, 0.4, 0.2])) @ rows
     Y = beta[0] + X @ beta[1:] + b[who] + u + 0.5 * rng.normal(size=(who.size, T))
     return Curves(X, Y, who, t, b, beta)
+
+
+def dense_fit(model, data):
+    """A fit with random functions of persons written out: rows of the long form, covariance of all responses, parts.
+
+    The parts are covariances with all responses of what each of the model's random functions adds to them.
+    """
+    own, form = model.persons_, model.fitted_.fit.form
+    records = model.fitted_.records(data, None)
+    rows = form.rows(records).reshape(-1, form.size)
+    (q, k), phi, levels = own.effects.shape[1:], own.phi, own.levels
+    z, person = own.multiplied(records), np.asarray(data[own.persons.column])
+    same = np.equal.outer(person, person)
+    blocks = np.einsum("ti,aibj,sj->atbs", phi, levels.G.reshape(q, k, q, k), phi)
+    parts = [np.einsum("n,nm,mb,tbs->ntms", z[:, a], same, z, blocks[a]) for a in range(q)]
+    if own.sites is not None:
+        site = np.asarray(data[own.sites.known.labels.column])
+        parts.append(np.einsum("nm,ts->ntms", np.equal.outer(site, site), phi @ own.sites.S @ phi.T))
+    row = phi @ levels.R @ phi.T + levels.noise_variance * (np.eye(len(phi)) - phi @ phi.T)
+    size = len(rows)
+    parts = [part.reshape(size, size) for part in parts]
+    return rows, sum(parts) + np.kron(np.eye(len(z)), row), parts
+
+
+def check_against_dense_law(model, data):
+    """Coefficients, their covariance, predictions, their errors and the likelihood, all to 1e-6 or better."""
+    fit, y = model.fitted_.fit, np.asarray(data["Y"]).ravel()
+    rows, V, parts = dense_fit(model, data)
+    penalty = np.diag(fit.smoothing_parameters @ fit.form.stacked_penalties) / fit.sigma2
+    weighed = np.linalg.solve(V, rows)
+    covariance = np.linalg.inv(rows.T @ weighed + penalty)
+    np.testing.assert_allclose(fit.bayesian_covariance, covariance, atol=1e-8 * np.abs(covariance).max())
+    beta = covariance @ weighed.T @ y
+    np.testing.assert_allclose(fit.coefficients, beta, atol=1e-8 * np.abs(beta).max())
+    left = y - rows @ beta
+    shown, shape = model.predict(data, type="terms"), np.shape(data["Y"])
+    for name, part in zip(model.persons_.names, parts, strict=True):
+        np.testing.assert_allclose(shown[name], (part @ np.linalg.solve(V, left)).reshape(shape), atol=1e-8)
+    loglik = -(np.linalg.slogdet(V)[1] + left @ np.linalg.solve(V, left) + left.size * np.log(2 * np.pi)) / 2
+    assert abs(model.loglik_ - loglik) < 1e-8 * abs(loglik)
+    random = sum(parts)
+    shrunk = random @ np.linalg.inv(V)
+    on_beta = rows - shrunk @ rows
+    variance = np.diag(on_beta @ covariance @ on_beta.T + random - shrunk @ random).reshape(shape)
+    np.testing.assert_allclose(model.predict_se(data, kind="iid") ** 2, variance, rtol=1e-6, atol=1e-10)
+    return rows, V, parts, covariance

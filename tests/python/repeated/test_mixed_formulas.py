@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from repeated_tools import curves_of_persons
+from repeated_tools import check_against_dense_law, curves_of_persons, dense_fit
 from scipy.stats import t as student
 
 from fdadp import FunctionalRegression, Privacy, ScalarRegression
@@ -27,18 +27,6 @@ def table(seed: int = 0, persons: int = 30, **kwargs) -> dict:
 def fitted():
     data = table()
     return FunctionalRegression(FORMULA).fit(data), data
-
-
-def dense(model, data):
-    """Long-form rows, covariance of all responses with persons' effects, and the part that persons make."""
-    own, form = model.persons_, model.fitted_.fit.form
-    records = model.fitted_.records(data, None)
-    rows = form.rows(records).reshape(-1, form.size)
-    phi, R, G = own.phi, own.levels.R, own.levels.G
-    same = np.equal.outer(data["id"], data["id"]).astype(float)
-    of_persons = np.kron(same, phi @ G @ phi.T)
-    row = phi @ R @ phi.T + own.levels.noise_variance * (np.eye(len(phi)) - phi @ phi.T)
-    return rows, of_persons + np.kron(np.eye(len(same)), row), of_persons
 
 
 def test_covariances_are_those_of_the_engine(fitted):
@@ -63,26 +51,9 @@ def test_terms_and_persons_are_those_of_the_dense_law(formula):
     data = table(1, 9, T=20, least=2)
     model = FunctionalRegression(formula).fit(data)
     fit, own = model.fitted_.fit, model.persons_
-    rows, V, of_persons = dense(model, data)
-    penalty = np.diag(fit.smoothing_parameters @ fit.form.stacked_penalties) / fit.sigma2
-    weighed = np.linalg.solve(V, rows)
-    covariance = np.linalg.inv(rows.T @ weighed + penalty)
-    np.testing.assert_allclose(fit.bayesian_covariance, covariance, atol=1e-7 * np.abs(covariance).max())
-    beta = covariance @ weighed.T @ data["Y"].ravel()
-    np.testing.assert_allclose(fit.coefficients, beta, atol=1e-7 * np.abs(beta).max())
-    left = data["Y"].ravel() - rows @ beta
+    rows, V, (of_persons,), _ = check_against_dense_law(model, data)
+    left = data["Y"].ravel() - rows @ fit.coefficients
     persons = (of_persons @ np.linalg.solve(V, left)).reshape(data["Y"].shape)
-    np.testing.assert_allclose(model.predict(data, type="terms")["re(id)"], persons, atol=1e-6)
-    np.testing.assert_allclose(model.fitted_values_, (rows @ beta).reshape(persons.shape) + persons, atol=1e-6)
-    loglik = -(np.linalg.slogdet(V)[1] + left @ np.linalg.solve(V, left) + left.size * np.log(2 * np.pi)) / 2
-    assert model.loglik_ == pytest.approx(loglik, rel=1e-8)
-    # errors of predicted curves of known persons: of (beta_hat - beta, b_hat - b), jointly
-    shrunk = of_persons @ np.linalg.inv(V)
-    on_beta = rows - shrunk @ rows
-    variance = np.diag(on_beta @ covariance @ on_beta.T + of_persons - shrunk @ of_persons)
-    np.testing.assert_allclose(
-        model.predict_se(data, kind="iid") ** 2, variance.reshape(persons.shape), rtol=1e-5, atol=1e-9
-    )
     effects = model.coef("re(id)", se=True, t=fit.form.t[[3]], id=own.persons.levels)
     _, first = np.unique(data["id"], return_index=True)
     np.testing.assert_allclose(effects["value"], persons[first, 3], atol=1e-6)
@@ -199,7 +170,7 @@ def test_errors_by_person_are_those_of_dense_scores():
     data = table(2, 12, T=20, least=2)
     asked = FunctionalRegression("Y ~ x + day + re(id, covariance='free', k=5)", se="cluster", smoothing=[1e-9] * 3)
     model = asked.fit(data, groups="id")
-    rows, V, _ = dense(model, data)
+    rows, V, _ = dense_fit(model, data)
     fit = model.fitted_.fit
     left = data["Y"].ravel() - rows @ fit.coefficients
     parts = rows.T * np.linalg.solve(V, left)
@@ -258,13 +229,36 @@ def test_settings_that_leave_it_no_meaning(settings, said):
         FunctionalRegression(FORMULA, **settings).fit(table(6, 12))
 
 
-def test_chunks_numbers_groups_weights_and_private_fits_are_refused():
+def test_rows_of_a_person_may_be_in_several_chunks(fitted):
+    model, data = fitted
+    parts = np.array_split(np.arange(len(data["id"])), 7)
+    chunks = [{name: column[rows] for name, column in data.items()} for rows in parts]
+    found = FunctionalRegression(FORMULA, se="cluster").fit_chunks(chunks, groups="id")
+    np.testing.assert_allclose(found.persons_.levels.G, model.persons_.levels.G, atol=1e-5)
+    np.testing.assert_allclose(found.predict(data), model.predict(data), atol=1e-5)
+    np.testing.assert_allclose(found.predict_se(data, kind="iid"), model.predict_se(data, kind="iid"), rtol=1e-4)
+    assert found.persons_.successive == pytest.approx(model.persons_.successive, abs=1e-6)
+    assert found.loglik_ == pytest.approx(model.loglik_, rel=1e-7) and found.fitted_.fit.rss > 0
+    whole = FunctionalRegression(FORMULA, se="cluster").fit(data, groups="id")
+    np.testing.assert_allclose(found.vcov(), whole.vcov(), atol=1e-4 * np.abs(whole.vcov()).to_numpy().max())
+    assert "within a person" in str(found.summary())
+    with pytest.raises(InputError, match=r"groups must be the levels of re\(id\), got 'day'"):
+        FunctionalRegression(FORMULA, se="cluster").fit_chunks(chunks, groups="day")
+
+
+def test_dask_arrays_are_chunks_of_persons(fitted):
+    array = pytest.importorskip("dask.array")
+    model, data = fitted
+    columns = {name: array.from_array(column, chunks=(40, *column.shape[1:])) for name, column in data.items()}
+    found = FunctionalRegression(FORMULA).fit_chunks(columns)
+    np.testing.assert_allclose(found.predict(data), model.predict(data), atol=1e-5)
+
+
+def test_numbers_groups_weights_and_private_fits_are_refused():
     data = table(6, 12)
-    with pytest.raises(InputError, match="rows in memory"):
-        FunctionalRegression(FORMULA).fit_chunks([data])
     with pytest.raises(InputError, match="must explain curves"):
         ScalarRegression("y ~ re(id, covariance='free')").fit({"y": data["x"], "id": data["id"]})
-    with pytest.raises(InputError, match="groups must be the persons"):
+    with pytest.raises(InputError, match="groups must be the levels of re"):
         FunctionalRegression(FORMULA).fit(data, groups=data["x"] > 0)
     with pytest.raises(InputError, match="weights must be None"):
         FunctionalRegression(FORMULA).fit(data, weights=np.ones(len(data["id"])))
@@ -281,3 +275,11 @@ def test_a_data_frame_with_an_offset_and_factor(fitted):
         data | {"Y": data["Y"] + 100.0}, offset=np.full(len(frame), 100.0)
     )
     np.testing.assert_allclose(moved.persons_.effects, plain.persons_.effects, atol=1e-5)
+
+
+def test_the_check_of_bases_takes_residuals_of_rows_not_of_persons():
+    """A covariate of the person has rows of one person beside each other, and their common curve is no misfit."""
+    data = table(7, 40, least=3)
+    model = FunctionalRegression("Y ~ s(x, k=5) + re(id, covariance='free', k=5)").fit(data)
+    found = model.check(data)
+    assert found.loc["s(x)", "p_value"] > 0.05 and found.loc["s(x)", "k_index"] > 0.9

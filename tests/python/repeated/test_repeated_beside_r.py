@@ -12,6 +12,7 @@ from fdadp.repeated.fixed_effects import MeanTerm, fixed_effects, spline_levels
 from fdadp.repeated.level_components import smooth_levels
 from fdadp.repeated.levels import deviance, gls
 from fdadp.repeated.multilevel_fpca import MultilevelFPCA
+from fdadp.repeated.nested import nested_covariances, nested_fit, site_sums
 from fdadp.repeated.person_effects import RepeatedFit
 from fdadp.repeated.person_sums import PersonPass
 from fdadp.repeated.search import LevelCovariances, level_covariances
@@ -107,7 +108,8 @@ def test_a_random_slope_is_that_of_lmer():
     y = 2 + x + rng.normal(size=30)[who] + 0.8 * rng.normal(size=30)[who] * x + rng.normal(size=who.size)
     theirs = in_r("repeated_lmer", "lme4", y=y, x=x, id=who.astype(float), slope=True)
     X = np.column_stack((np.ones(who.size), x))
-    s = slope_sums(PersonPass(np.eye(1), 2, intercept=False, cross=True).add(X, y[:, None], who).sums(), (0, 1))
+    sums = PersonPass(np.eye(1), 2, intercept=False, cross=True).add(X, y[:, None], who).sums()
+    s = slope_sums(sums, np.eye(2))
     found = slope_effects(s, LevelCovariances(theirs["G"], np.atleast_2d(theirs["R"]), 0.0, 0.0))
     assert relative(found.fixed.ravel(), theirs["fixed"]) < 1e-8
     assert relative(np.sqrt(np.diag(found.covariance)), theirs["se"]) < 1e-8
@@ -115,6 +117,41 @@ def test_a_random_slope_is_that_of_lmer():
     ours = slope_covariances(s, tolerance=1e-11)
     assert ours.deviance + (who.size - 2) * np.log(2 * np.pi) <= float(theirs["deviance"][0]) + 1e-6
     assert relative(ours.G, theirs["G"]) < 1e-3
+
+
+@pytest.mark.nlme
+def test_a_random_slope_is_that_of_lme():
+    rng, who = np.random.default_rng(5), np.repeat(np.arange(30), rng_rows(5, 30))
+    x = rng.normal(size=who.size)
+    y = 2 + x + rng.normal(size=30)[who] + 0.8 * rng.normal(size=30)[who] * x + rng.normal(size=who.size)
+    theirs = in_r("repeated_levels", "nlme", y=y, x=x, id=who.astype(float))
+    sums = PersonPass(np.eye(1), 2, intercept=False, cross=True)
+    s = slope_sums(sums.add(np.column_stack((np.ones(who.size), x)), y[:, None], who).sums(), np.eye(2))
+    found = slope_effects(s, LevelCovariances(theirs["G"], np.atleast_2d(theirs["R"]), 0.0, 0.0))
+    assert relative(found.fixed.ravel(), theirs["fixed"]) < 1e-8
+    assert relative(np.sqrt(np.diag(found.covariance)), theirs["se"]) < 1e-8
+    assert relative(found.effects[:, :, 0], theirs["effects"]) < 1e-8
+    ours = slope_covariances(s, tolerance=1e-11)
+    assert ours.deviance + (who.size - 2) * np.log(2 * np.pi) <= float(theirs["deviance"][0]) + 1e-6
+    assert relative(ours.G, theirs["G"]) < 1e-3
+
+
+@pytest.mark.nlme
+def test_persons_within_sites_are_those_of_lme():
+    rng, who = np.random.default_rng(6), np.repeat(np.arange(40), rng_rows(6, 40))
+    site, x = np.arange(40) // 5, rng.normal(size=who.size)
+    y = 2 + x + 1.5 * rng.normal(size=8)[site[who]] + rng.normal(size=40)[who] + rng.normal(size=who.size)
+    theirs = in_r("repeated_levels", "nlme", y=y, x=x, id=who.astype(float), site=site[who].astype(float))
+    X = np.column_stack((np.ones(who.size), x))
+    s = site_sums(PersonPass(np.eye(1), 2, intercept=False).add(X, y[:, None], who).sums(), dict(enumerate(site)))
+    found = nested_fit(s, *(np.atleast_2d(theirs[name]) for name in ("S", "G", "R")))
+    assert relative(found.fixed.ravel(), theirs["fixed"]) < 1e-8
+    assert relative(np.sqrt(np.diag(found.covariance)), theirs["se"]) < 1e-8
+    assert relative(found.sites[:, 0], theirs["sites"]) < 1e-8
+    order = s.sums.ids.get_indexer(theirs["persons"].astype(int))
+    assert relative(found.effects(s)[order, 0], theirs["effects"]) < 1e-8
+    ours = nested_covariances(s, tolerance=1e-11)
+    assert ours.deviance + (who.size - 2) * np.log(2 * np.pi) <= float(theirs["deviance"][0]) + 1e-6
 
 
 def rng_rows(seed: int, persons: int):

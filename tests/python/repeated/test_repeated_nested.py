@@ -1,10 +1,12 @@
-"""Persons within sites: the dense normal law and its gradients, no sites, three levels that are found."""
+"""Persons within sites: the dense normal law and its gradients, three levels that are found; and in formulas."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from repeated_tools import check_against_dense_law
 
+from fdadp import FunctionalRegression
 from fdadp.errors import InputError
 from fdadp.repeated.levels import deviance, gls
 from fdadp.repeated.nested import nested_covariances, nested_fit, site_sums, sites_of_persons
@@ -87,3 +89,94 @@ def test_persons_must_be_within_sites():
         site_sums(sums, {})
     with pytest.raises(InputError, match="two sites"):
         nested_covariances(site_sums(sums, dict.fromkeys(range(site.size), "A")))
+
+
+NESTED = "Y ~ x + day + re(site, covariance='free', k=4) + re(id, covariance='free')"
+
+
+def clinics(seed: int = 0, count: int = 6, T: int = 16):
+    """Patients of clinics with some visits each; a covariate of the clinic and one of the visit."""
+    rng, t = np.random.default_rng(seed), np.linspace(0, 1, T)
+    site = np.repeat(np.arange(count), rng.integers(2, 5, count))
+    who = np.repeat(np.arange(site.size), rng.integers(2, 5, site.size))
+    waves = np.stack([np.ones(T), np.sin(2 * np.pi * t)])
+    a, b = rng.normal(size=(count, 2)) @ waves, 0.7 * rng.normal(size=(site.size, 2)) @ waves
+    x, day = rng.normal(size=count)[site[who]], rng.normal(size=who.size)
+    Y = t + np.outer(x, t) + np.outer(day, 1 - t) + a[site[who]] + b[who] + 0.3 * rng.normal(size=(who.size, T))
+    Y += 0.4 * rng.normal(size=(who.size, 1)) * np.cos(np.pi * t)
+    return {"Y": Y, "x": x, "day": day, "id": who, "site": np.array(list("ABCDEFGH"))[site[who]]}
+
+
+@pytest.fixture(scope="module")
+def placed():
+    data = clinics()
+    return FunctionalRegression(NESTED).fit(data), data
+
+
+def test_terms_persons_and_sites_of_a_formula_are_those_of_the_dense_law(placed):
+    model, data = placed
+    _, V, (of_persons, of_sites), covariance = check_against_dense_law(model, data)
+    own, form = model.persons_, model.fitted_.fit.form
+    assert own.names == ("re(id)", "re(site)") and model.term_names_[-2:] == own.names
+    design = form.rows(model.fitted_.records(data, None)).reshape(len(V), -1)
+    # errors of a person's own curve, and of a site's, by themselves
+    for name, column, part, prior in (
+        ("re(id)", "id", of_persons, own.levels.G),
+        ("re(site)", "site", of_sites, own.sites.S),
+    ):
+        row = 4
+        found = model.coef(name, se=True, kind="iid", t=own.grid, **{column: [data[column][row]]})
+        shrunk = part.reshape(len(data["id"]), 16, -1)[row] @ np.linalg.inv(V)
+        on_beta = shrunk @ design
+        own_variance = own.phi @ prior @ own.phi.T - shrunk @ part.reshape(len(data["id"]), 16, -1)[row].T
+        variance = np.diag(on_beta @ covariance @ on_beta.T + own_variance)
+        np.testing.assert_allclose(found["se"] ** 2, variance, rtol=1e-6)
+    # degrees of freedom: of x from sites, of the day from rows
+    place = model.fitted_.names.index
+    assert own.degrees[place("x")] == 6 - 2 < own.degrees[place("day")]
+    # what predictions take of the rows
+    inverse = np.linalg.inv(V)
+    assert own.edf == pytest.approx(np.trace((of_persons + of_sites) @ inverse), rel=1e-8)
+
+
+def test_a_new_person_of_a_known_site_has_the_curve_of_the_site(placed, tmp_path):
+    model, data = placed
+    shown = model.predict(data, type="terms")
+    new = data | {"id": data["id"] + 1000}
+    np.testing.assert_allclose(model.predict(new), model.predict(data) - shown["re(id)"], atol=1e-12)
+    nowhere = new | {"site": np.full(len(data["id"]), "Z")}
+    np.testing.assert_allclose(model.predict(nowhere), model.predict(new) - shown["re(site)"], atol=1e-12)
+    width = [np.subtract(*model.predict_interval(rows)[::-1]).mean() for rows in (data, new, nowhere)]
+    assert width[0] < width[1] < width[2]
+    with pytest.raises(InputError, match="id 0 must be at site A, as in training, got another in row 0"):
+        model.predict(data | {"site": np.full(len(data["id"]), "B")})
+    kept = FunctionalRegression.load(model.save(tmp_path / "kept"))
+    np.testing.assert_array_equal(kept.predict_interval(data)[0], model.predict_interval(data)[0])
+    np.testing.assert_array_equal(kept.predict_se(new), model.predict_se(new))
+    out = FunctionalRegression.load(model.save(tmp_path / "out", people=False))
+    np.testing.assert_array_equal(out.predict(data), model.predict(new))
+    said = str(kept.summary())
+    assert "re(id) and re(site): covariances" in said and "site" in kept.persons_.variances.index
+
+
+def test_order_of_terms_rows_and_chunks_does_not_matter(placed):
+    model, data = placed
+    turned = "Y ~ re(id, covariance='free', k=4) + x + re(site, covariance='free') + day"
+    np.testing.assert_allclose(FunctionalRegression(turned).fit(data).fitted_values_, model.fitted_values_, atol=1e-6)
+    order = np.random.default_rng(1).permutation(len(data["id"]))
+    moved = {name: column[order] for name, column in data.items()}
+    again = FunctionalRegression(NESTED).fit(moved)
+    np.testing.assert_allclose(again.fitted_values_, model.fitted_values_[order], atol=1e-4)
+    chunks = [{name: column[rows] for name, column in moved.items()} for rows in np.array_split(order, 4)]
+    found = FunctionalRegression(NESTED, se="cluster").fit_chunks(chunks, groups="site")
+    np.testing.assert_allclose(found.predict(data), model.predict(data), atol=1e-4)
+    assert "within a person" in str(found.summary())
+
+
+def test_persons_of_two_sites_are_refused_in_formulas():
+    data = clinics(1)
+    data["site"] = np.where(np.arange(len(data["id"])) == 0, "F", data["site"])
+    with pytest.raises(InputError, match=r"id 0 is at sites A and F: re\(site\) \+ re\(id\) must be nested"):
+        FunctionalRegression(NESTED).fit(data)
+    with pytest.raises(InputError, match="covariance='free' of both"):
+        FunctionalRegression("Y ~ re(site) + re(id, covariance='free')").fit(data)

@@ -1,11 +1,12 @@
-"""Random slopes of persons: the dense normal law, gradients, the model without slopes, lmer."""
+"""Random slopes of persons: the dense normal law, gradients, the model without slopes; and in formulas."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from repeated_tools import draw
+from repeated_tools import check_against_dense_law, draw, features_of
 
+from fdadp import FunctionalRegression, terms
 from fdadp.errors import InputError
 from fdadp.repeated.levels import deviance
 from fdadp.repeated.person_sums import PersonPass
@@ -26,7 +27,7 @@ def persons(seed: int, rank: int = 6, intercept: bool = True):
     rows = np.kron(Z, np.eye(3)).reshape(N, 3, 6)
     V = np.einsum("nis,st,mjt->nimj", rows, G, rows) * np.equal.outer(law.who, law.who)[:, None, :, None]
     V = V.reshape(3 * N, 3 * N) + np.kron(np.eye(N), law.R)
-    return law, C, G, slope_sums(sums, (0, 2)), V, rows
+    return law, C, G, slope_sums(sums, features_of(sums, (0, 2))), V, rows
 
 
 @pytest.mark.parametrize("rank", [2, 6])
@@ -66,7 +67,7 @@ def test_value_and_gradients_are_those_of_the_dense_law(rank, intercept, restric
 def test_only_the_constant_is_the_model_of_two_levels():
     law, C = draw(np.random.default_rng(8))
     sums = PersonPass(np.eye(3), 2, cross=True).add(law.X[:, 1:], C, law.who).sums()
-    s = slope_sums(sums, (0,))
+    s = slope_sums(sums, features_of(sums, (0,)))
     assert slope_deviance_and_gradient(s, law.G, law.R)[0] == pytest.approx(deviance(sums, law.G, law.R), rel=1e-12)
     assert len(s.designs) == len(sums.sizes)
 
@@ -79,7 +80,7 @@ def test_reml_finds_slopes_and_repeated_designs_are_counted_once():
     b = rng.normal(size=(people, 4)) @ L.T
     C = np.outer(week, [1, -1]) + b[who, :2] + week[:, None] * b[who, 2:] + 0.5 * rng.normal(size=(who.size, k))
     sums = PersonPass(np.eye(k), 1, cross=True).add(week[:, None], C, who).sums()
-    s = slope_sums(sums, (0, 1))
+    s = slope_sums(sums, features_of(sums, (0, 1)))
     assert len(s.designs) == 1
     found = slope_covariances(s)
     _, d_g, d_r = slope_deviance_and_gradient(s, found.G, found.R)
@@ -94,8 +95,114 @@ def test_reml_finds_slopes_and_repeated_designs_are_counted_once():
 def test_what_slopes_need_is_said():
     law, C = draw(np.random.default_rng(2))
     with pytest.raises(InputError, match="cross=True"):
-        slope_sums(PersonPass(np.eye(3), 2).add(law.X[:, 1:], C, law.who).sums(), (0, 1))
+        slope_sums(PersonPass(np.eye(3), 2).add(law.X[:, 1:], C, law.who).sums(), np.eye(3)[:, :2])
     rng, who = np.random.default_rng(0), np.repeat(np.arange(9), 2)
     two = PersonPass(np.eye(3), 1, cross=True).add(rng.normal(size=(18, 1)), rng.normal(size=(18, 3)), who).sums()
     with pytest.raises(InputError, match=r"k=3 needs at least 3 rows beyond those that 2 random functions .* got 0"):
-        slope_sums(two, (0, 1))
+        slope_sums(two, features_of(two, (0, 1)))
+
+
+def trials(seed: int = 0, persons: int = 10, T: int = 20, rows: int = 5):
+    """Persons whose curves change with the week, by a constant and a wave; one covariate of the person."""
+    rng, t = np.random.default_rng(seed), np.linspace(0, 1, T)
+    who = np.repeat(np.arange(persons), rng.integers(rows - 1, rows + 2, persons))
+    week = rng.uniform(0, 4, who.size)
+    shapes = np.stack([np.ones(T), np.sin(2 * np.pi * t)])
+    b = rng.normal(size=(persons, 2)) @ shapes
+    slope = (0.3 * rng.normal(size=(persons, 2)) + 0.2) @ shapes
+    x = rng.normal(size=persons)[who]
+    Y = np.cos(t) + np.outer(x, t) + b[who] + week[:, None] * slope[who] + 0.3 * rng.normal(size=(who.size, T))
+    Y += 0.4 * rng.normal(size=(who.size, 1)) * np.cos(np.pi * t)
+    names = np.array([f"p{i:03d}" for i in range(persons)])
+    return {"Y": Y, "x": x, "week": week, "id": names[who]}
+
+
+SLOPES = "Y ~ x + week + re(id, slopes=week, k=5)"
+
+
+@pytest.fixture(scope="module")
+def sloped():
+    data = trials()
+    return FunctionalRegression(SLOPES).fit(data), data
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_terms_and_slopes_of_a_formula_are_those_of_the_dense_law(sloped, intercept):
+    model, data = sloped
+    if not intercept:
+        model = FunctionalRegression(SLOPES.replace("=week", "=week, intercept=False")).fit(data)
+    _, V, parts, covariance = check_against_dense_law(model, data)
+    own = model.persons_
+    assert own.names == (("re(id)", "re(id):week") if intercept else ("re(id):week",))
+    # a slope by itself, with its error: another row of the person, at a week less and more
+    rows = np.flatnonzero(data["id"] == "p003")[[0]]
+    found = model.coef("re(id):week", se=True, kind="iid", id=["p003"], t=own.grid)
+    week, part = data["week"][rows[0]], parts[-1].reshape(len(data["id"]), 20, -1)[rows[0]]
+    design = model.fitted_.fit.form.rows(model.fitted_.records(data, None)).reshape(len(V), -1)
+    shrunk = part @ np.linalg.inv(V) / week
+    np.testing.assert_allclose(found["value"], shrunk @ (data["Y"].ravel() - design @ model.fitted_.fit.coefficients))
+    G = own.phi @ own.levels.G[-5:, -5:] @ own.phi.T
+    on_beta = shrunk @ design
+    variance = np.diag(on_beta @ covariance @ on_beta.T + G - shrunk @ part.T / week)
+    np.testing.assert_allclose(found["se"] ** 2, variance, rtol=1e-7)
+
+
+def test_slopes_of_rows_in_any_order_of_new_persons_and_from_files(sloped, tmp_path):
+    model, data = sloped
+    order = np.random.default_rng(1).permutation(len(data["id"]))
+    again = FunctionalRegression(SLOPES).fit({name: column[order] for name, column in data.items()})
+    np.testing.assert_allclose(again.fitted_values_, model.fitted_values_[order], atol=1e-4)
+    new = data | {"id": np.full(len(data["id"]), "nobody")}
+    shown = model.predict(data, type="terms")
+    np.testing.assert_allclose(model.predict(new), sum(v for name, v in shown.items() if "re(" not in name), atol=1e-12)
+    assert np.isfinite(model.predict_se(new)).all()
+    later = new | {"week": data["week"] + 10}  # persons differ more, the later it is
+    width = [np.subtract(*model.predict_interval(rows)[::-1]) for rows in (new, later)]
+    assert width[1].mean() > 2 * width[0].mean()
+    written = model.save(tmp_path / "slopes")
+    kept = FunctionalRegression.load(written)
+    np.testing.assert_array_equal(kept.predict(data), model.predict(data))
+    np.testing.assert_array_equal(kept.predict_interval(later)[0], model.predict_interval(later)[0])
+    said = str(kept.summary())
+    assert "slopes of week have a standard deviation" in said and "of correlation" in said
+    out = FunctionalRegression.load(model.save(tmp_path / "out", people=False))
+    np.testing.assert_array_equal(out.predict(data), model.predict(new))
+
+
+def test_slopes_as_terms_and_several_of_them():
+    data = trials(1, persons=14, rows=6)
+    data["dose"] = np.random.default_rng(0).normal(size=len(data["id"]))
+    by_name = FunctionalRegression("Y ~ x + week + dose + re(id, slopes=(week, dose), k=4)").fit(data)
+    own = [terms.linear(name) for name in ("x", "week", "dose")]
+    by_terms = FunctionalRegression([*own, terms.re("id", slopes=("week", "dose"), k=4)]).fit(data)
+    np.testing.assert_array_equal(by_name.fitted_values_, by_terms.fitted_values_)
+    assert by_name.persons_.names == ("re(id)", "re(id):week", "re(id):dose")
+    assert by_name.persons_.variances.loc["person", "share"] > 0.3
+    # without effects of the dose, persons' slopes of it vary little
+    q_of_dose = np.trace(by_name.persons_.levels.G[8:, 8:])
+    assert q_of_dose < 0.3 * np.trace(by_name.persons_.levels.G[4:8, 4:8])
+
+
+def test_slopes_are_those_of_a_smooth_term_that_spans_them():
+    data = trials(2, persons=12)
+    model = FunctionalRegression("Y ~ s(week, k=5) + re(id, slopes=week, k=4)").fit(data)
+    check_against_dense_law(model, data)
+
+
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        ("Y ~ x + re(id, slopes=week, k=5)", r"re\(id\): slopes need week among the terms"),
+        ("Y ~ 0 + week + re(id, slopes=week, k=5)", "slopes need the constant among the terms"),
+        ("Y ~ x + re(id, intercept=False)", "needs slopes with intercept=False"),
+        ("Y ~ x + re(id, slopes=weak)", "weak"),
+        ("Y ~ week + re(id, slopes=week, k=5) + re(site)", "only random effect"),
+        ("Y ~ week + re(id, slopes=week, k=5) + re(site, covariance='free')", "persons within sites without slopes"),
+        ("Y ~ week + re(id, slopes=id, k=5)", "must hold numbers"),
+    ],
+)
+def test_slopes_that_are_refused(formula, said):
+    data = trials(3)
+    data["site"] = np.where(data["x"] > 0, "A", "B")
+    with pytest.raises(InputError, match=said):
+        FunctionalRegression(formula).fit(data)
