@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from fdadp.errors import FileFormatError
-from r_bridge import affr, bases, fpca, terms
+from r_bridge import affr, bases, fpca, repeated, terms
 from r_bridge.reference import case_names, find_case, read_case
 from r_bridge.report import Difference, Report
 from r_bridge.term_case import differences
@@ -17,7 +17,8 @@ from r_bridge.term_case import differences
 
 def why_not(case: str) -> str | None:
     """Why a recorded case has nothing to be compared with; None if it has."""
-    compared = case.split("_")[0] in ("affr", "fpca", "mfpca") or case in bases.CASES or terms.cases_of(case)
+    by_name = case.split("_")[0] in ("affr", "fpca", "mfpca") or case in bases.CASES or case in repeated.COMPARED
+    compared = by_name or terms.cases_of(case)
     return None if compared else "there is no comparison for cases of this name"
 
 
@@ -39,6 +40,8 @@ def check_case(record: dict[str, Any], seconds: dict[str, float] | None = None) 
         found = fpca.differences(record)
     elif case.startswith("mfpca_"):
         found = fpca.differences_of_levels(record)
+    elif case in repeated.COMPARED:
+        found = repeated.differences(record)
     elif terms.cases_of(case):
         found = chain.from_iterable(differences(one, record, seconds) for one in terms.cases_of(case))
     else:

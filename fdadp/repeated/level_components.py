@@ -153,8 +153,10 @@ def smooth_levels(
     n_components: tuple[float, float],
     n_knots: int | None = None,
     mean: FloatArray | None = None,
+    visits: IntArray | None = None,
+    visit_means: FloatArray | None = None,
 ) -> TwoLevels:
-    """Components of both levels, as ``mfpca.face(twoway = FALSE, weight = "obs")`` finds them.
+    """Components of both levels, as ``mfpca.face(weight = "obs")`` finds them, with `visits` and ``twoway = TRUE``.
 
     Parameters
     ----------
@@ -168,6 +170,11 @@ def smooth_levels(
     n_knots : int, optional
     mean : ndarray of shape (T,), optional
         Default: refund's, the mean curve smoothed by a thin plate spline.
+    visits : ndarray of shape (n,), optional
+        Number of each row's visit, from 0 to V - 1: each visit has a mean curve of its own, whose distances from the
+        mean are the coefficients of V indicators.
+    visit_means : ndarray of shape (V, T), optional
+        Default: as `mean`, of the rows of each visit.
 
     Notes
     -----
@@ -181,7 +188,13 @@ def smooth_levels(
     """
     n, count = len(Y), np.bincount(persons)
     mu = smooth_mean(Y.mean(axis=0)[None], grid)[0] if mean is None else mean
-    centred = Y - mu
+    effects = np.zeros((0, Y.shape[1]))
+    if visits is not None:
+        if visit_means is None:
+            raw = [Y[visits == v].mean(axis=0) for v in range(int(visits.max()) + 1)]
+            visit_means = np.stack([smooth_mean(curve[None], grid)[0] for curve in raw])
+        effects = visit_means - mu
+    centred = Y - mu if visits is None else Y - mu - effects[visits]
     smoother = FaceSmoother.on(grid, n_knots)
     own = np.zeros((count.size, Y.shape[1]))
     np.add.at(own, persons, centred)
@@ -197,8 +210,7 @@ def smooth_levels(
     excess = (centred**2).mean(axis=0) - sum((b.functions**2).T @ b.values for b in (person, row))
     noise = diagonal_noise_variance(excess, grid)
     person, row = (replace(b, noise_variance=noise) for b in (person, row))
-    empty = np.zeros((0, Y.shape[1]))
-    return TwoLevels(person, row, empty, np.zeros(0), (person.n_components, row.n_components))
+    return TwoLevels(person, row, effects, np.zeros(len(effects)), (person.n_components, row.n_components))
 
 
 def _again(basis: Eigenbasis, n_components: float) -> int:

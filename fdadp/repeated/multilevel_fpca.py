@@ -45,6 +45,7 @@ class MultilevelComponents(TransformerMixin, BaseEstimator):  # type: ignore[mis
 
     n_components: float | tuple[float, float]
     levels: tuple[str, str]
+    visits_: pd.Index[Any] | None = None
     _kind: Any
     _columns: Any
 
@@ -61,14 +62,20 @@ class MultilevelComponents(TransformerMixin, BaseEstimator):  # type: ignore[mis
         self.n_components_ = {name: basis.n_components for name, basis in named.items()}
 
     def transform(
-        self, Y: CurveData, *, groups: Any = None, covariates: Any = None, t: ArrayLike | None = None
+        self,
+        Y: CurveData,
+        *,
+        groups: Any = None,
+        covariates: Any = None,
+        visits: Any = None,
+        t: ArrayLike | None = None,
     ) -> tuple[pd.DataFrame, FloatArray]:
         """Scores of persons and of rows: best linear predictions given all rows of each person.
 
         Parameters
         ----------
-        Y, groups, covariates, t
-            As in :meth:`fit`; values that are NaN were not observed.
+        Y, groups, covariates, visits, t
+            As in :meth:`fit`; values that are NaN were not observed. Visits that the fit did not know have the mean.
 
         Returns
         -------
@@ -81,21 +88,31 @@ class MultilevelComponents(TransformerMixin, BaseEstimator):  # type: ignore[mis
         InputError
             Curves on another grid, missing groups or covariates, a row without any value.
         """
-        _, persons, xi, zeta, *_ = self._predicted(Y, groups, covariates, t)
+        _, persons, xi, zeta, *_ = self._predicted(Y, groups, covariates, visits, t)
         K, L = self.basis_.kept
         columns = [f"{self._level_names[0]}{i}" for i in range(K)]
         return pd.DataFrame(xi[:, :K], index=persons, columns=columns), zeta[:, :L]
 
-    def complete(self, Y: CurveData, *, groups: Any = None, covariates: Any = None, t: ArrayLike | None = None) -> Any:
+    def complete(
+        self,
+        Y: CurveData,
+        *,
+        groups: Any = None,
+        covariates: Any = None,
+        visits: Any = None,
+        t: ArrayLike | None = None,
+    ) -> Any:
         """Curves with their gaps (NaN) filled by what the row, and the other rows of the person, tell of them.
 
         Parameters and errors are those of :meth:`transform`. Values that were observed stay; the kind is that of `Y`.
         """
-        curves, _, xi, zeta, codes, values = self._predicted(Y, groups, covariates, t)
+        curves, _, xi, zeta, codes, values = self._predicted(Y, groups, covariates, visits, t)
         found = self.basis_.means(values) + xi[codes] @ self.basis_.person.functions + zeta @ self.basis_.row.functions
         return curves.wrap(np.where(np.isnan(curves.values), found, curves.values), curves.grid, rows=curves)
 
-    def _predicted(self, Y: CurveData, groups: Any, covariates: Any, t: ArrayLike | None) -> tuple[Any, ...]:
+    def _predicted(
+        self, Y: CurveData, groups: Any, covariates: Any, visits: Any, t: ArrayLike | None
+    ) -> tuple[Any, ...]:
         check_is_fitted(self, "basis_")
         if t is None and hasattr(Y, "coefficients"):
             t = self.grid_
@@ -110,6 +127,11 @@ class MultilevelComponents(TransformerMixin, BaseEstimator):  # type: ignore[mis
             raise InputError(f"Y must have values in each row, and finite ones or NaN, got others in row {row}")
         ids, values = _ids(groups, len(curves)), _covariates(covariates, len(curves))
         same_rows(Y=curves, groups=groups, covariates=covariates)
+        if (visits is None) != (self.visits_ is None):
+            raise InputError(f"visits must be {'given' if visits is None else 'left out'}, as in fit")
+        if visits is not None:
+            found = pd.Index(_ids(visits, len(curves), "visits"))
+            values = (found.to_numpy()[:, None] == np.asarray(self.visits_)).astype(np.float64)
         if values.shape[1] != len(self.coefficients_):
             raise InputError(
                 f"covariates must have {len(self.coefficients_)} columns, as in fit, got {values.shape[1]}"
@@ -167,7 +189,7 @@ class MultilevelFPCA(MultilevelComponents):
         it).
     method : {"reml", "face"}
         * ``"reml"``: both covariances by restricted maximum likelihood from one pass over the rows;
-        * ``"face"``: smoothed moments, subtracted, as ``refund::mfpca.face(twoway = FALSE)`` finds them.
+        * ``"face"``: smoothed moments, subtracted, as ``refund::mfpca.face`` finds them.
     k : int, optional
         Of ``"reml"``: smooth functions along t. Default: the number of least BIC.
     n_knots : int, optional
@@ -182,7 +204,9 @@ class MultilevelFPCA(MultilevelComponents):
     grid_, weights_, mean_ : ndarray of shape (T,)
         The mean curve is that at the means of covariates; ``"face"`` smooths it, as refund does.
     coefficients_ : ndarray of shape (p, T)
-        Effects of covariates.
+        Effects of covariates; or of visits, by how much the mean curve of each is above the mean.
+    visits_ : Index of length p, or None
+        Labels of visits with mean curves of their own.
     eigenfunctions_ : dict of ndarray of shape (K, T)
         By level. Of unit L2 norm; the entry of largest absolute value is positive.
     eigenvalues_ : dict of ndarray of shape (K,)
@@ -242,6 +266,7 @@ class MultilevelFPCA(MultilevelComponents):
         *,
         groups: Any = None,
         covariates: Any = None,
+        visits: Any = None,
         t: ArrayLike | None = None,
     ) -> MultilevelFPCA:
         """Find the components of both levels.
@@ -256,6 +281,9 @@ class MultilevelFPCA(MultilevelComponents):
             Whose each row is: numbers or labels. Rows may be in any order.
         covariates : DataFrame or array_like of shape (n, p), optional
             Numbers that mean curves depend on (``"reml"`` only).
+        visits : array_like of shape (n,), optional
+            Label of each row's visit. Each visit has a mean curve of its own, smoothed (``"face"`` only: refund's
+            ``twoway = TRUE``). Default: one mean curve.
         t : array_like of shape (T,), optional
             Grid; default: that of `Y`, else even on [0, 1].
 
@@ -269,14 +297,18 @@ class MultilevelFPCA(MultilevelComponents):
         IdentificationWarning
             Fewer than two rows beyond one a person for each function, or rows too rough for the functions.
         """
-        self._check_parameters(covariates is not None)
+        self._check_parameters(covariates is not None, visits is not None)
         curves = as_curves(Y, t, name="Y")
         ids, values = _ids(groups, len(curves)), _covariates(covariates, len(curves))
         same_rows(Y=curves, groups=groups, covariates=covariates)
         gaps = self.method == "reml" and bool(np.isnan(curves.values).any())
         if not gaps:
             check_finite(curves, "Y", cure=OF_GAPS if self.method == "face" else "")
+        self.visits_ = None
         if self.method == "face":
+            which = None
+            if visits is not None:
+                which, self.visits_ = pd.factorize(pd.Index(_ids(visits, len(curves), "visits")), sort=True)
             found = smooth_levels(
                 curves.values,
                 pd.factorize(ids)[0],
@@ -284,6 +316,7 @@ class MultilevelFPCA(MultilevelComponents):
                 grid_weights(curves.grid, self.quadrature),
                 n_components=self._wanted(),
                 n_knots=self.n_knots,
+                visits=which,
             )
             self._of_face(found)
         elif gaps:
@@ -314,8 +347,8 @@ class MultilevelFPCA(MultilevelComponents):
         """
         if self.method != "reml":
             raise InputError(f"method must be 'reml' for chunks, got {self.method!r}: it needs one pass")
-        self._check_parameters(False)
-        grid, started = as_grid(t, np.size(t), "t"), None
+        self._check_parameters(False, False)
+        grid, started, self.visits_ = as_grid(t, np.size(t), "t"), None, None
         for curves, groups, *covariates in chunks:
             values = _covariates(covariates[0] if covariates else None, len(curves))
             started = self._pass(grid, values.shape[1]) if started is None else started
@@ -427,6 +460,7 @@ class MultilevelFPCA(MultilevelComponents):
             "bic": [[k, v] for k, v in self.bic_.items()],
             "kind": self._kind,
             "columns": labels_to_json(self._columns, "Y"),
+            "visits": labels_to_json(self.visits_, "visits"),
         }
         return LAYOUT.write(path, content, {"numbers": values})
 
@@ -451,9 +485,10 @@ class MultilevelFPCA(MultilevelComponents):
                 setattr(model, name, content["facts"][name])
             model.bic_ = {int(k): float(v) for k, v in content["bic"]}
             model._kind, model._columns = content["kind"], labels_from_json(content["columns"])
+            model.visits_ = labels_from_json(content.get("visits"))
             return model
 
-    def _check_parameters(self, covariates: bool) -> None:
+    def _check_parameters(self, covariates: bool, visits: bool) -> None:
         one_of(self.method, "method", METHODS)
         one_of(self.quadrature, "quadrature", (*RULES, "equal"))
         self._check_levels()
@@ -461,22 +496,25 @@ class MultilevelFPCA(MultilevelComponents):
             whole(self.k, "k", least=4)
         if covariates and self.method == "face":
             raise InputError("covariates must be left out with method='face': refund's has none; use method='reml'")
+        if visits and self.method != "face":
+            raise InputError("visits must be left out with method='reml': give indicators as covariates")
 
 
 _FACTS = ("icc_", "icc_with_noise_", "k_", "whiteness_", "successive_correlation_")
 
 
-def _ids(groups: Any, n: int) -> Any:
+def _ids(groups: Any, n: int, name: str = "groups") -> Any:
+    what = "whose it is" if name == "groups" else "which visit it is"
     if groups is None:
-        raise InputError("groups must say of each row whose it is, got None")
-    column = read_column(groups, "groups")
+        raise InputError(f"{name} must say of each row {what}, got None")
+    column = read_column(groups, name)
     if column.kind == "curves" or column.n != n:
-        raise InputError(f"groups must have {n} entries, one a row of Y, got {column.n}")
+        raise InputError(f"{name} must have {n} entries, one a row of Y, got {column.n}")
     ids = column.values
     assert not isinstance(ids, Curves)
     missing = int(np.asarray(pd.isna(ids)).sum())
     if missing:
-        raise InputError(f"groups must say of each row whose it is: missing in {missing} rows")
+        raise InputError(f"{name} must say of each row {what}: missing in {missing} rows")
     return ids
 
 

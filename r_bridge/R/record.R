@@ -9,9 +9,9 @@
 
 here <- dirname(normalizePath(sub("^--file=", "", grep("^--file=", commandArgs(FALSE), value = TRUE)[1])))
 for (file in c("plain.R", "cases-data.R", "cases-bases.R", "cases-affr.R", "cases-fpca.R", "cases-pffr.R",
-               "cases-scalar.R")) source(file.path(here, file))
+               "cases-scalar.R", "repeated.R", "cases-repeated.R")) source(file.path(here, file))
 
-recorded_packages <- c("refund", "mgcv", "fda")
+recorded_packages <- c("refund", "mgcv", "fda", "lme4", "nlme", "fastFMM")
 
 version_of <- function(p) tryCatch(as.character(packageVersion(p)), error = function(e) "not installed")
 
@@ -27,6 +27,8 @@ record <- function(name, call, input, output, note = "") {
 needs <- function(name) {
   if (name == "affr_sim" || grepl("^(basis_ps|basis_bs|tensor)", name)) return(character(0))
   if (name == "basis_fda_bspline") return("fda")
+  if (name == "repeated_mixed") return(c("lme4", "nlme"))
+  if (name == "repeated_fastfmm") return("fastFMM")
   if (grepl("canadian$|^fosr", name)) return(c("refund", "fda"))
   "refund"
 }

@@ -1,0 +1,78 @@
+"""Recorded mixed models of R beside ours, and mean curves of visits as mfpca.face has them with twoway = TRUE."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from repeated_tools import curves_of_persons
+
+from fdadp import MultilevelFPCA
+from fdadp.errors import InputError
+from r_bridge.repeated import COMPARED, differences
+
+
+@pytest.mark.parametrize("case", COMPARED)
+def test_recorded_models_are_ours(case, refund_reference):
+    found = list(differences(refund_reference(case)))
+    assert len(found) >= 2
+    assert not [d for d in found if not d.ok], [(d.quantity, d.value, d.tolerance) for d in found if not d.ok]
+
+
+def test_a_person_split_in_two_is_seen(refund_reference):
+    """The comparison can fail: one row of the third person is another's."""
+    record = refund_reference("repeated_pcre")
+    ids = record["input"]["id"].copy()
+    ids[np.flatnonzero(ids == 3)[0]] = 4
+    other = {**record, "input": {**record["input"], "id": ids}}
+    assert not all(d.ok for d in differences(other))
+
+
+def visited(seed: int = 0):
+    c = curves_of_persons(seed, 60, most=4, T=40)
+    visit = np.concatenate([np.arange(n) for n in np.bincount(c.who)])
+    shift = np.stack([np.zeros(40), np.sin(2 * np.pi * c.t), np.cos(np.pi * c.t), c.t])
+    return c.Y + 3 * shift[visit], c.who, np.array(["a", "b", "c", "d"])[visit]
+
+
+def test_each_visit_has_a_mean_curve_of_its_own(tmp_path):
+    Y, who, visit = visited()
+    model = MultilevelFPCA(method="face", n_components=3).fit(Y, groups=who, visits=visit)
+    assert model.visits_.tolist() == ["a", "b", "c", "d"] and model.coefficients_.shape == (4, 40)
+    for label, curve in zip("abcd", model.mean_ + model.coefficients_, strict=True):
+        assert np.abs(curve - Y[visit == label].mean(axis=0)).mean() < 0.3
+    plain = MultilevelFPCA(method="face", n_components=3).fit(Y, groups=who)
+    assert model.eigenvalues_["row"].sum() < 0.7 * plain.eigenvalues_["row"].sum()  # what visits have in common
+    person, row = model.transform(Y, groups=who, visits=visit)
+    assert person.shape == (60, 3) and np.abs(row.mean(axis=0)).max() < 0.4
+    stranger, _ = model.transform(Y[:3], groups=who[:3], visits=["z"] * 3)
+    assert np.isfinite(stranger.to_numpy()).all()
+    again = MultilevelFPCA.load(model.save(tmp_path / "model.npz"))
+    np.testing.assert_array_equal(again.transform(Y, groups=who, visits=visit)[1], row)
+    gaps = Y.copy()
+    gaps[0, :20] = np.nan
+    filled = model.complete(gaps, groups=who, visits=visit)
+    assert np.abs(filled[0, :20] - Y[0, :20]).mean() < Y.std()
+
+
+def test_the_order_of_rows_and_labels_of_visits_say_nothing():
+    Y, who, visit = visited(1)
+    order = np.random.default_rng(0).permutation(len(Y))
+    numbers = np.searchsorted(np.array(["a", "b", "c", "d"]), visit) * 10.0
+    one = MultilevelFPCA(method="face", n_components=2).fit(Y, groups=who, visits=visit)
+    two = MultilevelFPCA(method="face", n_components=2).fit(Y[order], groups=who[order], visits=numbers[order])
+    np.testing.assert_allclose(two.coefficients_, one.coefficients_, atol=1e-5)  # by a search
+    np.testing.assert_allclose(two.eigenvalues_["person"], one.eigenvalues_["person"], rtol=1e-5)
+
+
+def test_visits_are_refused_where_they_have_no_meaning():
+    Y, who, visit = visited()
+    with pytest.raises(InputError, match="visits must be left out with method='reml'"):
+        MultilevelFPCA(k=6).fit(Y, groups=who, visits=visit)
+    with pytest.raises(InputError, match=r"visits must have .* entries, one a row of Y"):
+        MultilevelFPCA(method="face").fit(Y, groups=who, visits=visit[:5])
+    model = MultilevelFPCA(method="face", n_components=2).fit(Y, groups=who, visits=visit)
+    with pytest.raises(InputError, match="visits must be given, as in fit"):
+        model.transform(Y, groups=who)
+    model.fit(Y, groups=who)
+    with pytest.raises(InputError, match="visits must be left out, as in fit"):
+        model.transform(Y, groups=who, visits=visit)
