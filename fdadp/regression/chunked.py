@@ -35,7 +35,7 @@ from fdadp.regression.settings import ModelSettings
 from fdadp.regression.whole import Estimate, ModelSpec, designs, estimated, read_spec, warn_of_unidentified
 from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.errors.sandwich import LEVERAGES, ChangeSums, cluster_errors, left_out, of_many
-from fdadp.solve.fit.observations import ChunkedObservations, Observations
+from fdadp.solve.fit.observations import ChunkedObservations, Observations, log_likelihood
 from fdadp.solve.form.family import Family
 from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.numbers.labels import RandomEffect
@@ -278,9 +278,8 @@ def _errors(
 def _left(settings: ModelSettings, estimate: Estimate, n: int, groups: str | None, chunk: Observations) -> _Left:
     """All residuals, if the rows are few."""
     fit, family = estimate.fit, settings.family
-    scale = 1.0 if family.known_scale else max(fit.rss / fit.n_rows, 1e-300)
-    eta, here = chunk.predictor(fit.form, fit.coefficients), chunk.used > 0
-    loglik = family.log_likelihood(chunk.y[here], eta[here], chunk.used[here], scale)
+    eta = chunk.predictor(fit.form, fit.coefficients)
+    loglik = log_likelihood(chunk, family, eta, fit)
     labels = [] if groups is None else chunk.records.labels(groups).tolist()
     return _Left(loglik, [Residuals.of(chunk, eta, family, estimate.precision)], None, labels, {})
 

@@ -189,8 +189,8 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
             "joined_": fitted.joined,
         }
         found["smoothing_parameters_"], found["smoothing_names_"] = fitted.smoothing
-        if fitted.rows is not None:
-            found |= {"fitted_values_": fitted.rows.means, "residuals_": fitted.rows.residuals}
+        if (rows := fitted.rows) is not None:
+            found |= {"fitted_values_": rows.shown(rows.means), "residuals_": rows.shown(rows.residuals)}
         if released is not None:
             own = ("ledger", "plan", "privacy", "notes", "importances")
             found |= {f"{name}_": getattr(released, name) for name in own}

@@ -17,7 +17,6 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.functional.tables.records import Records, TrainingSummary
-from fdadp.functional.tables.sample import Curves
 from fdadp.regression.fitted.errors import CoefficientErrors
 from fdadp.regression.fitted.fitted import Fitted, FittedResponse, TrainedRows
 from fdadp.regression.formula import ParsedFormula, parse
@@ -36,8 +35,9 @@ from fdadp.regression.settings import ModelSettings
 from fdadp.responses import Functional
 from fdadp.solve.eigen.components import ComponentsFit, ComponentsOfGaps, fit_components, fit_components_of_gaps
 from fdadp.solve.errors.gls import ErrorCovariance, fit_along_curves, judging_system
+from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.fit.observations import ChunkedObservations, Observations, fit_terms, shares_explained
+from fdadp.solve.fit.observations import ChunkedObservations, Observations, fit_terms, log_likelihood, shares_explained
 from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.intercept import Intercept, MeanCurve
 from fdadp.terms.numbers.labels import Factor, levels_of
@@ -201,14 +201,13 @@ def refuse_same_names(made: Sequence[TermDesign]) -> None:
         raise InputError(f"terms must be different, got {twice} twice")
 
 
-def check_axes(form: LongForm, records: Records, unit: str | None, response: str) -> None:
+def check_axes(form: LongForm, units: Mapping[str, str], unit: str | None, response: str) -> None:
     """Refuse curves that act at the response's t, and are dated from another day or in another unit."""
     for design in form.designs:
-        columns = () if design.separable else design.columns
-        for name, column in ((name, records.columns[name]) for name in columns):
-            if isinstance(column, Curves) and None not in (unit, column.unit) and unit != column.unit:
+        for name in () if design.separable else design.columns:
+            if unit is not None and units.get(name, unit) != unit:
                 raise InputError(
-                    f"{name} must be on the axis of {response} in {design.name}, got {column.unit} and {unit}; label "
+                    f"{name} must be on the axis of {response} in {design.name}, got {units[name]} and {unit}; label "
                     "their points with numbers on one axis"
                 )
 
@@ -389,25 +388,39 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
     data, y, grids, **beside
         As :meth:`fdadp.FunctionalRegression.fit` takes them. `long` is a response as a long table.
     """
-    spec, training, persons, estimate = estimate_whole(settings, data, y, grids, **beside)
-    observed = training.observed
-    eta = observed.predictor(estimate.fit.form, estimate.fit.coefficients)
-    edf = estimate.fit.edf_total
-    if estimate.mixed is not None:
-        own = estimate.mixed.persons
+    spec, training, groups, estimate = estimate_whole(settings, data, y, grids, **beside)
+    observed, fit, family, mixed = training.observed, estimate.fit, settings.family, estimate.mixed
+    eta, edf = observed.predictor(fit.form, fit.coefficients), fit.edf_total
+    if mixed is None:
+        working = estimate.working
+        believed = (estimate.precision, None) if working is None else (working.precision, working.learned)
+        errors = CoefficientErrors(
+            settings=settings,
+            fit=fit,
+            loglik=log_likelihood(observed, family, eta, fit) if working is None else working.log_likelihood(fit),
+            residuals=Residuals.of(observed, eta, family, *believed),
+            groups=groups,
+            beyond=estimate.beyond,
+        )
+    else:
+        own = mixed.persons
         eta, edf = eta + own.curves(observed.records, own.grid), edf + own.edf
-    errors = CoefficientErrors.learned(settings, estimate, observed, eta, persons)
-    again = None if training.loose is None else _completed_again(spec, training, training.loose, estimate.fit)
+        errors = CoefficientErrors.by_persons(settings, mixed)
+    again = None if training.loose is None else _completed_again(spec, training, training.loose, fit)
     if training.grid is not None:  # where responses have points of their own, predictions are made on another grid
-        on_grid = LongForm(estimate.fit.form.designs, training.grid)
-        errors = replace(errors, fit=replace(estimate.fit, form=on_grid))
-    null_deviance = observed.null_deviance(settings.family)
-    mean = settings.family.mean(eta)
-    shares = shares_explained(observed, settings.family, mean, edf, null_deviance)
+        errors = replace(errors, fit=replace(fit, form=LongForm(fit.form.designs, training.grid)))
+    null_deviance, mean = observed.null_deviance(family), family.mean(eta)
+    shares = shares_explained(observed, family, mean, edf, null_deviance)
     warn_of_unidentified(errors.fit)
-    response, rows = _shown(spec, training, mean, estimate)
+    curves, numbers = training.curves, training.curves is None
+    left = observed.y - mean
     return Fitted(
-        response=response,
+        response=FittedResponse(
+            name=spec.response,
+            curves=None if curves is None else curves.without_rows(),
+            classes=None if training.classes is None else training.classes.tolist(),
+            observed_at=observed.points,
+        ),
         errors=errors,
         covariates=training.covariates,
         null_deviance=null_deviance,
@@ -417,7 +430,12 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
         shares=shares,
         again=again,
         basis=estimate.basis,
-        rows=rows,
+        rows=TrainedRows(
+            means=mean[:, 0] if numbers else mean,
+            residuals=left[:, 0] if numbers else left,
+            weights=observed.weights if estimate.weighted else None,
+            curves=curves if observed.points is None else None,
+        ),
     )
 
 
@@ -443,7 +461,7 @@ def estimate_whole(
     seen = observed.summary(training.points)
     form = designs(spec, terms, seen, training.points)
     if training.curves is not None:
-        check_axes(form, observed.records, training.curves.unit, spec.response)
+        check_axes(form, training.covariates.units, training.curves.unit, spec.response)
     if own:
         mixed = fit_by_person(own, settings, form, observed, seen, groups=persons)
         return spec, training, persons, Estimate(fit=mixed.fit, mixed=mixed)
@@ -457,21 +475,3 @@ def _completed_again(spec: ModelSpec, training: Training, loose: Records, fit: A
         with contextlib.suppress(InputError):  # too few curves: standard errors say so
             return CompletedAgain.of(loose, completion, training.observed, fit)
     return None
-
-
-def _shown(
-    spec: ModelSpec, training: Training, mean: FloatArray, estimate: Estimate
-) -> tuple[FittedResponse, TrainedRows]:
-    """What is known of the response; and means and residuals in the form in which it came."""
-    observed, curves = training.observed, training.curves
-    left = observed.y - mean
-    weights = observed.weights if estimate.weighted else None
-    if curves is None:
-        classes = None if training.classes is None else training.classes.tolist()
-        response = FittedResponse(name=spec.response, classes=classes)
-        return response, TrainedRows(means=mean[:, 0], residuals=left[:, 0], weights=weights)
-    response = FittedResponse(name=spec.response, curves=curves.without_rows(), observed_at=observed.points)
-    if observed.points is not None:
-        return response, TrainedRows(means=mean, residuals=left, weights=weights)
-    means, residuals = (curves.wrap(values, curves.grid, rows=curves) for values in (mean, left))
-    return response, TrainedRows(means=means, residuals=residuals, weights=weights)

@@ -22,12 +22,10 @@ from fdadp.solve.errors.residual_variance import ResidualVariance, looks, residu
 from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors, left_out, unconditional_covariance_of_fit
 from fdadp.solve.errors.term_tests import TermTest
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.fit.observations import Observations, log_likelihood
 from fdadp.solve.form.long_form import LongForm
 
 if TYPE_CHECKING:
     from fdadp.regression.mixed import MixedFit
-    from fdadp.regression.whole import Estimate
 
 KINDS = ("curve", "cluster", "iid", "unconditional")
 
@@ -78,35 +76,6 @@ class CoefficientErrors:
     scores: list[tuple[float, float]] = field(default_factory=list)
     changes: list[FloatArray] = field(default_factory=list)
     persons: PersonCurves | None = None
-
-    @classmethod
-    def learned(
-        cls,
-        settings: ModelSettings,
-        estimate: Estimate,
-        observed: Observations,
-        eta: FloatArray,
-        groups: IntArray | None,
-    ) -> CoefficientErrors:
-        """Keep the residuals of a fit to rows in memory, whose linear predictor is `eta`; covariances need no more."""
-        fit, family, working = estimate.fit, settings.family, estimate.working
-        if estimate.mixed is not None:
-            return cls.by_persons(settings, estimate.mixed)
-        believed = (estimate.precision, None) if working is None else (working.precision, working.learned)
-        if working is None:
-            scale = 1.0 if family.known_scale else fit.rss / fit.n_rows
-            loglik = log_likelihood(observed, family, eta, max(scale, 1e-300))
-        else:
-            weighted = fit.sigma2 * (fit.n_rows - fit.edf_total)
-            loglik = working.log_det / 2 - fit.n_rows / 2 * (1 + float(np.log(2 * np.pi * weighted / fit.n_rows)))
-        return cls(
-            settings=settings,
-            fit=fit,
-            loglik=loglik,
-            residuals=Residuals.of(observed, eta, family, *believed),
-            groups=groups,
-            beyond=estimate.beyond,
-        )
 
     @classmethod
     def by_persons(cls, settings: ModelSettings, own: MixedFit) -> CoefficientErrors:

@@ -15,7 +15,6 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import CompletedCurvesWarning, InputError
 from fdadp.functional.metrics import functional_r2
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves, as_grid
 from fdadp.regression.fitted.errors import CoefficientErrors, near_the_mean
@@ -102,14 +101,23 @@ class TrainedRows:
 
     Attributes
     ----------
-    means, residuals : kind of the response
+    means, residuals : ndarray of shape (n, T), (n,) or (N,)
+        On the grid of the response, numbers, or at points of each record's own.
     weights : ndarray or None
         Weights of the observations, if the fit had any.
+    curves : Curves or None
+        Labels of the rows of responses on a grid.
     """
 
-    means: Any
-    residuals: Any
-    weights: FloatArray | None
+    means: FloatArray
+    residuals: FloatArray
+    weights: FloatArray | None = None
+    curves: Curves | None = None
+
+    def shown(self, values: FloatArray) -> Any:
+        """Values of the shape of the means in the form in which the response came."""
+        own = self.curves
+        return values if own is None else own.wrap(values, own.grid, rows=own)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,22 +341,16 @@ class Fitted:
 def residuals_of(fitted: Fitted, kind: str) -> Any:
     """Residuals of the training rows, in the form of the fitted values."""
     one_of(kind, "type", ("deviance", "pearson", "response"))
-    rows, response, family = fitted.rows, fitted.response, fitted.family
+    rows, family = fitted.rows, fitted.family
     if rows is None:
         raise InputError("residuals must be those of a fit, got a model without training rows: a file holds none")
-    if kind == "response":
-        return rows.residuals
-    own = response.curves if response.observed_at is None else None
-    mean, left = (
-        as_curves(v, default=own.grid, any_layout=True) if own is not None else v for v in (rows.means, rows.residuals)
-    )
-    m, r = (np.asarray(v if own is None else v.values) for v in (mean, left))
-    weights = None if rows.weights is None else rows.weights.reshape(m.shape)
+    means, left = rows.means, rows.residuals
+    weights = None if rows.weights is None else rows.weights.reshape(means.shape)
     if kind == "deviance":
-        found = family.deviance_residuals(m + r, m, weights)
-    else:
-        found = r / np.sqrt(family.variance(m)) * (1.0 if weights is None else np.sqrt(weights))
-    return found if own is None else own.wrap(found, own.grid, rows=left)
+        left = family.deviance_residuals(means + left, means, weights)
+    elif kind == "pearson":
+        left = left / np.sqrt(family.variance(means)) * (1.0 if weights is None else np.sqrt(weights))
+    return rows.shown(left)
 
 
 # Share of the variance of new responses that a model explains.

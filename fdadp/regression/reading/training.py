@@ -259,7 +259,8 @@ def _with_curves(
         grid = response.grid()
         template = Curves(np.empty((0, grid.size)), grid)
     elif isinstance(response, Curves):
-        each, y, t, grid, template = None, response.values, response.grid, response.grid, response
+        each, y, t, grid = None, response.values, response.grid, response.grid
+        template = replace(response, values=np.empty((0, grid.size)))
     else:
         raise InputError(f"{name} must hold curves (an FDataGrid, or an array of shape (n, T)); use ScalarRegression")
     _refuse_sizes(name, y)

@@ -55,6 +55,11 @@ class ErrorCovariance:
     n_smooth: int
     learned: LearnedPrecision | None = None
 
+    def log_likelihood(self, fit: AdditiveFit) -> float:
+        """Gaussian log-likelihood of a fit by these precisions."""
+        weighted = fit.sigma2 * (fit.n_rows - fit.edf_total)
+        return self.log_det / 2 - fit.n_rows / 2 * (1 + float(np.log(2 * np.pi * weighted / fit.n_rows)))
+
 
 def fit_along_curves(
     form: LongForm,

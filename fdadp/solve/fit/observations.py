@@ -264,10 +264,10 @@ class Observations:
         return found + self.added()
 
 
-def log_likelihood(observed: Observations, family: Family, eta: FloatArray, scale: float) -> float:
-    """Log-likelihood of observations with a linear predictor and a scale."""
+def log_likelihood(observed: Observations, family: Family, eta: FloatArray, fit: AdditiveFit) -> float:
+    """Log-likelihood of observations with a linear predictor, at the likeliest scale of a fit to all of them."""
     weights = observed.used
-    seen = weights > 0
+    seen, scale = weights > 0, 1.0 if family.known_scale else max(fit.rss / fit.n_rows, 1e-300)
     return family.log_likelihood(observed.y[seen], eta[seen], weights[seen], scale)
 
 
