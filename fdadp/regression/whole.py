@@ -23,14 +23,8 @@ from fdadp.regression.formula import ParsedFormula, parse
 from fdadp.regression.mixed import MixedFit, fit_by_person, person_terms
 from fdadp.regression.reading.columns import ColumnTable, Grids, check_grids, columns_of
 from fdadp.regression.reading.completion import CompletedAgain
-from fdadp.regression.reading.training import (
-    Training,
-    TrainingSpec,
-    aligned_columns,
-    is_expression,
-    positioned,
-    read_rows,
-)
+from fdadp.regression.reading.joined import aligned_columns, positioned
+from fdadp.regression.reading.training import Training, TrainingSpec, is_expression, read_rows
 from fdadp.regression.settings import ModelSettings
 from fdadp.responses import Functional
 from fdadp.solve.eigen.components import ComponentsFit, ComponentsOfGaps, fit_components, fit_components_of_gaps

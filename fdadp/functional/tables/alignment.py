@@ -18,7 +18,8 @@ import pandas as pd
 from fdadp._common.door import advice
 from fdadp.errors import InputError
 from fdadp.functional.tables.axis import plain_label
-from fdadp.functional.tables.sample import Curves, row_labels
+from fdadp.functional.tables.curves import row_labels
+from fdadp.functional.tables.sample import Curves
 
 
 def same_rows(**tables: Any) -> None:

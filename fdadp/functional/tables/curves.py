@@ -27,7 +27,7 @@ from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves,
 from fdadp.functional.tables.axis import ONLY_NUMBERED, axis_of, is_only_numbered
 from fdadp.functional.tables.frames import axis_of_frame, frame_of_dataarray, refuse_layout, values_of
 from fdadp.functional.tables.records import Column, Labels
-from fdadp.functional.tables.sample import Curves, Given, Kind, as_grid, row_labels
+from fdadp.functional.tables.sample import Curves, Given, Kind, as_grid
 
 
 def as_curves(
@@ -160,6 +160,20 @@ def _observations(data: Any) -> tuple[IntArray, FloatArray, FloatArray]:
     """Row, point and value of each observation of irregular curves."""
     at, values = (np.asarray(own[:, 0], dtype=np.float64) for own in (data.points, data.values))
     return np.repeat(np.arange(data.n_samples), np.diff(np.append(data.start_indices, at.size))), at, values
+
+
+def row_labels(data: Any) -> pd.Index[Any] | None:
+    """Labels that a table carries for its rows, or None; no value of it is read."""
+    if isinstance(data, pd.DataFrame | pd.Series):
+        return data.index
+    module = type(data).__module__.split(".")[0]
+    if module == "skfda":
+        names = tuple(data.sample_names) if hasattr(data, "sample_names") else ()
+        return pd.Index(names, dtype=object) if names.count(None) < len(names) else None
+    dims = getattr(data, "dims", ())
+    if module == "xarray" and isinstance(dims, tuple) and dims and dims[0] in data.coords:  # a Dataset's are no tuple
+        return data.indexes.get(data.dims[0])  # type: ignore[no-any-return]
+    return data.index if isinstance(data, Curves) else None
 
 
 def refuse_other_axis(grid: FloatArray, t: FloatArray, name: str) -> None:

@@ -155,22 +155,6 @@ class Curves:
         return wrap(values, grid, kind=kind, columns=columns, index=index, own_grid=self.grid, given=given)
 
 
-def row_labels(data: Any) -> pd.Index[Any] | None:
-    """Labels that a table carries for its rows, or None; no value of it is read."""
-    if isinstance(data, pd.DataFrame | pd.Series):
-        return data.index
-    module = type(data).__module__.split(".")[0]
-    if module == "skfda":
-        names = tuple(data.sample_names) if hasattr(data, "sample_names") else ()
-        return pd.Index(names, dtype=object) if names.count(None) < len(names) else None
-    dims = getattr(data, "dims", ())
-    if module == "xarray" and isinstance(dims, tuple) and dims and dims[0] in data.coords:  # a Dataset's are no tuple
-        return data.indexes.get(data.dims[0])  # type: ignore[no-any-return]
-    if module == "fdadp":  # Curves
-        return getattr(data, "index", None)
-    return None
-
-
 def as_grid(grid: ArrayLike | None, size: int, name: str = "grid") -> FloatArray:
     """Check a grid of `size` points; ``None`` means an even grid on [0, 1].
 

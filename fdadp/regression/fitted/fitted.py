@@ -21,13 +21,8 @@ from fdadp.regression.fitted.errors import CoefficientErrors, near_the_mean
 from fdadp.regression.fitted.persons import PersonCurves
 from fdadp.regression.reading.columns import Covariates, Grids, check_grids, columns_of, read_response
 from fdadp.regression.reading.completion import CompletedAgain
-from fdadp.regression.reading.training import (
-    TrainingSpec,
-    aligned_columns,
-    along,
-    beside,
-    numbers_of_classes,
-)
+from fdadp.regression.reading.joined import aligned_columns
+from fdadp.regression.reading.training import TrainingSpec, along, beside, numbers_of_classes
 from fdadp.regression.settings import ModelSettings
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.fit.additive_fit import AdditiveFit

@@ -14,7 +14,6 @@ from fdadp._common.checks import whole
 from fdadp._common.door import warn
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PersonRowsWarning
-from fdadp.functional.containers.source_table import OpenedTable
 from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.records import Labels, Records, in_order
 from fdadp.functional.tables.sample import Curves
@@ -30,8 +29,7 @@ from fdadp.regression.reading.columns import (
     units_of,
 )
 from fdadp.regression.reading.completion import Completion, treatments
-from fdadp.regression.reading.expressions import column_named, expression, row_function, tree_of
-from fdadp.regression.reading.joined import aligned
+from fdadp.regression.reading.expressions import expression, tree_of
 from fdadp.regression.settings import ModelSettings
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.fit.observations import Observations
@@ -82,45 +80,6 @@ class TrainingSpec:
         if self.table is not None:
             return self.table.again()
         return ColumnTable(self.data, self.grids, defaults=self.defaults)
-
-
-# Columns of a table and what is beside it, with their rows joined by their labels.
-
-
-def aligned_columns(by: str | None, asked: TrainingSpec) -> tuple[TrainingSpec, str | None]:
-    """The same of what a model of many terms is trained on: a table, or columns by name, and what is beside it."""
-    data, response = asked.data, [] if asked.y is not None else [asked.response]
-    beside = {"weights": asked.weights, "offset": asked.offset, "groups": asked.groups, asked.response: asked.y}
-    inputs = {name: given for name, given in beside.items() if given is not None and not isinstance(given, str)}
-    if isinstance(data, OpenedTable) and inputs:
-        data = {name: data[name] for name in data.names}
-    own: dict[Any, Any] = {"data": data}
-    if isinstance(data, Mapping):
-        named = [given for given in beside.values() if isinstance(given, str)]
-        own = {name: data[name] for name in _columns_read(response + named + list(asked.columns), list(data))}
-    if asked.long is not None or not own or not isinstance(data, Mapping | pd.DataFrame):
-        return asked, None
-    found, said = aligned(by, {**own, **inputs}, asked.response if asked.y is not None else next(iter(own)))
-    if said is None and by != "position":
-        return asked, None
-    table = {**data, **{name: found[name] for name in own}} if isinstance(data, Mapping) else found["data"]
-    beside = {name: found.get(name, given) for name, given in beside.items()}
-    return replace(asked, data=table, table=None, y=beside.pop(asked.response), **beside), said
-
-
-def positioned(data: Any) -> Any:
-    """Columns whose labels are not to be looked at, with those of the first of them."""
-    return aligned("position", data, next(iter(data)))[0] if isinstance(data, Mapping) and data else data
-
-
-def _columns_read(texts: Sequence[str], columns: Sequence[Any]) -> list[Any]:
-    """Columns that are read for columns, or expressions of them, those of the first one first."""
-    out: list[Any] = []
-    for text in texts:
-        function = None if column_named(text, columns) is not None else row_function(text)
-        names = (text,) if function is None else function.sources
-        out += [own for own in (column_named(name, columns) for name in names) if own is not None]
-    return list(dict.fromkeys(out))
 
 
 @dataclass(frozen=True)
