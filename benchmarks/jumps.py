@@ -20,7 +20,7 @@ from fdadp.solve.form.long_form import LongForm, LongSums
 from fdadp.solve.smoothing import penalized
 from fdadp.solve.smoothing.penalized import LOG_RANGE, PenalizedLeastSquares
 from fdadp.solve.smoothing.search import newton
-from fdadp.terms.intercept import Intercept, MeanCurve
+from fdadp.terms.numbers.scalar_linear import Intercept, MeanCurve
 from fdadp.terms.spec import TermSpec
 
 GRID = np.linspace(0, 1, 21)

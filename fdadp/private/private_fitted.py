@@ -14,7 +14,6 @@ from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.margins import SmoothMargin, margin_of
-from fdadp.functional.tables.curves import refuse_other_domain
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy.boundary import codes_of, index_of
@@ -31,7 +30,7 @@ from fdadp.solve.eigen.components import PointwiseVariance
 from fdadp.solve.eigen.surface import SurfaceFit
 from fdadp.solve.fit.additive_fit import AdditiveFit, ByFunction
 from fdadp.solve.form.long_form import LongForm
-from fdadp.terms.intercept import Intercept
+from fdadp.terms.numbers.scalar_linear import Intercept
 from fdadp.terms.spec import TermDesign, no_penalties
 
 # Cohorts drawn from what a private fit released: no person's data, and no further cost.
@@ -134,8 +133,7 @@ class WhiteDesign(TermDesign):
         lost = np.zeros(records.n, dtype=bool)
         for column in self.located:
             if isinstance(column, CurvesColumn):
-                x = records.curves(column.name)
-                refuse_other_domain(x, column.grid, column.name)
+                x = records.curves(column.name, column.grid)
                 grid = None if np.array_equal(x.grid, column.grid) else x.grid
                 seen[column.name], never = column.seen(x.values, grid)
                 lost |= never

@@ -32,7 +32,7 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
     ----------
     formula : str or sequence of TermSpec
         A formula, ``"Y ~ ff(X) + s(age) + region"``, or terms, ``[terms.ff("X"), terms.linear("x")]``. A constant and
-        the mean curve ``μ(t)`` (``terms.intercept.MeanCurve``) are added.
+        the mean curve ``μ(t)`` (``terms.numbers.scalar_linear.MeanCurve``) are added.
     response : str, optional
         Column of the response where `formula` is not text; default ``"Y"``.
     smoothing : {"reml", "gcv"} or array_like of shape (M,)

@@ -33,9 +33,8 @@ from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.observations import ChunkedObservations, Observations, fit_terms, log_likelihood, shares_explained
 from fdadp.solve.form.long_form import LongForm
-from fdadp.terms.intercept import Intercept, MeanCurve
 from fdadp.terms.numbers.labels import Factor, levels_of
-from fdadp.terms.numbers.scalar_linear import Linear
+from fdadp.terms.numbers.scalar_linear import Intercept, Linear, MeanCurve
 from fdadp.terms.on_functions import in_scalar_form
 from fdadp.terms.spec import TermDesign, TermSpec
 from fdadp.terms.times_column import multiplier_of
@@ -184,7 +183,7 @@ def _about_means(
     if spec.settings.as_refund or not spec.parsed.intercept or (t is not None and not spec.parsed.mean_curve):
         return tuple(made)
     alone = {s.column for s in terms if isinstance(s, Linear | Factor) and (t is None or not s.constant)}
-    return tuple(d.about(seen) if multiplier_of(d) in (None, *alone) else d for d in made)
+    return tuple(d.about(seen) if d.columns and multiplier_of(d) in (None, *alone) else d for d in made)
 
 
 def refuse_same_names(made: Sequence[TermDesign]) -> None:

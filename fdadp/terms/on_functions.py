@@ -17,8 +17,7 @@ from fdadp.terms.curves.components import ComponentScores
 from fdadp.terms.curves.functional_additive import FunctionalAdditive
 from fdadp.terms.curves.functional_concurrent import Concurrent
 from fdadp.terms.curves.functional_linear import FunctionalLinear
-from fdadp.terms.intercept import MeanCurve
-from fdadp.terms.numbers.scalar_linear import ScalarsTogether
+from fdadp.terms.numbers.scalar_linear import MeanCurve, ScalarsTogether
 from fdadp.terms.numbers.smooth import Smooth
 from fdadp.terms.spec import TermDesign, TermSpec
 from fdadp.terms.surface import AUTO

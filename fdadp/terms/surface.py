@@ -19,8 +19,7 @@ from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.splines.margins import SmoothMargin
-from fdadp.functional.tables.curves import refuse_other_domain
-from fdadp.functional.tables.records import Records
+from fdadp.functional.tables.records import Records, refuse_other_domain
 from fdadp.functional.tables.sample import Curves
 from fdadp.terms._rows import FeatureMap
 from fdadp.terms.spec import TermDesign

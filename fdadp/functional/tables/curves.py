@@ -193,22 +193,6 @@ def refuse_other_axis(grid: FloatArray, t: FloatArray, name: str) -> None:
         )
 
 
-def refuse_other_domain(curves: Curves, grid: FloatArray, name: str) -> None:
-    """Refuse curves that do not lie on the domain of a grid.
-
-    Raises
-    ------
-    InputError
-        Naming the argument and both domains.
-    """
-    start, end = grid[0], grid[-1]
-    if (np.abs(curves.grid[[0, -1]] - (start, end)) > 1e-6 * (end - start)).any():
-        raise InputError(
-            f"{name} must lie on the training domain [{start:g}, {end:g}], "
-            f"got [{curves.grid[0]:g}, {curves.grid[-1]:g}]"
-        )
-
-
 def check_finite(curves: Curves, name: str = "X", first: int = 0, cure: str = "") -> None:
     """Refuse NaN and infinite values, naming the curve (counted from `first`), the position, and of gaps the `cure`.
 

@@ -29,6 +29,22 @@ SAME = 1e-10
 """Share of the largest number by which numbers that are the same may differ."""
 
 
+def refuse_other_domain(curves: Curves, grid: FloatArray, name: str) -> None:
+    """Refuse curves that do not lie on the domain of a grid.
+
+    Raises
+    ------
+    InputError
+        Naming the argument and both domains.
+    """
+    start, end = grid[0], grid[-1]
+    if (np.abs(curves.grid[[0, -1]] - (start, end)) > 1e-6 * (end - start)).any():
+        raise InputError(
+            f"{name} must lie on the training domain [{start:g}, {end:g}], "
+            f"got [{curves.grid[0]:g}, {curves.grid[-1]:g}]"
+        )
+
+
 @dataclass(frozen=True)
 class Records:
     """A block of rows of a table.
@@ -52,16 +68,18 @@ class Records:
     first: int = 0
     index: pd.Index[Any] | None = None
 
-    def curves(self, name: str) -> Curves:
+    def curves(self, name: str, grid: FloatArray | None = None) -> Curves:
         """A column of curves.
 
         Raises
         ------
         InputError
-            No such column, or one of numbers or labels.
+            No such column, one of numbers or labels, or curves on another domain than that of a training grid.
         """
         column = self._column(name, "curves")
         if isinstance(column, Curves):
+            if grid is not None:
+                refuse_other_domain(column, grid, name)
             return column
         raise InputError(f"{name} must hold curves (an FDataGrid, or an array of shape (n, S)), got {_kind(column)}")
 

@@ -24,8 +24,8 @@ from fdadp.files.records import labels_to_json, pack, unpack
 from fdadp.functional.gaps import GAPS
 from fdadp.functional.tables.alignment import same_order
 from fdadp.functional.tables.axis import text_of_grid
-from fdadp.functional.tables.curves import as_curves, check_finite, refuse_other_domain
-from fdadp.functional.tables.records import Records
+from fdadp.functional.tables.curves import as_curves, check_finite
+from fdadp.functional.tables.records import Records, refuse_other_domain
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Ledger
 from fdadp.privacy.study.verified import record_model

@@ -21,8 +21,8 @@ from fdadp.errors import InputError
 from fdadp.functional.containers.open import is_foreign, opened_table
 from fdadp.functional.containers.source_table import OpenedTable
 from fdadp.functional.tables.alignment import same_rows
-from fdadp.functional.tables.curves import TableColumn, check_finite, read_column, refuse_other_domain, row_labels
-from fdadp.functional.tables.records import Labels, Records
+from fdadp.functional.tables.curves import TableColumn, check_finite, read_column, row_labels
+from fdadp.functional.tables.records import Labels, Records, refuse_other_domain
 from fdadp.functional.tables.sample import Curves
 from fdadp.regression.reading.completion import Completion, cure_of
 from fdadp.regression.reading.expressions import column_named, row_function

@@ -27,7 +27,7 @@ from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form import LongForm
 from fdadp.solve.form.sums import Moments, Over, TrainingSums, add_up
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares, Solution
-from fdadp.terms.intercept import ones
+from fdadp.terms.numbers.scalar_linear import ones
 from fdadp.terms.on_functions import OnFunctions
 from fdadp.terms.spec import TermDesign
 

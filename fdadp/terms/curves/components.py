@@ -15,7 +15,6 @@ from fdadp.errors import InputError
 from fdadp.functional.fpca import FPCA, Eigenbasis
 from fdadp.functional.quadrature import RULES, quadrature_weights
 from fdadp.functional.splines.bsplines import BSplines
-from fdadp.functional.tables.curves import refuse_other_domain
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
@@ -113,8 +112,7 @@ class _Scores(TermDesign):
     conditional: bool
 
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
-        x = records.curves(self.columns[0])
-        refuse_other_domain(x, self.basis.grid, self.columns[0])
+        x = records.curves(self.columns[0], self.basis.grid)
         basis = self.basis if np.array_equal(x.grid, self.basis.grid) else self.basis.on_grid(x.grid)
         return basis.conditional_scores(x.values) if self.conditional else basis.scores(x.values)
 
@@ -229,8 +227,7 @@ class _Components(TermDesign):
     rule: str
 
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
-        x = records.curves(self.columns[0])
-        refuse_other_domain(x, self.grid, self.columns[0])
+        x = records.curves(self.columns[0], self.grid)
         if self.rule == "sum" and x.grid.size != self.grid.size:
             raise InputError(
                 f"{self.columns[0]} must be on the {self.grid.size} training points where {self.name} is a sum over "

@@ -14,7 +14,7 @@ from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.margins import SmoothMargin
-from fdadp.functional.tables.curves import refuse_other_axis, refuse_other_domain
+from fdadp.functional.tables.curves import refuse_other_axis
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.privacy import rowwise_matmul
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
@@ -95,7 +95,7 @@ class FunctionalLinear(TermSpec):
         over_s = SmoothMargin.pspline(used, k_s, m_s, values=True, name=f"k of {self.name}")
         fields = _fields(self, over_s, used) | {"grid": grid, **along}
         design = Integral(**fields) if self.limits is None else _Historical(limits=self.limits, **fields)
-        return multiplied(design, seen, self.by, name=self.name)
+        return design if self.by is None else multiplied(design, seen, self.by, name=self.name)
 
 
 def _fields(spec: FunctionalLinear | LinearFunctional, over_s: SmoothMargin, points: FloatArray) -> dict[str, Any]:
@@ -147,8 +147,7 @@ class Integral(TermDesign):
         return (self.over_s,)
 
     def _weighted(self, records: Records, rule: str) -> tuple[FloatArray, FloatArray, FloatArray]:
-        x = records.curves(self.columns[0])
-        refuse_other_domain(x, self.grid, self.columns[0])
+        x = records.curves(self.columns[0], self.grid)
         weights = quadrature_weights(x.grid, rule, uneven_simpson=self.uneven_simpson)
         values = x.values if self.centre is None else x.values - np.interp(x.grid, self.grid, self.centre)
         return values, x.grid, self.over_s.design(x.grid) * weights[:, None]
@@ -247,7 +246,7 @@ class LinearFunctional(TermSpec):
         grid = seen.curves_of(self.column).grid
         over_s = SmoothMargin.pspline(grid, self.k, self.m, name=f"k of {self.name}")
         design = Integral(grid=grid, uneven_simpson=True, **_fields(self, over_s, grid))
-        return multiplied(design, seen, self.by, name=self.name)
+        return design if self.by is None else multiplied(design, seen, self.by, name=self.name)
 
 
 # Sums of a curve's values over windows that differ between points of the response, each row by itself bit for bit.

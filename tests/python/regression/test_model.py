@@ -13,7 +13,6 @@ from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, simulate_aff
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.container import Layout
 from fdadp.files.records import pack, unpack
-from fdadp.functional.tables.curves import refuse_other_domain
 from fdadp.terms.spec import TermDesign, TermSpec
 
 GRID = np.linspace(0, 1, 31)
@@ -47,8 +46,7 @@ class AtPointsDesign(TermDesign):
     grid: np.ndarray
 
     def features(self, records, t=None):
-        x = records.curves(self.columns[0])
-        refuse_other_domain(x, self.grid, self.columns[0])
+        x = records.curves(self.columns[0], self.grid)
         return x.values[:, ::10].copy()
 
     @property

@@ -10,7 +10,7 @@ from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.solve.form import long_form
 from fdadp.solve.form.long_form import LongForm
-from fdadp.terms.intercept import Intercept, MeanCurve
+from fdadp.terms.numbers.scalar_linear import Intercept, MeanCurve
 
 S, T = np.linspace(0, 1, 21), np.linspace(0, 2, 13)
 

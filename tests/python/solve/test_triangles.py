@@ -14,7 +14,7 @@ from fdadp.solve.fit import additive_fit
 from fdadp.solve.fit.additive_fit import Triangle, refined
 from fdadp.solve.form.long_form import LongForm, LongSums
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
-from fdadp.terms.intercept import Intercept, MeanCurve
+from fdadp.terms.numbers.scalar_linear import Intercept, MeanCurve
 
 
 def model(specs, columns, y, t):

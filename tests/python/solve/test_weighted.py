@@ -12,7 +12,7 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.solve.form import weighted
 from fdadp.solve.form.long_form import LongForm
 from fdadp.solve.form.weighted import GridRows, LongRows, Observed, Remembered, rows_on_grid, weighted_system
-from fdadp.terms.intercept import Intercept, MeanCurve
+from fdadp.terms.numbers.scalar_linear import Intercept, MeanCurve
 
 S, T = np.linspace(0, 1, 13), np.linspace(0, 1, 9)
 

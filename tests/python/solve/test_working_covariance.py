@@ -11,7 +11,7 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.solve.errors.gls import precision_system, smooth_errors, working_covariance
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form import LongForm
-from fdadp.terms.intercept import Intercept, MeanCurve
+from fdadp.terms.numbers.scalar_linear import Intercept, MeanCurve
 
 T = np.linspace(0, 1, 15)
 

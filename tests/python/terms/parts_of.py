@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.tables.curves import refuse_other_domain
 from fdadp.privacy import rowwise_matmul
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
 
@@ -37,8 +36,7 @@ class PartsDesign(TermDesign):
         return (part[:, None] == np.arange(self.n_features)).astype(float)
 
     def features(self, records, t=None):
-        x = records.curves(self.columns[0])
-        refuse_other_domain(x, self.grid, self.columns[0])
+        x = records.curves(self.columns[0], self.grid)
         return rowwise_matmul(x.values, self._inside(x.grid) * quadrature_weights(x.grid)[:, None])
 
     @property
