@@ -60,7 +60,7 @@ def problem(specs: list[TermSpec], seed: int) -> PenalizedLeastSquares:
     records = Records(n, {"X": Curves(x, GRID), "z": z, "x": number, "g": group})
     seen = TrainingSummary.of(lambda: iter([records]))
     form = LongForm(tuple(spec.fixed(seen, GRID) for spec in [Intercept(), MeanCurve(), *specs]), GRID)
-    system = LongSums.of(form, records, y).system(form)
+    system = LongSums.of(form, form.features(records), y).system(form)
     return PenalizedLeastSquares(
         system.gram, system.cross, system.total, system.n_rows, form.penalties, intercept=False
     )

@@ -252,15 +252,16 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         one_of(type, "type", ("response", "link", "terms"))
         fitted = self._asked()
         records, points = fitted.records(data, grids), fitted.response.points(t)
+        family, shown = fitted.family, fitted.response.kind(points, records)
         if type != "terms":
             eta = fitted.predictor(records, data, offset, points)
-            return fitted.response.shown(fitted.family.mean(eta) if type == "response" else eta, points, records)
-        parts = fitted.fit.form.contributions(records, fitted.fit.coefficients, points)
+            return shown(family.mean(eta) if type == "response" else eta)
+        form = fitted.fit.form
+        parts = form.contributions(form.features(records, points), fitted.fit.coefficients, points)
         if fitted.persons is not None:
             parts += fitted.persons.contributions(records, points)
         size = np.zeros((records.n, points.size))
-        shown = [fitted.response.shown(part + size, points, records) for part in parts]
-        return dict(zip(self.term_names_, shown, strict=True))
+        return {name: shown(part + size) for name, part in zip(self.term_names_, parts, strict=True)}
 
     def predict_se(
         self,
@@ -295,10 +296,11 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         one_of(type, "type", ("response", "link"))
         fitted = self._asked()
         records, points = fitted.records(data, grids), fitted.response.points(t)
+        shown = fitted.response.kind(points, records)
         se = fitted.standard_errors(records, data, grids, kind, points)
         if type == "response":
             se = se * fitted.family.mean_slope(fitted.predictor(records, data, offset, points))
-        return fitted.response.shown(se, points, records)
+        return shown(se)
 
     def predict_interval(
         self,
@@ -330,11 +332,11 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         fitted = self._asked()
         fitted.settings.refuse_other_families("predict_interval")
         records, points = fitted.records(data, grids), fitted.response.points(t)
+        shown = fitted.response.kind(points, records)
         mean = fitted.predictor(records, data, None, points)
         se = fitted.errors.of_mean(records, None, points)
         half = fitted.errors.half_width(records, points, se, level, simultaneous=simultaneous)
-        lower, upper = (fitted.response.shown(ends, points, records) for ends in (mean - half, mean + half))
-        return lower, upper
+        return shown(mean - half), shown(mean + half)
 
     def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:
         """Share of the variance of the response (about its mean curve, integrated over t) that is explained.

@@ -185,15 +185,16 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         one_of(type, "type", ("response", "link", "terms", "class"))
         fitted = self._asked()
         records, t = fitted.records(data, grids), fitted.fit.form.t
+        shown = fitted.response.kind(t, records)
         if type == "terms":
-            parts = fitted.fit.form.contributions(records, fitted.fit.coefficients)
-            shown = [fitted.response.shown(part[:, 0], t, records) for part in parts]
-            return dict(zip(fitted.names, shown, strict=True))
+            form = fitted.fit.form
+            parts = form.contributions(form.features(records), fitted.fit.coefficients)
+            return {name: shown(part[:, 0]) for name, part in zip(fitted.names, parts, strict=True)}
         eta = fitted.predictor(records, data, offset, t)[:, 0]
         if type == "class":
             refuse_without_classes(fitted.family, "type='class'")
-            return fitted.response.shown(self.classes_[(eta > 0).astype(int)], t, records)
-        return fitted.response.shown(fitted.family.mean(eta) if type == "response" else eta, t, records)
+            return shown(self.classes_[(eta > 0).astype(int)])
+        return shown(fitted.family.mean(eta) if type == "response" else eta)
 
     def predict_proba(
         self, data: Any, *, offset: ArrayLike | str | None = None, grids: Mapping[str, ArrayLike] | None = None
@@ -247,10 +248,11 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         one_of(type, "type", ("response", "link"))
         fitted = self._asked()
         records, t = fitted.records(data, grids), fitted.fit.form.t
+        shown = fitted.response.kind(t, records)
         se = fitted.standard_errors(records, data, grids, kind, t)
         if type == "response":
             se = se * fitted.family.mean_slope(fitted.predictor(records, data, offset, t))
-        return fitted.response.shown(np.asarray(se[:, 0]), t, records)
+        return shown(se[:, 0])
 
     def predict_interval(
         self, data: Any, level: float = 0.95, *, grids: Mapping[str, ArrayLike] | None = None
@@ -271,8 +273,8 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         fitted.settings.refuse_other_families("predict_interval")
         fit = fitted.fit
         records, t = fitted.records(data, grids), fit.form.t
+        shown = fitted.response.kind(t, records)
         mean, se = fitted.predictor(records, data, None, t)[:, 0], fitted.errors.of_mean(records, None)[:, 0]
         left = max(fit.n_rows - fit.edf_total, 1.0)
         half = student.ppf((1 + level) / 2, left) * np.sqrt(se**2 + fit.sigma2)
-        lower, upper = (fitted.response.shown(ends, t, records) for ends in (mean - half, mean + half))
-        return lower, upper
+        return shown(mean - half), shown(mean + half)

@@ -190,7 +190,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         }
         found["smoothing_parameters_"], found["smoothing_names_"] = fitted.smoothing
         if (rows := fitted.rows) is not None:
-            found |= {"fitted_values_": rows.shown(rows.means), "residuals_": rows.shown(rows.residuals)}
+            found["fitted_values_"], found["residuals_"] = rows.shown(rows.means, rows.residuals)
         if released is not None:
             own = ("ledger", "plan", "privacy", "notes", "importances")
             found |= {f"{name}_": getattr(released, name) for name in own}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -139,51 +139,37 @@ def designs(spec: ModelSpec, terms: Sequence[TermSpec], seen: TrainingSummary, t
     """Terms on bases that suit the training records.
 
     With ``response_basis="eigen"`` they are the terms of a number. The fit finds the functions along the response.
+    Means are subtracted from curves and numbers where the model has a constant, and of curves a mean curve, to absorb
+    them. The fit then does not depend on the zero of the units. A penalised mean curve could not absorb a change of it.
     """
-    if spec.settings.on_eigenfunctions:
-        return _in_scalar_form(spec, terms, seen, t)
-    parsed = spec.parsed
-    mean: list[TermSpec] = [Intercept()] if parsed.intercept else []
-    if t is not None and parsed.mean_curve and not any(isinstance(term, MeanCurve) for term in terms):
-        mean.append(MeanCurve())
-    made = _about_means(spec, [term.fixed(seen, t) for term in [*mean, *terms]], terms, seen, t)
+    parsed, of_numbers = spec.parsed, spec.settings.on_eigenfunctions
+    if of_numbers and not (parsed.intercept and parsed.mean_curve):
+        raise InputError("formula must have an intercept and a mean curve with response_basis='eigen'")
+    if of_numbers and not terms:
+        raise InputError("formula must have at least one term with response_basis='eigen', got none")
+    fixed: Iterator[TermDesign]
+    if of_numbers:
+        assert t is not None
+        fixed = (in_scalar_form(term, seen, t) for term in terms)
+    else:
+        mean: list[TermSpec] = [Intercept()] if parsed.intercept else []
+        if t is not None and parsed.mean_curve and not any(isinstance(term, MeanCurve) for term in terms):
+            mean.append(MeanCurve())
+        fixed = (term.fixed(seen, t) for term in (*mean, *terms))
+    made = tuple(fixed)
+    of_numbers = of_numbers or t is None
+    if not spec.settings.as_refund and parsed.intercept and (of_numbers or parsed.mean_curve):
+        # A product with a column is centred only if that column is a term by itself: its effect absorbs the change.
+        alone = {s.column for s in terms if isinstance(s, Linear | Factor) and (of_numbers or not s.constant)}
+        means = seen.means()
+        made = tuple(d.about(means) if multiplier_of(d) in (None, *alone) else d for d in made)
     if not made:
         raise InputError("formula must have at least one term, or an intercept, got none")
     refuse_same_names(made)
     form = LongForm(made, np.zeros(1) if t is None else t)
-    refuse_too_large(form)
+    if not spec.settings.on_eigenfunctions:
+        refuse_too_large(form)
     return form
-
-
-def _in_scalar_form(
-    spec: ModelSpec, terms: Sequence[TermSpec], seen: TrainingSummary, t: FloatArray | None
-) -> LongForm:
-    assert t is not None
-    if not (spec.parsed.intercept and spec.parsed.mean_curve):
-        raise InputError("formula must have an intercept and a mean curve with response_basis='eigen'")
-    if not terms:
-        raise InputError("formula must have at least one term with response_basis='eigen', got none")
-    made = _about_means(spec, [in_scalar_form(term, seen, t) for term in terms], terms, seen, None)
-    refuse_same_names(made)
-    return LongForm(made, t)
-
-
-def _about_means(
-    spec: ModelSpec,
-    made: Sequence[TermDesign],
-    terms: Sequence[TermSpec],
-    seen: TrainingSummary,
-    t: FloatArray | None,
-) -> tuple[TermDesign, ...]:
-    """Subtract means from curves and numbers, where the model has a mean curve or a constant to absorb them.
-
-    A product with a column is centred only if that column is a term by itself. The fit then does not depend on the
-    zero of the units. A penalised mean curve could not absorb a change of it.
-    """
-    if spec.settings.as_refund or not spec.parsed.intercept or (t is not None and not spec.parsed.mean_curve):
-        return tuple(made)
-    alone = {s.column for s in terms if isinstance(s, Linear | Factor) and (t is None or not s.constant)}
-    return tuple(d.about(seen) if d.columns and multiplier_of(d) in (None, *alone) else d for d in made)
 
 
 def refuse_same_names(made: Sequence[TermDesign]) -> None:
@@ -458,7 +444,9 @@ def estimate_whole(
     if own:
         mixed = fit_by_person(own, settings, form, observed, seen, groups=persons)
         return spec, training, persons, Estimate(fit=mixed.fit, mixed=mixed)
-    return spec, training, persons, estimated(spec, form, observed)
+    if not settings.on_eigenfunctions:
+        observed = observed.with_features(form)
+    return spec, replace(training, observed=observed), persons, estimated(spec, form, observed)
 
 
 def _completed_again(spec: ModelSpec, training: Training, loose: Records, fit: AdditiveFit) -> CompletedAgain | None:

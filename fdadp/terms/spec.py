@@ -154,8 +154,14 @@ class TermDesign(ABC):
             A column that is not there, of another kind, or that the training rows do not cover.
         """
 
-    def about(self, seen: TrainingSummary) -> TermDesign:
-        """The term of curves or numbers less their mean over the training rows, where it is linear in them."""
+    def about(self, means: Mapping[str, Any]) -> TermDesign:
+        """The term of curves or numbers less their mean over the training rows, where it is linear in them.
+
+        Parameters
+        ----------
+        means : mapping of str
+            Of columns of curves one curve (Curves), of numbers a float.
+        """
         return self
 
     def trained(self, records: Records) -> tuple[FloatArray, Any]:

@@ -151,12 +151,12 @@ class _Times(TermDesign):
     levels: Levels | None
     n_copies: int
 
-    def about(self, seen: TrainingSummary) -> TermDesign:
+    def about(self, means: Mapping[str, Any]) -> TermDesign:
         """The product of the term about its mean: another model, unless the column is in the model by itself.
 
         Of two numbers it stays: the effect of the one is where the other is 0, as it is written.
         """
-        return self if isinstance(self.of, _Times | NumberDesign) else replace(self, of=self.of.about(seen))
+        return self if isinstance(self.of, _Times | NumberDesign) else replace(self, of=self.of.about(means))
 
     def _weights(self, records: Records) -> FloatArray:
         """What multiplies each copy in each row, shape (n, copies)."""

@@ -133,8 +133,7 @@ class Records:
 
     def blocks(self, at_a_time: int | None = None) -> Iterator[slice]:
         """Rows, some thousands at a time."""
-        step = RECORDS_AT_A_TIME if at_a_time is None else max(at_a_time, 1)
-        return (slice(start, min(start + step, self.n)) for start in range(0, self.n, step))
+        return row_blocks(self.n, at_a_time)
 
     def __getitem__(self, rows: Any) -> Records:
         """The same columns of some rows (a slice, numbers or a mask)."""
@@ -166,6 +165,12 @@ class Records:
             known = ", ".join(map(str, self.columns)) or "none"
             raise InputError(f"data must have the column {name!r} ({wanted}), got the columns {known}")
         return self.columns[name]
+
+
+def row_blocks(n: int, at_a_time: int | None = None) -> Iterator[slice]:
+    """Slices of n rows, some thousands at a time."""
+    step = RECORDS_AT_A_TIME if at_a_time is None else max(at_a_time, 1)
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
 def _word(labels: Column) -> int | None:
@@ -334,12 +339,13 @@ class TrainingSummary:
             return tuple(in_order(set(Records(self.n, {name: self.numbers[name]}).labels(name).tolist())))
         raise InputError(f"data must have the column {name!r} (labels), got " + self._names())
 
-    def mean_of(self, name: str) -> float:
-        """Weighted mean of a column of numbers, 0 where all are the same but for rounding."""
-        values = self.numbers_of(name)
-        if np.ptp(values) <= SAME * np.abs(values).max():
-            return 0.0
-        return float(np.average(values, weights=self.weights))
+    def means(self) -> dict[str, Any]:
+        """Weighted means: of each column of curves one curve (Curves), of numbers a float, 0 where all are the same."""
+        found: dict[str, Any] = {name: Curves(own.weighted_mean[None], own.grid) for name, own in self.curves.items()}
+        for name, values in self.numbers.items():
+            differ = np.ptp(values) > SAME * np.abs(values).max()
+            found[name] = float(np.average(values, weights=self.weights)) if differ else 0.0
+        return found
 
     def curves_of(self, name: str) -> SeenCurves:
         """What was seen of a column of curves.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,14 +81,14 @@ class FittedResponse:
             raise InputError(f"t must lie within [{own[0]:g}, {own[-1]:g}], got [{points[0]:g}, {points[-1]:g}]")
         return points
 
-    def shown(self, values: Any, points: FloatArray, records: Records) -> Any:
-        """Values at points (n, T') in the kind of the response, or numbers (n,) with the labels of the rows."""
-        if self.curves is not None:
-            return self.curves.wrap(values, points, records.index)
+    def kind(self, points: FloatArray, records: Records) -> Callable[[Any], Any]:
+        """From values at points (n, T') to the kind of the response; from numbers (n,) to a series of labelled rows."""
         labels = records.index
+        if self.curves is not None:
+            return partial(self.curves.wrap, grid=points, index=labels)
         if labels is None or isinstance(labels, pd.RangeIndex):
-            return values
-        return pd.Series(values, index=labels, name=self.name)
+            return np.asarray
+        return partial(pd.Series, index=labels, name=self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,10 +110,10 @@ class TrainedRows:
     weights: FloatArray | None = None
     curves: Curves | None = None
 
-    def shown(self, values: FloatArray) -> Any:
+    def shown(self, *values: FloatArray) -> tuple[Any, ...]:
         """Values of the shape of the means in the form in which the response came."""
         own = self.curves
-        return values if own is None else own.wrap(values, own.grid, rows=own)
+        return values if own is None else tuple(own.wrap(one, own.grid, rows=own) for one in values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,9 +281,10 @@ class Fitted:
 
     def predictor(self, records: Records, data: Any, offset: Any, t: FloatArray) -> FloatArray:
         """The linear predictor of new rows at points, shape (n, T'), by default with the model's own offset."""
-        eta = self.fit.form.predictor(records, self.fit.coefficients, t)
-        if self.persons is not None:
-            eta = eta + self.persons.curves(records, t)
+        fit, persons = self.fit, self.persons
+        eta = fit.form.predictor(records, fit.coefficients, t)
+        if persons is not None:
+            eta = eta + persons.curves(records, t)
         if "released" in self.errors.variances:
             eta = near_the_mean(self.errors, records, eta, t)
         if offset is None and self.offset is not None:
@@ -345,7 +347,7 @@ def residuals_of(fitted: Fitted, kind: str) -> Any:
         left = family.deviance_residuals(means + left, means, weights)
     elif kind == "pearson":
         left = left / np.sqrt(family.variance(means)) * (1.0 if weights is None else np.sqrt(weights))
-    return rows.shown(left)
+    return rows.shown(left)[0]
 
 
 # Share of the variance of new responses that a model explains.

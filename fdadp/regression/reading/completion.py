@@ -361,7 +361,7 @@ class CompletedAgain:
             for left in range(min(PARTS, loose.n)):
                 found = Completion.learned(loose[np.flatnonzero(part != left)], sparse)
                 completions.append(replace(completion, bases={**completion.bases, **found.bases}))
-                again = replace(observed, records=completions[-1](loose)).below(level)
+                again = replace(observed, records=completions[-1](loose), features=None).below(level)
                 own = fit_gaussian(form, again.system(form), fit.smoothing_parameters, loose.n).coefficients
                 own[0] += level
                 coefficients.append(own)

@@ -7,7 +7,7 @@ squares at each point, weights observations by what they say together; one round
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,7 +18,7 @@ from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.splines.margins import SmoothMargin
-from fdadp.functional.tables.records import Records
+from fdadp.functional.tables.records import Records, row_blocks
 from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.errors.precisions import CurvePrecision, LearnedPrecision
 from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
@@ -125,11 +125,11 @@ def _system(form: LongForm, observed: Observations) -> tuple[System, ErrorCovari
 
 def _on_grid(form: LongForm, observed: Observations) -> tuple[System, ErrorCovariance]:
     """Of whole curves: one matrix for all."""
-    y, records = observed.y - observed.added(), observed.records
-    working = working_covariance(form, records, y)
-    parts = ((records[part], y[part]) for part in records.blocks())
-    system = precision_system(form, parts, working.precision)
-    return system, ErrorCovariance(working.precision, records.n * working.log_det, working.n_smooth, working.learned)
+    observed = observed.without_offset()
+    features = form.features(observed.records) if observed.features is None else observed.features
+    working = working_covariance(form, features, observed.y)
+    system = precision_system(form, observed, working.precision)
+    return system, ErrorCovariance(working.precision, observed.n * working.log_det, working.n_smooth, working.learned)
 
 
 def _at_points(
@@ -207,8 +207,8 @@ class WorkingCovariance:
         return float(np.linalg.slogdet(self.precision)[1])
 
 
-def working_covariance(form: LongForm, records: Records, y: FloatArray) -> WorkingCovariance:
-    """Estimate it from responses (n, T).
+def working_covariance(form: LongForm, features: Sequence[FloatArray], y: FloatArray) -> WorkingCovariance:
+    """Estimate it from the features of the terms and responses (n, T).
 
     Residuals are those of least squares at each t, on the leading principal directions of the features (at most n/4 of
     them; every term counts alike, whatever its units), with exact degrees of freedom. Of their covariance the part in
@@ -229,7 +229,7 @@ def working_covariance(form: LongForm, records: Records, y: FloatArray) -> Worki
     n, size = y.shape
     if size <= SMOOTH + 2 or n < 8:
         raise InputError(f"errors along curves need {SMOOTH + 3} points of t and 8 curves or more, got {size} and {n}")
-    residuals, left, leverage = _residuals_on_grid(form, records, y)
+    residuals, left, leverage = _residuals_on_grid(features, y)
     covariance = residuals.T @ residuals / left
     splines = BSplines.uniform(float(form.t[0]), float(form.t[-1]), SMOOTH).design(form.t)
     smooth = np.linalg.qr(splines)[0]
@@ -257,10 +257,9 @@ def working_covariance(form: LongForm, records: Records, y: FloatArray) -> Worki
     return WorkingCovariance(variance * (inverse + inverse.T) / 2, variance, count, learned)
 
 
-def _residuals_on_grid(form: LongForm, records: Records, y: FloatArray) -> tuple[FloatArray, int, FloatArray]:
+def _residuals_on_grid(features: Sequence[FloatArray], y: FloatArray) -> tuple[FloatArray, int, FloatArray]:
     """Residuals at each t (n, T), their degrees of freedom, and leverages of curves (n, T) or (n, 1)."""
     n = len(y)
-    features = form.features(records)
     same = np.hstack([f / size_of(f) for f in features if f.ndim == 2] or [np.zeros((n, 0))])
     own = [f / size_of(f) for f in features if f.ndim == 3]
     varying = np.concatenate(own, axis=2) if own else np.zeros((n, y.shape[1], 0))
@@ -304,21 +303,18 @@ def _spanning(features: FloatArray, most: int, size: float = 0.0) -> FloatArray:
     return left[:, : min(count, most)]
 
 
-def precision_system(form: LongForm, blocks: Iterable[tuple[Records, FloatArray]], precision: FloatArray) -> System:
-    """Normal equations with a precision along curves, from blocks of records and their responses (n, T).
+def precision_system(form: LongForm, observed: Observations, precision: FloatArray) -> System:
+    """Normal equations with a precision along curves, of whole curves on the grid.
 
     From the same sums as without it where features do not vary with t; else a block's rows are built.
     """
-    if all(design.separable for design in form.designs):
-        total, sums = 0.0, None
-        for records, y in blocks:
-            part = LongSums.of(form, records, y)
-            total += float(((y @ precision) * y).sum())
-            sums = part if sums is None else sums.merge(part)
-        assert sums is not None
-        return sums.system(form, precision, total)
+    if form.separable:
+        y = observed.y - observed.added()
+        total = float(((y @ precision) * y).sum())
+        return LongSums.over(form, observed.of_terms(form)).system(form, precision, total)
     out = System(np.zeros((form.size, form.size)), np.zeros(form.size), 0.0, 0)
-    for records, y in blocks:
+    for part in row_blocks(observed.n):
+        records, y = observed.records[part], observed.y[part]
         weighted = y @ precision
         gram = np.zeros_like(out.gram)
         for few in form.blocks(records):
@@ -587,7 +583,7 @@ def _residuals_at_points(
     n_own = sum(design.n_features for design in own)
     most = min(SHARE * observed.n, SHARE * count / along.size - 1, MOST_DIRECTIONS)
     directions = Directions.of(same, observed.records, max(int(most) - n_own, 1), along)
-    rough = LongForm((directions, *own), form.t)
+    rough, observed = LongForm((directions, *own), form.t), replace(observed, features=None)
     system = observed.system(rough)
     size = np.sqrt(np.maximum(system.gram.diagonal(), 1e-300))
     values, vectors = np.linalg.eigh(system.gram / np.outer(size, size))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -311,10 +311,10 @@ class Triangle:
     beyond: float
 
     @classmethod
-    def of(cls, form: LongForm, records: Records, y: FloatArray) -> Triangle:
-        """Of records with responses (n, T)."""
+    def of(cls, form: LongForm, features: Sequence[FloatArray], y: FloatArray) -> Triangle:
+        """Of records, from their features and responses (n, T)."""
         of_y = y @ form.directions
-        rows = np.hstack([*form.features(records), of_y])
+        rows = np.hstack([*features, of_y])
         return cls(np.asarray(np.linalg.qr(rows, mode="r")), float(((y - of_y @ form.directions.T) ** 2).sum()))
 
     def merge(self, other: Triangle) -> Triangle:

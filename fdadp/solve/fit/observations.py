@@ -14,7 +14,7 @@ import numpy as np
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records, SeenRows, TrainingSummary
+from fdadp.functional.tables.records import Records, SeenRows, TrainingSummary, row_blocks
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.fit.additive_fit import AdditiveFit, Triangle, fit_gaussian
 from fdadp.solve.fit.family_fit import fit_family
@@ -33,6 +33,9 @@ from fdadp.solve.form.weighted import (
 )
 
 A = TypeVar("A")
+
+FEATURES = 2**24
+"""Numbers of features that are kept during a fit, 128 MiB; of larger data they are computed where they are used."""
 
 AT_A_TIME = 2**18
 """Observations that shares explained are summed over together, to bound memory."""
@@ -82,6 +85,8 @@ class Observations:
         What is added to the linear predictor.
     points : PointwiseResponse or None
         Where observations were made that do not share a grid.
+    features : sequence of ndarray, or None
+        Of the terms of the fit, shapes (n, q) or (n, T, q), where they are kept (:meth:`with_features`).
     """
 
     records: Records
@@ -89,6 +94,25 @@ class Observations:
     weights: FloatArray | None = None
     offset: FloatArray | None = None
     points: PointwiseResponse | None = None
+    features: Sequence[FloatArray] | None = None
+
+    def with_features(self, form: LongForm) -> Observations:
+        """The same with the features of all terms, which a fit uses several times; not where they take much memory."""
+        size = sum(design.n_features * (1 if design.separable else form.t.size) for design in form.designs)
+        if self.points is not None or self.n * size > FEATURES:
+            return self
+        return replace(self, features=form.features(self.records))
+
+    def of_terms(self, form: LongForm) -> Iterator[tuple[Sequence[FloatArray], FloatArray]]:
+        """Features of all terms, and responses less offsets on the grid, of some thousands of records at a time."""
+        y = self.y if self.offset is None else self.y - self.offset
+        for rows in row_blocks(self.n):
+            yield self._features(form, rows), y[rows]
+
+    def _features(self, form: LongForm, rows: slice) -> Sequence[FloatArray]:
+        if self.features is None:
+            return form.features(self.records[rows])
+        return [own[rows] for own in self.features]
 
     @property
     def n(self) -> int:
@@ -155,8 +179,8 @@ class Observations:
             yield from observed_at_points(form, self.records, self.points, weights, offset)
             return
         y = np.where(weights > 0, self.y, placeholder)
-        for part in self.records.blocks():
-            yield Observed(rows_on_grid(form, self.records[part]), y[part], weights[part], offset[part])
+        for part in row_blocks(self.n):
+            yield Observed(rows_on_grid(form, self._features(form, part)), y[part], weights[part], offset[part])
 
     def in_blocks(self, form: LongForm, placeholder: float) -> Blocks:
         """The same, to be gone through several times."""
@@ -172,12 +196,11 @@ class Observations:
             return pointwise_system(form, self.records, self.points, self.used, self.added())
         if not self.whole:
             return weighted_system(self.blocks(form, 0.0))
-        return LongSums.over(form, ((part.records, part.y) for part in self.without_offset().parts())).system(form)
+        return LongSums.over(form, self.of_terms(form)).system(form)
 
     def triangle(self, form: LongForm) -> Triangle:
         """Triangle of the rows, where observations are :attr:`whole` and features the same at all t."""
-        parts = self.without_offset().parts()
-        return reduce(Triangle.merge, (Triangle.of(form, part.records, part.y) for part in parts))
+        return reduce(Triangle.merge, (Triangle.of(form, *part) for part in self.of_terms(form)))
 
     def without_offset(self) -> Observations:
         """The same less their offsets."""
@@ -212,7 +235,8 @@ class Observations:
             entries = np.flatnonzero(place[at.record] >= 0)
             at = PointwiseResponse(place[at.record[entries]], at.t[entries], at.y[entries], len(rows))
         weights, offset = (None if v is None else v[entries] for v in (self.weights, self.offset))
-        return Observations(self.records[rows], self.y[entries], weights, offset, at)
+        features = None if self.features is None else [own[rows] for own in self.features]
+        return Observations(self.records[rows], self.y[entries], weights, offset, at, features)
 
     @classmethod
     def together(cls, parts: Sequence[Observations]) -> Observations:
@@ -225,12 +249,9 @@ class Observations:
     def at(self, points: IntArray) -> Observations:
         """Those at some points of the grid."""
         weights, offset = (None if v is None else v[:, points] for v in (self.weights, self.offset))
-        return replace(self, y=self.y[:, points], weights=weights, offset=offset)
-
-    def parts(self) -> Iterator[Observations]:
-        """Some thousands of records at a time, where all have the grid in common and neither weights nor offsets."""
-        for part in self.records.blocks():
-            yield Observations(self.records[part], self.y[part])
+        own = self.features
+        features = None if own is None else [f if f.ndim == 2 else f[:, points] for f in own]
+        return replace(self, y=self.y[:, points], weights=weights, offset=offset, features=features)
 
     @property
     def level(self) -> float:
@@ -257,11 +278,10 @@ class Observations:
 
     def predictor(self, form: LongForm, coefficients: FloatArray) -> FloatArray:
         """The linear predictor with its offset, in the shape of the response."""
-        if self.points is None:
-            return form.predictor(self.records, coefficients) + self.added()
-        at = self.points
-        found = form.predictor_at(self.records, at.record, at.t, coefficients)
-        return found + self.added()
+        if (at := self.points) is not None:
+            return form.predictor_at(self.records, at.record, at.t, coefficients) + self.added()
+        features = form.features(self.records) if self.features is None else self.features
+        return np.asarray(sum(form.contributions(features, coefficients), self.added()))
 
 
 def log_likelihood(observed: Observations, family: Family, eta: FloatArray, fit: AdditiveFit) -> float:
@@ -589,7 +609,7 @@ def _weighted(form: LongForm, chunk: Observations) -> System:
 
 
 def _long_sums(form: LongForm, chunk: Observations) -> LongSums:
-    return LongSums.over(form, ((part.records, part.y) for part in chunk.without_offset().parts()))
+    return LongSums.over(form, chunk.of_terms(form))
 
 
 def _some(rows: IntArray, chunk: Observations) -> list[Observations]:

@@ -10,9 +10,9 @@ the first kind, and ``Σ_t (Σ_i z_i f_i') ⊗ b_j(t) b_k(t)'`` with others.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -104,15 +104,15 @@ class LongForm:
         return [np.ascontiguousarray(design.features(records, points)) for design in self.designs]
 
     def contributions(
-        self, records: Records, coefficients: FloatArray, t: FloatArray | None = None
+        self, features: Sequence[FloatArray], coefficients: FloatArray, t: FloatArray | None = None
     ) -> list[FloatArray]:
-        """What each term adds to the mean, shapes (n, T)."""
-        parts = zip(self.designs, self.slices, self.features(records, t), self.along_at(t), strict=True)
+        """What each term adds to the mean, from its :meth:`features`; shapes (n, T)."""
+        parts = zip(self.designs, self.slices, features, self.along_at(t), strict=True)
         out = []
-        for design, place, features, along in parts:
-            own = self.functions(design, coefficients[place])  # (q, p)
-            flat = features.ndim == 2
-            out.append((features @ own) @ along.T if flat else np.einsum("ntq,qt->nt", features, own @ along.T))
+        for design, place, own, along in parts:
+            functions = self.functions(design, coefficients[place])  # (q, p)
+            flat = own.ndim == 2
+            out.append((own @ functions) @ along.T if flat else np.einsum("ntq,qt->nt", own, functions @ along.T))
         return out
 
     def mean(self, coefficients: FloatArray, t: FloatArray | None = None) -> FloatArray:
@@ -123,8 +123,7 @@ class LongForm:
 
     def predictor(self, records: Records, coefficients: FloatArray, t: FloatArray | None = None) -> FloatArray:
         """The linear predictor, shape (n, T)."""
-        size = (records.n, len(self.t if t is None else t))
-        return np.asarray(sum(self.contributions(records, coefficients, t), np.zeros(size)))
+        return np.asarray(sum(self.contributions(self.features(records, t), coefficients, t)))
 
     @staticmethod
     def functions(design: TermDesign, coefficients: FloatArray) -> FloatArray:
@@ -135,11 +134,14 @@ class LongForm:
 
     def rows(self, records: Records, t: FloatArray | None = None) -> FloatArray:
         """Long-form rows, shape (n, T, p): for a few records at a time (:meth:`blocks`)."""
-        n, points = records.n, len(self.t if t is None else t)
+        return self.rows_of(self.features(records, t), t)
+
+    def rows_of(self, features: Sequence[FloatArray], t: FloatArray | None = None) -> FloatArray:
+        """The same from the features of the records."""
+        n, points = len(features[0]), len(self.t if t is None else t)
         out = np.empty((n, points, self.size))
-        parts = zip(self.designs, self.slices, self.features(records, t), self.along_at(t), strict=True)
-        for design, place, features, along in parts:
-            wide = features[:, None, :, None] if features.ndim == 2 else features[..., None]
+        for design, place, own, along in zip(self.designs, self.slices, features, self.along_at(t), strict=True):
+            wide = own[:, None, :, None] if own.ndim == 2 else own[..., None]
             whole = (wide * along[None, :, None, :]).reshape(n, points, -1)
             out[:, :, place] = whole if design.kept.all() else whole[:, :, design.kept]
         return out
@@ -288,14 +290,14 @@ class LongSums:
     own_y: FloatArray
 
     @classmethod
-    def of(cls, form: LongForm, records: Records, y: FloatArray) -> LongSums:
-        """Of a block of records with responses (n, T)."""
-        features = form.features(records)
-        a = _side_by_side([f for f in features if f.ndim == 2], (records.n,))
-        z = _side_by_side([f for f in features if f.ndim == 3], (records.n, len(form.t)))
+    def of(cls, form: LongForm, features: Sequence[FloatArray], y: FloatArray) -> LongSums:
+        """Of a block of records, from their features and responses (n, T)."""
+        n = len(y)
+        a = _side_by_side([f for f in features if f.ndim == 2], (n,))
+        z = _side_by_side([f for f in features if f.ndim == 3], (n, len(form.t)))
         by_t = np.ascontiguousarray(z.transpose(1, 2, 0))  # (T, q, n)
         return cls(
-            records.n,
+            n,
             a.T @ a,
             a.T @ y,
             y.sum(axis=0),
@@ -306,14 +308,9 @@ class LongSums:
         )
 
     @classmethod
-    def over(cls, form: LongForm, blocks: Iterable[tuple[Records, FloatArray]]) -> LongSums:
+    def over(cls, form: LongForm, blocks: Iterable[tuple[Sequence[FloatArray], FloatArray]]) -> LongSums:
         """Of all blocks."""
-        total: LongSums | None = None
-        for records, y in blocks:
-            part = cls.of(form, records, y)
-            total = part if total is None else total.merge(part)
-        assert total is not None
-        return total
+        return reduce(cls.merge, (cls.of(form, features, y) for features, y in blocks))
 
     def merge(self, other: LongSums) -> LongSums:
         """Add the sums over other records to these."""

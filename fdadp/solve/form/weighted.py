@@ -13,7 +13,7 @@ JRSS-B 68(2), doi:10.1111/j.1467-9868.2006.00543.x.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, Protocol, TypeVar
@@ -133,11 +133,12 @@ def over_blocks(blocks: Blocks, function: Callable[[Observed], A], merge: Callab
     return reduce(merge, map(function, blocks))
 
 
-def rows_on_grid(form: LongForm, records: Records) -> FormRows:
-    """Rows of records with responses (n, T) on the grid of the form."""
+def rows_on_grid(form: LongForm, features: Sequence[FloatArray]) -> FormRows:
+    """Rows of records with responses (n, T) on the grid of the form, from their features."""
     if len(form.t) == 1:
-        return LongRows(form.rows(records).reshape(records.n, -1), (records.n, 1))
-    return GridRows(form, form.features(records))
+        n = len(features[0])
+        return LongRows(form.rows_of(features).reshape(n, -1), (n, 1))
+    return GridRows(form, features)
 
 
 @dataclass(frozen=True)
@@ -176,12 +177,12 @@ class GridRows:
     Attributes
     ----------
     form : LongForm
-    features : list of ndarray
+    features : sequence of ndarray
         Of each term, shape (n, q), or (n, T, q).
     """
 
     form: LongForm
-    features: list[FloatArray]
+    features: Sequence[FloatArray]
 
     @property
     def size(self) -> int:
@@ -190,12 +191,7 @@ class GridRows:
 
     def predictor(self, coefficients: FloatArray) -> FloatArray:
         """As :meth:`FormRows.predictor`."""
-        out = np.zeros((len(self.features[0]), len(self.form.t)))
-        parts = zip(self.form.designs, self.form.slices, self.features, self.form.along, strict=True)
-        for design, place, features, along in parts:
-            values = self.form.functions(design, coefficients[place]) @ along.T  # (q, T)
-            out += features @ values if features.ndim == 2 else np.einsum("ntq,qt->nt", features, values)
-        return out
+        return np.asarray(sum(self.form.contributions(self.features, coefficients)))
 
     def cross(self, residuals: FloatArray) -> FloatArray:
         """As :meth:`FormRows.cross`."""

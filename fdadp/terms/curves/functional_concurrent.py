@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -65,10 +66,9 @@ class _Value(TermDesign):
 
     separable: ClassVar[bool] = False
 
-    def about(self, seen: TrainingSummary) -> TermDesign:
+    def about(self, means: Mapping[str, Any]) -> TermDesign:
         """With the mean training curve as centre."""
-        x = seen.curves_of(self.columns[0])
-        return replace(self, centre=Curves(x.weighted_mean[None], x.grid))
+        return replace(self, centre=means[self.columns[0]])
 
     def _centred(self, values: FloatArray, t: FloatArray) -> FloatArray:
         return values if self.centre is None else values - values_at(self.centre, t)[0]

@@ -137,9 +137,9 @@ class Integral(TermDesign):
     uneven_simpson: bool = False
     centre: FloatArray | None = None
 
-    def about(self, seen: TrainingSummary) -> TermDesign:
+    def about(self, means: Mapping[str, Any]) -> TermDesign:
         """With the mean training curve as centre."""
-        return replace(self, centre=seen.curves_of(self.columns[0]).weighted_mean)
+        return replace(self, centre=means[self.columns[0]].values[0])
 
     @property
     def own_margins(self) -> tuple[SmoothMargin, ...]:

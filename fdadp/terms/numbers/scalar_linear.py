@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -117,9 +118,9 @@ class NumberDesign(TermDesign):
 
     centre: float = 0.0
 
-    def about(self, seen: TrainingSummary) -> TermDesign:
+    def about(self, means: Mapping[str, Any]) -> TermDesign:
         """With the mean training number as centre, where the effect varies along the response."""
-        return self if self.along.size == 1 else replace(self, centre=seen.mean_of(self.columns[0]))
+        return self if self.along.size == 1 else replace(self, centre=means[self.columns[0]])
 
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
         """The number less the centre, shape (n, 1)."""

@@ -43,7 +43,9 @@ def problem_of(family, n=40, seed=0, t=T):
     y = responses(family, eta + offset, rng)
     half = n // 2
     parts = [slice(0, half), slice(half, n)]
-    blocks = [Observed(rows_on_grid(form, data[part]), y[part], weights[part], offset[part]) for part in parts]
+    blocks = [
+        Observed(rows_on_grid(form, form.features(data[part])), y[part], weights[part], offset[part]) for part in parts
+    ]
     return form, blocks, data
 
 
@@ -160,7 +162,7 @@ def test_separated_responses_are_named_and_held():
     form, blocks, data = problem_of("binomial", t=None)
     y = (data.numbers("x") > 0.1).astype(float)[:, None]
     ones = np.ones_like(y)
-    observed = [Observed(rows_on_grid(form, data), y, ones, 0 * ones)]
+    observed = [Observed(rows_on_grid(form, form.features(data)), y, ones, 0 * ones)]
     with pytest.warns(IdentificationWarning, match=r"part of \(Intercept\), x tells"):
         fit = fit_family(form, observed, FAMILIES["binomial"], "reml", data.n)
     assert np.isfinite(fit.coefficients).all()

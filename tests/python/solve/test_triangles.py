@@ -22,7 +22,7 @@ def model(specs, columns, y, t):
     records = Records(len(y), columns)
     seen = TrainingSummary.of(lambda: iter([records]))
     form = LongForm(tuple(spec.fixed(seen, t) for spec in [Intercept(), MeanCurve(), *specs]), t)
-    system = LongSums.of(form, records, y).system(form)
+    system = LongSums.of(form, form.features(records), y).system(form)
     problem = PenalizedLeastSquares(
         system.gram, system.cross, system.total, system.n_rows, form.penalties, intercept=False
     )
@@ -41,7 +41,7 @@ def triangle_of(form, columns, y, sizes=None):
     """Merged from blocks."""
     whole, ends = Records(len(y), columns), np.cumsum(sizes or [len(y)])
     parts = [slice(end - size, end) for size, end in zip(sizes or [len(y)], ends, strict=True)]
-    return functools.reduce(Triangle.merge, [Triangle.of(form, whole[part], y[part]) for part in parts])
+    return functools.reduce(Triangle.merge, [Triangle.of(form, form.features(whole[part]), y[part]) for part in parts])
 
 
 def test_triangles_merge():

@@ -40,7 +40,7 @@ def test_products_stand_for_rows(model, at_a_time, monkeypatch):
     monkeypatch.setattr(weighted, "AT_A_TIME", at_a_time)
     data = records()
     form = form_of(MODELS[model], data)
-    fast = rows_on_grid(form, data)
+    fast = rows_on_grid(form, form.features(data))
     assert isinstance(fast, GridRows)
     rng = np.random.default_rng(1)
     weights, beta = rng.uniform(size=(data.n, T.size)), rng.normal(size=form.size)
@@ -69,7 +69,7 @@ def test_blocks_add_up_and_rows_without_weight_do_not_count():
 
     def blocks():
         for part in (slice(0, 4), slice(4, None)):
-            yield Observed(rows_on_grid(form, data[part]), y[part], weights[part], offset[part])
+            yield Observed(rows_on_grid(form, form.features(data[part])), y[part], weights[part], offset[part])
 
     found = weighted_system(blocks())
     used = weights.ravel() > 0

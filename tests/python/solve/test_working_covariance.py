@@ -33,7 +33,7 @@ def test_precision_system_is_that_of_the_rows(specs):
     y = rng.normal(size=(records.n, T.size))
     root = rng.normal(size=(T.size, T.size))
     precision = root @ root.T
-    found = precision_system(form, [(records[:25], y[:25]), (records[25:], y[25:])], precision)
+    found = precision_system(form, Observations(records, y), precision)
     rows = form.rows(records)
     gram = np.einsum("ntp,tu,nuq->pq", rows, precision, rows, optimize=True)
     cross = np.einsum("ntp,tu,nu->p", rows, precision, y, optimize=True)
@@ -49,13 +49,13 @@ def test_smooth_and_white_errors_are_told_apart(specs):
     waves = np.stack([np.ones(T.size), 2 * T - 1])
     mean = records.numbers("z")[:, None] * T
     white = 0.5 * rng.normal(size=(records.n, T.size))
-    found = working_covariance(form, records, mean + white + rng.normal(size=(records.n, 2)) @ waves)
+    found = working_covariance(form, form.features(records), mean + white + rng.normal(size=(records.n, 2)) @ waves)
     truth = waves.T @ waves + 0.25 * np.eye(T.size)
     inverse = np.linalg.inv(truth) * np.trace(truth) / T.size
     assert found.n_smooth == 2
     assert found.variance == pytest.approx(np.trace(truth) / T.size, rel=0.15)
     assert np.abs(found.precision - inverse).max() < 0.1 * np.abs(inverse).max()
-    alone = working_covariance(form, records, mean + white)
+    alone = working_covariance(form, form.features(records), mean + white)
     assert alone.n_smooth == 0
     assert np.allclose(alone.precision, np.eye(T.size), atol=1e-12)
 
@@ -70,13 +70,13 @@ def smooth_and_white(n, more=(), seed=0):
 def test_a_precision_without_each_curve(more):
     """What it does to the scores of the others is, to first order, what learning it from them does."""
     form, records, y = smooth_and_white(150, more)
-    whole, residuals = working_covariance(form, records, y), y - y.mean(axis=0)
+    whole, residuals = working_covariance(form, form.features(records), y), y - y.mean(axis=0)
     scores = lambda values: form.scores(records, values.reshape(y.shape))  # noqa: E731
     pulls = whole.learned.pulls(scores, residuals.ravel(), np.arange(150))
     exact = []
     for i in range(20):
         others = np.arange(150) != i
-        again = working_covariance(form, records[others], y[others])
+        again = working_covariance(form, form.features(records[others]), y[others])
         units = whole.learned.precision.factor / again.learned.precision.factor
         change = again.precision * units - whole.precision
         exact.append(form.scores(records[others], residuals[others] @ change).sum(axis=0))
@@ -86,7 +86,7 @@ def test_a_precision_without_each_curve(more):
 def test_without_clusters_of_curves():
     """Of several curves at once it is their sum, less what they do to each other."""
     form, records, y = smooth_and_white(60)
-    learned, residuals = working_covariance(form, records, y).learned, y - y.mean(axis=0)
+    learned, residuals = working_covariance(form, form.features(records), y).learned, y - y.mean(axis=0)
     scores = lambda values: form.scores(records, values.reshape(y.shape))  # noqa: E731
     clusters = np.arange(60) // 3
     pulls, change = learned.pulls(scores, residuals.ravel(), clusters), learned.changes()[:3].sum(axis=0)
@@ -106,7 +106,7 @@ def test_the_same_curves_as_points_of_their_own():
     form, records, y = smooth_and_white(120)
     residuals = (y - y.mean(axis=0)).ravel()
     scores = lambda values: form.scores(records, values.reshape(y.shape))  # noqa: E731
-    on_grid = working_covariance(form, records, y).learned
+    on_grid = working_covariance(form, form.features(records), y).learned
     observed = Observations(records, y, np.ones_like(y))
     found = smooth_errors(form, observed)
     at_points = found.learned(observed, T, found.precision(observed, T))
