@@ -105,14 +105,9 @@ class Observations:
 
     def of_terms(self, form: LongForm) -> Iterator[tuple[Sequence[FloatArray], FloatArray]]:
         """Features of all terms, and responses less offsets on the grid, of some thousands of records at a time."""
-        y = self.y if self.offset is None else self.y - self.offset
+        y, kept = self.without_offset().y, self.features
         for rows in row_blocks(self.n):
-            yield self._features(form, rows), y[rows]
-
-    def _features(self, form: LongForm, rows: slice) -> Sequence[FloatArray]:
-        if self.features is None:
-            return form.features(self.records[rows])
-        return [own[rows] for own in self.features]
+            yield form.features(self.records[rows]) if kept is None else [own[rows] for own in kept], y[rows]
 
     @property
     def n(self) -> int:
@@ -128,15 +123,6 @@ class Observations:
     def whole(self) -> bool:
         """Whether all responses on the grid were observed, with the same weight."""
         return self.points is None and self.weights is None and bool(np.isfinite(self.y.sum()))
-
-    def made(self, t: FloatArray | None) -> tuple[IntArray, FloatArray] | None:
-        """Record and point of every observation on the grid t or on points of its own; None: all records at all t."""
-        if self.points is not None:
-            return self.points.record, self.points.t
-        if t is None or np.isfinite(self.y.sum()):
-            return None
-        record, at = np.nonzero(~np.isnan(self.y))
-        return record, t[at]
 
     @property
     def used(self) -> FloatArray:
@@ -155,8 +141,13 @@ class Observations:
 
     def summary(self, t: FloatArray | None) -> TrainingSummary:
         """What one pass over the records sees, of responses on the grid t or at points of their own."""
-        records = self.records
-        return TrainingSummary.of(lambda: (records[rows] for rows in records.blocks()), self.made(t), self.of_records)
+        records, made = self.records, None
+        if self.points is not None:
+            made = self.points.record, self.points.t
+        elif t is not None and not np.isfinite(self.y.sum()):
+            record, at = np.nonzero(~np.isnan(self.y))
+            made = record, t[at]
+        return TrainingSummary.of(lambda: (records[rows] for rows in records.blocks()), made, self.of_records)
 
     def added(self) -> FloatArray:
         """Offsets, in the shape of the response."""
@@ -179,8 +170,8 @@ class Observations:
             yield from observed_at_points(form, self.records, self.points, weights, offset)
             return
         y = np.where(weights > 0, self.y, placeholder)
-        for part in row_blocks(self.n):
-            yield Observed(rows_on_grid(form, self._features(form, part)), y[part], weights[part], offset[part])
+        for part, (features, _) in zip(row_blocks(self.n), self.of_terms(form), strict=True):
+            yield Observed(rows_on_grid(form, features), y[part], weights[part], offset[part])
 
     def in_blocks(self, form: LongForm, placeholder: float) -> Blocks:
         """The same, to be gone through several times."""
