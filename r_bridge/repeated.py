@@ -75,7 +75,7 @@ def _intercept(given: dict[str, Any], out: dict[str, Any]) -> Found:
 
 def _slope(given: dict[str, Any], out: dict[str, Any]) -> Found:
     X, y, who = _with_constant(given["x"]), given["y"][:, None], given["id"]
-    s = slope_sums(PersonPass(np.eye(1), 2, intercept=False, cross=True).add(X, y, who).sums(), (0, 1))
+    s = slope_sums(PersonPass(np.eye(1), 2, intercept=False, cross=True).add(X, y, who).sums(), np.eye(2))
     found = slope_effects(s, LevelCovariances(out["G"], np.atleast_2d(out["R"]), 0.0, 0.0))
     own = {
         "estimates": (found.fixed.ravel(), out["fixed"]),

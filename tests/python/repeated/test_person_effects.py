@@ -154,7 +154,7 @@ def test_icc_is_the_share_between_persons():
     rows = 1.6 * np.cos(np.pi * t) ** 2 + 0.8 * np.sin(2 * np.pi * t) ** 2 + 0.4 * np.cos(3 * np.pi * t) ** 2
     np.testing.assert_allclose(curve, between / (between + rows), atol=0.1)
     assert (icc_curve(model.sums.phi, model.levels, noise=True) < curve).all()
-    table = variance_table(model.sums.phi, model.levels)
+    table = variance_table(model.sums.phi, model.levels, {"person": model.levels.G})
     np.testing.assert_allclose(table["variance"], [1.75, 1.4, 0.25], rtol=0.15)
     assert table["share"].sum() == pytest.approx(1)
 
