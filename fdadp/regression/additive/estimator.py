@@ -491,8 +491,8 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
         gives. All of it is computed from releases. The surface itself is not changed.
         """
         fitted = self._asked()
-        x, points = fitted.records(X, s), fitted.response.points(t)
-        return fitted.shown(fitted.predicted(x, points), points, x)
+        x, points = fitted.curves(X, s), fitted.response.points(t)
+        return fitted.shown(fitted.predictor(x, None, None, points), points, x)
 
     def predict_interval(
         self, X: CurveData, level: float = 0.95, *, t: ArrayLike | None = None, s: ArrayLike | None = None
@@ -517,8 +517,8 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
         """
         fraction(level, "level")
         fitted = self._asked()
-        x, points, errors = fitted.records(X, s), fitted.response.points(t), fitted.errors
-        mean = fitted.limited(x, errors.fit.predicted(x, points)[0], points)
+        x, points, errors = fitted.curves(X, s), fitted.response.points(t), fitted.errors
+        mean = fitted.predictor(x, None, None, points)
         half = errors.half_width(x, points, errors.of_predictor(x, None, points), level)
         return fitted.shown(mean - half, points, x), fitted.shown(mean + half, points, x)
 
@@ -544,7 +544,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
             In the unit of Y.
         """
         fitted = self._asked()
-        x, points = fitted.records(X, s), fitted.response.points(t)
+        x, points = fitted.curves(X, s), fitted.response.points(t)
         return fitted.shown(fitted.errors.of_predictor(x, None, points), points, x)
 
     def score(self, X: CurveData, Y: CurveData, sample_weight: None = None) -> float:
@@ -555,13 +555,13 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
         fitted = self._asked()
         inputs, _ = aligned(None, {"X": X, "Y": Y}, "Y")
         X, Y = inputs["X"], inputs["Y"]
-        y, x = as_curves(Y, name="Y", default=self.t_), fitted.records(X, None)
+        y, x = as_curves(Y, name="Y", default=self.t_), fitted.curves(X, None)
         if x.n != len(y):
             raise InputError(f"X and Y must hold the same number of curves, got {x.n} and {len(y)}")
         same_rows(X=x.curves("X"), Y=y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)
-            predicted = fitted.predicted(x, fitted.response.points(y.grid))
+            predicted = fitted.predictor(x, None, None, fitted.response.points(y.grid))
         return functional_r2(y.values, predicted, t=y.grid)
 
     def _asked(self) -> FittedSurface:

@@ -30,9 +30,10 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Ledger
 from fdadp.privacy.study.verified import record_model
 from fdadp.private.release.mechanisms import params_from_json, params_to_json
-from fdadp.regression.fitted.errors import CoefficientErrors, near_the_mean
-from fdadp.regression.fitted.fitted import FittedResponse
+from fdadp.regression.fitted.errors import CoefficientErrors
+from fdadp.regression.fitted.fitted import Fitted, FittedResponse
 from fdadp.regression.fitted.term_files import may_be_made
+from fdadp.regression.reading.columns import Covariates, units_of
 from fdadp.regression.reading.completion import Completion, cure_of
 from fdadp.regression.settings import ModelSettings
 from fdadp.solve.eigen.surface import SurfaceFit
@@ -45,20 +46,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FittedSurface:
-    """A fitted additive model.
+class FittedSurface(Fitted):
+    """A fitted additive model: of one term, the surface.
 
     Attributes
     ----------
     surface : SurfaceFit
-    completion : Completion
-        How gaps of new curves are filled.
-    x, y : Curves
-        How X and Y came, without any curve.
+    x : Curves
+        How X came, without any curve.
     fitted_with : mapping
         Settings that the fit was made with, whatever is set afterwards.
-    joined : str or None
-        How many rows were joined, and by what.
     moments : NoisyMoments or None
         The statistic of ``mechanism="moments"``.
     warned : tuple of str
@@ -66,71 +63,52 @@ class FittedSurface:
     """
 
     surface: SurfaceFit
-    completion: Completion
     x: Curves
-    y: Curves
     fitted_with: Mapping[str, Any]
-    joined: str | None = None
     moments: NoisyMoments | None = None
     warned: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        surface: SurfaceFit,
-        completion: Completion,
-        x: Curves,
-        y: Curves,
-        *,
-        fitted_with: Mapping[str, Any],
-        **more: Any,
-    ) -> FittedSurface:
+    def of(cls, surface: SurfaceFit, completion: Completion, x: Curves, y: Curves, **more: Any) -> FittedSurface:
         """That of curves as they came; nothing of their values is kept."""
         names = None if x.gridded or x.columns is None else pd.Index([str(name) for name in x.columns])
-        own, of_y = replace(x.without_rows(), columns=names), y.without_rows()
-        return cls(surface=surface, completion=completion, x=own, y=of_y, fitted_with=fitted_with, **more)
-
-    @property
-    def errors(self) -> CoefficientErrors:
-        """Errors of the coefficients, and the law of new responses."""
-        found = self.surface
-        law = {"released" if found.limited else "pointwise": found.law}
-        return CoefficientErrors(
-            settings=ModelSettings(response_basis="eigen"), fit=found.fit, beyond=found.beyond, variances=dict(law)
+        law = {"released" if surface.limited else "pointwise": surface.law}
+        settings = ModelSettings(response_basis="eigen")
+        return cls(
+            response=FittedResponse(name="Y", curves=y.without_rows()),
+            errors=CoefficientErrors(settings=settings, fit=surface.fit, beyond=surface.beyond, variances=dict(law)),
+            covariates=Covariates({"X": x.grid}, completion, units_of({"X": x})),
+            null_deviance=float("nan"),
+            basis=surface.basis,
+            surface=surface,
+            x=replace(x.without_rows(), columns=names),
+            **more,
         )
 
     @property
-    def response(self) -> FittedResponse:
-        """The response, so that predictions come as it came."""
-        return FittedResponse(name="Y", curves=self.y)
+    def private(self) -> bool:
+        """Whether the surface comes from noisy releases."""
+        return self.surface.privacy is not None
 
-    def records(self, X: CurveData, s: ArrayLike | None) -> Records:
+    def curves(self, X: CurveData, s: ArrayLike | None) -> Records:
         """New curves, complete and checked."""
-        own = self.x
+        own, completion = self.x, self.covariates.completion
         x = as_curves(X, s, name="X", default=own.grid)
         refuse_other_domain(x, own.grid, "X")
         if own.columns is not None and not x.gridded and x.columns is not None:
             same_order(list(own.columns), list(x.columns), "X", "the training curves")
-        if not self.completion.how:
+        if not completion.how:
             check_finite(x, "X", cure=cure_of(("X",)))
-        x = self.completion(Records(len(x), {"X": x})).curves("X")
+        x = completion(Records(len(x), {"X": x})).curves("X")
         check_finite(x, "X")
         if self.surface.limited:  # features of private fits say nothing of it
             self.surface.term.warn_outside(x)
         return Records(len(x), {"X": x})
 
-    def limited(self, x: Records, eta: FloatArray, points: FloatArray) -> FloatArray:
-        """Predictions of a private fit, those far from the mean curve pulled back."""
-        return near_the_mean(self.errors, x, eta, points) if self.surface.limited else eta
-
-    def predicted(self, x: Records, points: FloatArray) -> FloatArray:
-        """Mean curves at points, shape (n, T')."""
-        fit = self.surface.fit
-        return self.limited(x, fit.form.predictor(x, fit.coefficients, points), points)
-
     def shown(self, values: FloatArray, points: FloatArray, x: Records) -> Any:
         """Curves at points as Y came, with the labels of X."""
-        return self.y.wrap(values, points, rows=x.curves("X"))
+        assert self.response.curves is not None
+        return self.response.curves.wrap(values, points, rows=x.curves("X"))
 
 
 # Summary tables of a fit, as statsmodels' ``Summary`` (text, HTML, LaTeX).
@@ -146,13 +124,14 @@ def summarise(model: AdditiveFunctionOnFunction) -> Summary:
     if private:
         criterion = "empirical Bayes"
     low, high = model.x_range_
+    y = model.fitted_.response.curves
     facts = [
         ("Curves", f"{model.n_curves_}", "Components K", f"{len(model.edf_)}"),
         (
             "Grid of X",
             text_of_grid(model.s_, model.fitted_.x.unit, "s"),
             "Grid of Y",
-            text_of_grid(model.t_, model.fitted_.y.unit, "t"),
+            text_of_grid(model.t_, None if y is None else y.unit, "t"),
         ),
         ("Range of X", f"{low:.4g} to {high:.4g}", "Basis", f"{model.coef_.shape[1]} x {model.coef_.shape[2]}"),
         ("R-squared", f"{model.r2_:.4f}", "Noise variance", f"{model.noise_variance_:.4g}"),
@@ -225,7 +204,7 @@ def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Pat
     """Write a fitted model."""
     ledger, fitted = model.ledger_, model.fitted_
     found = replace(fitted.surface, ledger=None, privacy=None, plan=None)
-    tree, numbers = pack((found, fitted.completion, fitted.x, fitted.y), "model")
+    tree, numbers = pack((found, fitted.covariates.completion, fitted.x, fitted.response.curves), "model")
     content = {
         "params": params_to_json(model, dict(fitted.fitted_with)),
         "tree": tree,
@@ -254,7 +233,7 @@ def _build(kind: type[Model], content: dict[str, Any], arrays: dict[str, FloatAr
     guarantee = replace(model.privacy) if private and model.privacy else None
     surface = replace(found, ledger=ledger, privacy=guarantee)
     own = {name: getattr(model, name) for name in ("privacy", "bounds", "mechanism")}
-    fitted = FittedSurface(surface=surface, completion=completion, x=x, y=y, fitted_with=own)
+    fitted = FittedSurface.of(surface, completion, x, y, fitted_with=own)
     model._keep(fitted)
     middle = np.full((1, model.s_.size), sum(model.x_range_) / 2)
     fitted.errors.of_predictor(Records(1, {"X": Curves(middle, model.s_)}), None, model.t_)  # bases and arrays suit

@@ -91,18 +91,8 @@ class AdditiveFit:
         """Of the linear predictor, with this covariance; shape (n, T)."""
         if not isinstance(self.spread, ByFunction):
             return self.form.standard_errors(records, self.bayesian_covariance, t)
-        return self.predicted(records, t)[1]
-
-    def predicted(self, records: Records, t: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """The linear predictor and its standard errors, shapes (n, T), where possible from features computed once."""
-        if not isinstance(self.spread, ByFunction):
-            return self.form.predictor(records, self.coefficients, t), self.standard_errors(records, t)
-        c, k = self.spread.turn.shape
-        mean, features = self.form.mean_and_features(records, c, t)
-        scores = features @ self.coefficients[c:].reshape(-1, k)
-        eta = mean @ self.coefficients[:c] + scores @ (mean @ self.spread.turn).T
-        variances = self.sigma2 * self.spread.variances(mean, features)
-        return np.asarray(eta), np.asarray(np.sqrt(np.maximum(variances, 0.0)))
+        variances = self.sigma2 * self.spread.variances(*self.form.mean_and_features(records, len(self.spread.turn), t))
+        return np.asarray(np.sqrt(np.maximum(variances, 0.0)))
 
     def mean_variance(self, covariance: FloatArray) -> float:
         """Variance of the linear predictor, mean over all observations, where coefficients have this covariance."""

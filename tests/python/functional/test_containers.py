@@ -322,7 +322,7 @@ def test_labels_names_and_attributes_of_xarray_come_back() -> None:
             assert predicted.dims == ("who", "day") and predicted.name == "rain" and predicted.attrs == {"units": "mm"}
             assert list(predicted.indexes["who"]) == names and list(predicted.indexes["day"]) == list(days)
             np.testing.assert_array_equal(predicted["place"], AGE)
-            assert fitted.fitted_.y.unit == "days since 2020-01-01"
+            assert fitted.fitted_.response.curves.unit == "days since 2020-01-01"
     private = private_surface().fit(opened, open_curves(y)).predict(opened)
     assert private.name == "rain" and private.attrs == {} and list(private.indexes["day"]) == list(days)
     direct = private_surface().fit(x.T, y).predict(x.T[:3])
