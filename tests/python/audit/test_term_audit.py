@@ -7,11 +7,7 @@ import math
 
 import numpy as np
 import pytest
-
-import fdadp.privacy.kernel._sums as kernel_sums
-from fdadp.audit.dp_aff import CANARIES, MODES, neighbours_of
-from fdadp.audit.replay import Neighbours, replay_audit
-from fdadp.audit.terms import (
+from term_audit_tools import (
     FORMS,
     MODELS,
     handed_table,
@@ -22,6 +18,10 @@ from fdadp.audit.terms import (
     term_model,
     term_pairs,
 )
+
+import fdadp.privacy.kernel._sums as kernel_sums
+from fdadp.audit.dp_aff import CANARIES, MODES, neighbours_of
+from fdadp.audit.replay import Neighbours, replay_audit
 from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.kernel._kernel import Kernel
 from fdadp.private.plan.sharing import norm_of_numbers

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from term_audit_tools import observe_terms, people, promised, put, term_model
 
 from fdadp import Privacy
 from fdadp.audit.dp_aff import CANARIES, neighbours_of
 from fdadp.audit.replay import Neighbours, replay_audit
-from fdadp.audit.terms import observe_terms, people, promised, put, term_model
 
 N = 40
 
