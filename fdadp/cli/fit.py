@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fdadp.cli import inputs
 from fdadp.cli import options as option
-from fdadp.cli.inputs import (
-    FileFormat,
-    check_out,
-    labelled_files,
-    named_files,
-    read_columns,
-    treatment_of,
-    treatments_of,
-)
+from fdadp.cli.inputs import FileFormat
 from fdadp.cli.options import ONLY_PRIVATE, refuse_given
 from fdadp.cli.private_files import PrivateFiles, bounds_of, check_writable, labels_of, save_model, write_ledger
 from fdadp.errors import InputError
@@ -69,7 +62,7 @@ class Additive:
         if table is not None or groups is not None:
             raise InputError("--table and --groups are there for formulas, and for private fits of two files")
         model = self._model()
-        data, by = labelled_files(self.files, self.how, id=self.id)
+        data, by = inputs.labelled_files(self.files, self.how, id=self.id)
         return model.fit(*data.values(), by=by)
 
     def fit_privately(
@@ -178,7 +171,7 @@ def fit(
       fdadp fit "Y ~ ff(X)" --curves X=x.csv --curves Y=y.csv --bounds X=30:180 --bounds Y=30:180 --epsilon 1 --n 3000
       fdadp fit X.csv Y.csv --bounds X=30:180 --bounds Y=30:180 --epsilon 0.5 --study wards.fdadp
     """
-    check_out(out)
+    inputs.check_out(out)
     how = replace(how, grid=labels_of(grid))
     law = _law(person_rows, max_rows, has_persons=groups is not None or rows.id is not None)
     privacy = private.privacy()
@@ -240,14 +233,14 @@ def _model_asked_for(
     """
     if len(what) == 2 and not any("~" in one for one in what):
         refuse_given(beside, "is there for formulas, as 'Y ~ ff(X) + s(age)', and not for two files")
-        settings = {**settings, **law, "missing": treatment_of(settings["missing"])}
+        settings = {**settings, **law, "missing": inputs.treatment_of(settings["missing"])}
         return Additive(dict(zip("XY", map(Path, what), strict=True)), sizes, settings, how, id)
     if len(what) == 1 and "~" in what[0]:
         refuse_given(
             sizes.given, "is there for two files, X and Y: in a formula sizes stand within terms, as ff(X, k=8)"
         )
         settings = {**settings, **law, "family": beside["--family"] or "gaussian"}
-        settings["missing"] = treatments_of(settings["missing"])
+        settings["missing"] = inputs.treatments_of(settings["missing"])
         return Formula(what[0], beside["--curves"], settings, beside["--offset"], how, id)
     raise InputError(
         "fit must have a formula, as 'Y ~ ff(X)', or two files, of predictor and of response curves, got "
@@ -268,7 +261,7 @@ class Formula:
 
     def fit(self, table: Path | None, groups: str | None) -> Any:
         """Fit without privacy."""
-        data, by = read_columns(self.curves, table, self.how, id=self.id)
+        data, by = inputs.read_columns(self.curves, table, self.how, id=self.id)
         kind = model_of(self.formula, [name for name, c in data.items() if getattr(c, "ndim", 1) == 2], data)
         model = kind(self.formula, **self.settings)
         beside = {"groups": groups, "offset": self.offset, "by": by}
@@ -278,7 +271,7 @@ class Formula:
         self, table: Path | None, groups: str | None, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool
     ) -> Any:
         """Show the plan, then fit from files; None for a dry run."""
-        files = PrivateFiles.of(named_files(self.curves), table, self.id, self.how).by_names(groups, privacy)
+        files = PrivateFiles.of(inputs.named_files(self.curves), table, self.id, self.how).by_names(groups, privacy)
         kind = model_of(self.formula, files.grids(), files.names)
         model = kind(self.formula, privacy=privacy, bounds=bounds, **self.settings)
         named = {name.strip("`") for name in re.findall(r"`[^`]*`|\w+", self.formula)}

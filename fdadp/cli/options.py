@@ -82,8 +82,7 @@ class PrivacyOptions:
     """The guarantee that options ask for."""
 
     epsilon: Annotated[
-        float | None,
-        typer.Option(help="Budget; makes the fit private. (default: no privacy)", rich_help_panel=PRIVATE),
+        float | None, typer.Option(help="Budget; makes the fit private. (default: no privacy)", rich_help_panel=PRIVATE)
     ] = None
     delta: Annotated[
         float | None,

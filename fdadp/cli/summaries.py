@@ -11,18 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fdadp.cli import options as option
+from fdadp.cli import private_files
 from fdadp.cli.inputs import CurvesFile, FileFormat, Marks, check_out, read_file
 from fdadp.cli.options import ONLY_PRIVATE, refuse_given
-from fdadp.cli.private_files import (
-    PrivateFiles,
-    bounds_of,
-    check_not_read,
-    check_writable,
-    labels_of,
-    save_model,
-    write_ledger,
-    write_shown,
-)
+from fdadp.cli.private_files import PrivateFiles
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular import text_of
 
@@ -99,7 +91,7 @@ def fpca(
     from fdadp.cli.fit import components_of
     from fdadp.summaries import PrivateFPCA
 
-    count, how = components_of(components), replace(how, grid=labels_of(grid))
+    count, how = components_of(components), replace(how, grid=private_files.labels_of(grid))
     privacy = private.privacy()
     if privacy is not None:
         refuse_given({"--no-header": not how.header}, "cannot be in a private release")
@@ -112,7 +104,7 @@ def fpca(
 
     only = {"--bounds": bounds, "--grid": grid, "--groups": groups, "--id": id, "--table": table}
     refuse_given(only, ONLY_PRIVATE)
-    check_not_read([out.with_suffix(".csv")], [CurvesFile.of(curves).path])
+    private_files.check_not_read([out.with_suffix(".csv")], [CurvesFile.of(curves).path])
     fitted = FPCA(n_components=count).fit(read_file(curves, how))
     _say_shares(fitted)
     _write(_functions(fitted), out)
@@ -123,10 +115,10 @@ def _release(
 ) -> None:
     """Fit from a file that the kernel reads, line by line or in pieces."""
     check_out(out)
-    check_not_read(
+    private_files.check_not_read(
         [out, *(out.with_suffix(kind) for kind in (".csv", ".ledger.json"))], [CurvesFile.of(curves).path, table]
     )
-    check_writable(out)
+    private_files.check_writable(out)
     if (table is None) is not (groups is None):
         raise InputError("--table and --groups must be given together: whose each row is")
     known = next((name for name, one in (("--id", id), ("--long", how.long)) if one is not None), None)
@@ -143,16 +135,16 @@ def _release(
             yield block["Y"] if person is None else (block["Y"], block[person])
 
     fitted.fit_chunks(rows, t=files.grids()["Y"], groups=None if person is None else True)
-    write_ledger(fitted, out)
+    private_files.write_ledger(fitted, out)
 
 
 def _finish(fitted: Any, frame: pd.DataFrame, out: Path) -> None:
-    save_model(fitted, out)
+    private_files.save_model(fitted, out)
     _write(frame, out)
 
 
 def _write(frame: pd.DataFrame, out: Path) -> None:
-    write_shown(out.with_suffix(".csv"), frame.to_csv(index=False), "curves")
+    private_files.write_shown(out.with_suffix(".csv"), frame.to_csv(index=False), "curves")
 
 
 def _functions(fitted: Any) -> pd.DataFrame:
@@ -172,7 +164,7 @@ def _range(text: str | None) -> Any:
     """Public range of the values; raises InputError."""
     if text is None:
         raise InputError("--bounds must be the public range of the values, as --bounds 30:180")
-    found = bounds_of([f"Y={text}"])["Y"]
+    found = private_files.bounds_of([f"Y={text}"])["Y"]
     if not isinstance(found, tuple):
         raise InputError(f"--bounds must be LOW:HIGH, as --bounds 30:180, got {text!r}")
     return found
@@ -223,7 +215,7 @@ def table1(
     fraction(level, "level")
     said = _facts(facts) if facts is not None else {}
     given: dict[str, Any] = {
-        "columns": _columns(bounds_of(bounds), columns),
+        "columns": _columns(private_files.bounds_of(bounds), columns),
         "by": by,
         "quantiles": _numbers(quantiles),
         "steps": option.by_name(steps, "--steps", "NAME=STEP, as age=1", float) or None,
@@ -238,8 +230,8 @@ def table1(
         return
     frame = _read(files, names)
     fitted.fit(frame, groups=None if groups is None else frame[groups])
-    write_ledger(fitted, out)
-    save_model(fitted, out, level)
+    private_files.write_ledger(fitted, out)
+    private_files.save_model(fitted, out, level)
     for path in paths:
         _write_table(fitted, path, level)
 
@@ -252,9 +244,9 @@ def _check_paths(out: Path, paths: Sequence[Path], read: Sequence[Path | None]) 
     written = [out, out.with_suffix(".ledger.json"), *paths]
     if len({path.absolute() for path in written}) < len(written):
         raise InputError("--out and --write must be different files, none of them the ledger")
-    check_not_read(written, read)
+    private_files.check_not_read(written, read)
     for path in written:
-        check_writable(path)
+        private_files.check_writable(path)
 
 
 def _declared(said: dict[str, Any], given: dict[str, Any], facts: Path | None, *, has_study: bool) -> dict[str, Any]:
@@ -335,4 +327,4 @@ def _write_table(fitted: PrivateTable1, path: Path, level: float) -> None:
         ".csv": lambda: rows.to_csv(index=False),
         ".json": lambda: json.dumps(json.loads(rows.to_json(orient="records")), indent=1, ensure_ascii=False),
     }
-    write_shown(path, made[path.suffix](), "table")
+    private_files.write_shown(path, made[path.suffix](), "table")

@@ -13,18 +13,8 @@ import pandas as pd
 
 from fdadp._common.checks import one_of
 from fdadp._common.typing import FloatArray
-from fdadp.datasets._places import (
-    Columns,
-    FunctionalDataset,
-    Place,
-    content_sha256,
-    data_dir,
-    data_dir_label,
-    find_data,
-    in_folder,
-    make_curves,
-    on_site,
-)
+from fdadp.datasets import _places
+from fdadp.datasets._places import Columns, FunctionalDataset, Place
 from fdadp.errors import FileFormatError
 
 # Hourly tables of stays in intensive care from the records of the PhysioNet/CinC Challenge 2012.
@@ -230,7 +220,7 @@ def load_icu(
     grid = hours.columns.to_numpy(dtype=np.float64)
     index = hours.index if as_frame else None
     x, y = (
-        make_curves(hours.iloc[:, part].to_numpy(), grid[part], name=curves, argument="hour", index=index)
+        _places.make_curves(hours.iloc[:, part].to_numpy(), grid[part], name=curves, argument="hour", index=index)
         for part in (slice(0, HALF), slice(HALF, None))
     )
     return FunctionalDataset(
@@ -248,18 +238,18 @@ def load_icu(
 
 def _tables(curves: str, download: bool, sha256: str | None) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Table of curves, and of stays."""
-    folder, wanted = data_dir(), sha256 or PREPARED_SHA256
+    folder, wanted = _places.data_dir(), sha256 or PREPARED_SHA256
     if (folder / FILES[curves]).is_file():
         return _read(folder, curves), _read(folder, "stays")
     kept: dict[str, pd.DataFrame] = {}
     decode = partial(_prepared, kept, wanted)
     places = [
-        Place(f"{FILES[curves]} and {FILES['stays']} in {data_dir_label()}", lambda: None),
-        in_folder(ARCHIVES, decode, label=str(folder)),
+        Place(f"{FILES[curves]} and {FILES['stays']} in {_places.data_dir_label()}", lambda: None),
+        _places.in_folder(ARCHIVES, decode, label=str(folder)),
     ]
     if download:
-        places.append(on_site([f"{SITE}{name}" for name in ARCHIVES], decode, wanted, SITE))
-    find_data(
+        places.append(_places.on_site([f"{SITE}{name}" for name in ARCHIVES], decode, wanted, SITE))
+    _places.find_data(
         "The set of ICU stays",
         places,
         wanted,
@@ -274,7 +264,7 @@ def _prepared(kept: dict[str, pd.DataFrame], wanted: str, files: list[Path]) -> 
     records_a, outcomes_a, records_b, outcomes_b = files
     kept.update(prepare({"a": (records_a, outcomes_a), "b": (records_b, outcomes_b)}))
     columns = {f"{name} {column}": values for name, table in kept.items() for column, values in _columns(table).items()}
-    found = content_sha256(columns)
+    found = _places.content_sha256(columns)
     if found != wanted:
         raise FileFormatError(
             f"the archives must hold the values known here (content SHA-256 {wanted}), got others ({found}); if the "
@@ -288,7 +278,7 @@ def _read(folder: Path, what: str) -> pd.DataFrame:
     if not path.is_file():
         raise FileFormatError(f"{path} must be beside the curves, got no such file")
     frame = pd.read_csv(path, index_col="stay")
-    found = content_sha256(_columns(frame))
+    found = _places.content_sha256(_columns(frame))
     if found != SHA256[what]:
         raise FileFormatError(
             f"{path} must hold the published values (content SHA-256 {SHA256[what][:12]}...), got {found[:12]}..."

@@ -17,17 +17,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from fdadp._common.checks import one_of
-from fdadp.datasets._places import (
-    Columns,
-    FunctionalDataset,
-    Place,
-    data_dir,
-    find_data,
-    in_folder,
-    make_curves,
-    on_site,
-    r_libraries,
-)
+from fdadp.datasets import _places
+from fdadp.datasets._places import Columns, FunctionalDataset, Place
 from fdadp.errors import FileFormatError
 
 # Read data frames out of R's files: ``.rda`` (or ``.RData``), installed packages (``Rdata.rdb``) and source tarballs.
@@ -306,9 +297,9 @@ def load_dti(
 def _load(study: _TractStudy, visit: str, complete: str, as_frame: bool, online: bool) -> FunctionalDataset:
     one_of(visit, "visit", get_args(Visit))
     one_of(complete, "complete", get_args(Complete))
-    columns = find_data(
+    columns = _places.find_data(
         study.name,
-        _places(study, online),
+        _sources(study, online),
         study.sha256,
         f"Put {study.name.lower()}.csv.gz or refund_0.1-38.tar.gz into a folder and set FDADP_DATA to it, "
         "or install refund in R, or allow the download (download=True).",
@@ -323,7 +314,7 @@ def _load(study: _TractStudy, visit: str, complete: str, as_frame: bool, online:
     scalars = {name: _tidy(columns[name][rows]) for name in study.scalars}
     covariates = pd.DataFrame(scalars, index=pd.Index(rows))
     curves = {
-        block: make_curves(
+        block: _places.make_curves(
             columns[block][rows],
             np.linspace(0.0, 1.0, points),
             name=block,
@@ -351,16 +342,16 @@ def _tidy(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return numbers.astype(np.int64) if (numbers == np.floor(numbers)).all() else numbers
 
 
-def _places(study: _TractStudy, online: bool) -> list[Place]:
-    places = [in_folder([f"{study.name.lower()}.csv.gz"], partial(_from_csv, study))]
-    tarballs = sorted(data_dir().glob("refund_*.tar.gz"))
+def _sources(study: _TractStudy, online: bool) -> list[Place]:
+    places = [_places.in_folder([f"{study.name.lower()}.csv.gz"], partial(_from_csv, study))]
+    tarballs = sorted(_places.data_dir().glob("refund_*.tar.gz"))
     places += [Place(str(tarball), partial(_from_tarball, study, [tarball])) for tarball in tarballs]
-    libraries = r_libraries()
+    libraries = _places.r_libraries()
     places += [Place(f"R package refund in {lib}", partial(_from_library, study, lib)) for lib in libraries]
     if not libraries:
         places.append(Place("R libraries (R_LIBS, R RHOME, the usual folders)", lambda: None))
     if online:
-        places += [on_site([url], partial(_from_tarball, study), study.sha256) for url in TARBALLS]
+        places += [_places.on_site([url], partial(_from_tarball, study), study.sha256) for url in TARBALLS]
     return places
 
 

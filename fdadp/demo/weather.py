@@ -20,12 +20,7 @@ from fdadp.regression import AdditiveFunctionOnFunction
 if TYPE_CHECKING:
     from rich.console import Console
 
-LABELS = {
-    "x": "temperature [°C]",
-    "s": "s, time of year [years]",
-    "t": "t",
-    "F": "F [log10 mm per day, per year of s]",
-}
+LABELS = {"x": "temperature [°C]", "s": "s, time of year [years]", "t": "t", "F": "F [log10 mm per day, per year of s]"}
 Y_LABELS = {"t": "time of year [years]", "Y": "precipitation [log10 mm per day]"}
 
 

@@ -22,21 +22,11 @@ from typing import Any
 
 from fdadp._common.typing import IntArray
 from fdadp.errors import FdadpError, FdadpWarning, InputError, PrivacyError
-from fdadp.federated import models
+from fdadp.federated import models, wire
 from fdadp.federated.contract import SIZE, USER, Contract, Signer, check_signature
 from fdadp.federated.models import seed_of
 from fdadp.federated.paillier import PublicKey, Randomness, SecretKey, add, ciphertexts, keys, pack, unpack
-from fdadp.federated.wire import (
-    Kind,
-    Message,
-    Next,
-    ProtocolError,
-    Totals,
-    ciphertexts_from_bytes,
-    ciphertexts_to_bytes,
-    counted,
-    with_count,
-)
+from fdadp.federated.wire import Kind, Message, Next, ProtocolError, Totals
 from fdadp.privacy.noise.distributed import NextRound
 
 
@@ -190,7 +180,7 @@ class Owner(Party):
         plaintexts = pack(waits.share, waits.width, int(key.n))
         if self._randomness is None:
             self._randomness = Randomness(key, self._n_jobs)
-        body = ciphertexts_to_bytes(key.encrypt(plaintexts, self._randomness), key.size)
+        body = wire.ciphertexts_to_bytes(key.encrypt(plaintexts, self._randomness), key.size)
         return self._message(Kind.SHARE, len(totals), body)
 
 
@@ -263,12 +253,12 @@ class DataUser(Party):
         if self._key is None:
             raise ProtocolError("the data user's key is not here")
         now, bits, public = self._follow(), self.contract.key_bits, self._key.public
-        shares, body = counted(message.body)
+        shares, body = wire.counted(message.body)
         if not self.contract.least <= shares <= self.contract.owners:
             raise ProtocolError(
                 f"a sum must be of {self.contract.least} to {self.contract.owners} shares, got {shares}"
             )
-        found = ciphertexts_from_bytes(body, public.size)
+        found = wire.ciphertexts_from_bytes(body, public.size)
         if len(found) != ciphertexts(now.size, now.width, bits) or not all(map(public.valid, found)):
             raise ProtocolError("the sum must be as many valid ciphertexts as the release takes")
         inside, values = unpack(self._key.decrypt(found, self._n_jobs), now.size, now.width, int(public.n))
@@ -356,8 +346,8 @@ class Proxy:
         while now.size:
             index = len(totals)
             shares = self._shares(exchange, self._ask(key, totals), index, key, now)
-            summed = ciphertexts_to_bytes(add(key, shares, self._n_jobs), key.size)
-            request = self._request(Kind.ASK_TOTAL, index, with_count(len(shares), summed))
+            summed = wire.ciphertexts_to_bytes(add(key, shares, self._n_jobs), key.size)
+            request = self._request(Kind.ASK_TOTAL, index, wire.with_count(len(shares), summed))
             now, told = Next.first_of(self._from_user(exchange, request, Kind.TOTAL, index))
             (total,) = Totals.from_bytes(told)
             totals.append(total)
@@ -446,7 +436,7 @@ class Proxy:
 
     def _share(self, data: bytes, name: str, index: int, key: PublicKey, count: int) -> list[int]:
         """The valid ciphertexts of an owner's share; raises ProtocolError for all else."""
-        found = ciphertexts_from_bytes(self._open(data, name, Kind.SHARE, index), key.size)
+        found = wire.ciphertexts_from_bytes(self._open(data, name, Kind.SHARE, index), key.size)
         if len(found) != count or not all(map(key.valid, found)):
             raise ProtocolError(f"a share must be {count} valid ciphertexts")
         return found

@@ -33,6 +33,16 @@ TIES = ("shared", "independent", "single")
 NEGATIVES = ("clip0", "raw")
 
 
+def _rows_and_labels(model: Any, X: Any, y: Any) -> tuple[FloatArray, np.ndarray[Any, Any]]:
+    """Rows and labels of a fit, whose classes the model keeps."""
+    same_rows(X=X, y=y)
+    X, y = validate_data(model, X, y, dtype=np.float64)
+    check_classification_targets(y)
+    positive(model.epsilon, "epsilon")
+    model.classes_ = np.unique(y)
+    return X, y
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class _AdaBoost(ClassifierMixin, Published):  # type: ignore[misc]
     """AdaBoost with one-feature threshold tests as weak learners, of two classes."""
@@ -43,12 +53,8 @@ class _AdaBoost(ClassifierMixin, Published):  # type: ignore[misc]
 
     def _prepare(self, X: Any, y: Any) -> tuple[np.ndarray[Any, Any], IntArray, list[FloatArray], FloatArray]:
         """Indices (d, n) of the distinct values of each column, their number, the values; and y as ±1."""
-        same_rows(X=X, y=y)
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        positive(self.epsilon, "epsilon")
         whole(self.n_rounds, "n_rounds")
-        self.classes_ = np.unique(y)
+        X, y = _rows_and_labels(self, X, y)
         if len(self.classes_) != 2:
             raise InputError(
                 f"Only binary classification is supported. The type of the target is not binary: y must have two "
@@ -69,9 +75,7 @@ class _AdaBoost(ClassifierMixin, Published):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> FloatArray:
         """Weighted votes Σ α_k G_k, (m,)."""
-        total = np.zeros(0)
-        for stage in self._staged(X):
-            total = stage
+        *_, total = self._staged(X)
         return total
 
     def _staged(self, X: Any) -> Iterator[FloatArray]:
@@ -291,23 +295,16 @@ def boost(codes, sizes, y, noised, budget, tie, clip0, clamp, perfect, mode, rng
     n, m = codes.shape[1], noised.size
     w = np.full(n, 1.0 / n)
     out = np.empty((m, 5))
-    edge, vote = np.empty(n), np.empty(n)
     widest = sizes.max()
     sums = np.empty(widest)
     if widest < 2:  # nothing to test
         return out[:0]
     for k in range(m):
-        total = 0.0
-        for i in range(n):
-            edge[i] = w[i] * y[i]
-            total += edge[i]
-        feature, cut = _best_test(codes, sizes, edge, total, sums, mode, 2 * m / budget, rng)
+        edge = w * y
+        feature, cut = _best_test(codes, sizes, edge, edge.sum(), sums, mode, 2 * m / budget, rng)
         above, below = _votes(codes[feature], cut, y, w, mode, mode * m / budget, rng)
-        error = 0.0
-        for i in range(n):
-            vote[i] = above if codes[feature, i] >= cut else below
-            if vote[i] != y[i]:
-                error += w[i]
+        wrong = np.where(codes[feature] >= cut, above, below) != y
+        error = w[wrong].sum()
         if error > 0.5:
             return out[:k]
         e = min(max(error, clamp), 1 - clamp)
@@ -315,13 +312,8 @@ def boost(codes, sizes, y, noised, budget, tie, clip0, clamp, perfect, mode, rng
         out[k, 0], out[k, 1], out[k, 2], out[k, 3], out[k, 4] = feature, cut, above, below, alpha
         if error <= perfect:
             return out[: k + 1]
-        right, wrong = math.exp(-alpha), math.exp(alpha)
-        norm = 0.0
-        for i in range(n):
-            w[i] *= right if vote[i] == y[i] else wrong
-            norm += w[i]
-        for i in range(n):
-            w[i] /= norm
+        w *= np.where(wrong, math.exp(alpha), math.exp(-alpha))
+        w /= w.sum()
         if noised[k] and not _add_noise(w, m, budget, tie, clip0, rng):
             return out[: k + 1]
     return out
@@ -388,15 +380,12 @@ def _add_noise(w, m, budget, tie, clip0, rng):  # type: ignore[no-untyped-def]
                 new = value + draw
                 w[i] = max(new, 1.0 / n) if which == 0 else min(new, 1.0 / n)
                 done = True
-    norm = 0.0
-    for i in range(n):
-        if clip0 and w[i] < 0:
-            w[i] = 0.0
-        norm += w[i]
+    if clip0:
+        w[w < 0] = 0.0
+    norm = w.sum()
     if not abs(norm) > 0:
         return False
-    for i in range(n):
-        w[i] /= norm
+    w /= norm
     return True
 
 
@@ -450,12 +439,8 @@ class PublishedGaussianNB(FromLikelihood, ClassifierMixin, Published):  # type: 
 
     def fit(self, X: Any, y: Any) -> PublishedGaussianNB:
         """Fit to plain arrays; warns that the result is not private."""
-        same_rows(X=X, y=y)
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        positive(self.epsilon, "epsilon")
+        X, y = _rows_and_labels(self, X, y)
         rng = np.random.default_rng(self.random_state)
-        self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise InputError(f"y must have at least two labels, got {len(self.classes_)} class")
         low, high = (

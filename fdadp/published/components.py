@@ -36,7 +36,7 @@ from fdadp.learners.decomposition import signed
 from fdadp.learners.shared.inputs import as_table, box, positive
 from fdadp.privacy import Privacy
 from fdadp.privacy.account._book import Release
-from fdadp.privacy.account.accounting import opendp
+from fdadp.privacy.noise.sources import measurement
 from fdadp.published._base import Published
 
 
@@ -162,9 +162,7 @@ def gaussian(scales: Sequence[float], seed: int | None) -> list[int]:
     if seed is not None:
         drawn = np.rint(np.random.default_rng(seed).standard_normal(len(scales)) * scales)
         return [int(value) for value in drawn]
-    dp = opendp()
-    integer, distance = dp.atom_domain(T="i64"), dp.absolute_distance(T=float)
-    return [int(dp.m.make_gaussian(integer, distance, scale=scale)(0)) for scale in scales]
+    return [int(measurement("gaussian", 1, scale)([0])[0]) for scale in scales]
 
 
 def discretised(X: FloatArray, low: FloatArray, high: FloatArray, bits: int) -> IntArray:

@@ -276,9 +276,7 @@ def perturb_coefficients(
         details={
             "reading of the sensitivity": sensitivity,
             "claimed epsilon": f"{privacy.epsilon:g} per component, {privacy.epsilon * len(coefficients):g} in total",
-            "noise": "NumPy, "
-            + ("seeded" if privacy.random_state is not None else "fresh entropy")
-            + ", floating point",
+            "noise": f"NumPy, {'fresh entropy' if privacy.random_state is None else 'seeded'}, floating point",
             "fdadp": __version__,
         },
     )

@@ -14,6 +14,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from fdadp._common.checks import fraction
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
@@ -22,24 +23,16 @@ from fdadp.files.records import labels_from_json, labels_to_json
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.fpca.basis import Components, count_components, oriented, significant
 from fdadp.functional.tables.axis import ONLY_NUMBERED, axis_of, is_only_numbered, text_of_grid
-from fdadp.functional.tables.sample import Curves, Kind, as_grid, names_of, wrap
+from fdadp.functional.tables.sample import Kind, as_grid, names_of, wrap
 from fdadp.privacy import Ledger
 from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.privacy.study.verified import record_model
 from fdadp.private.levels.tails import warn_of_tail
 from fdadp.private.public.inputs import PrivateChunks, chunks_of
 from fdadp.private.release.mechanisms import params_from_json, params_to_json
+from fdadp.summaries.curves import release
 from fdadp.summaries.curves.moments import COVARIANCE, MEAN
-from fdadp.summaries.curves.release import (
-    OUTSIDE,
-    WIDEN,
-    Declared,
-    Summary,
-    check,
-    public_chunks,
-    public_input,
-    summarise,
-)
+from fdadp.summaries.curves.release import Declared, HandedCurves, Summary
 
 if TYPE_CHECKING:
     from fdadp.privacy import Privacy
@@ -108,45 +101,39 @@ class PrivateSummary(NestedParameters, ABC):
         """
         self._check_groups(groups)
         declared = self._declared()
-        source = public_chunks(chunks, t, groups, kind)
+        source = release.public_chunks(chunks, t, groups, kind)
         declared.privacy.hold([("Y", declared.bounds)])
         self._check_saveable(source.columns)
-        return self._release(declared, source, source.groups, source)
+        return self._release(HandedCurves(declared, source, source.groups, source))
 
     def _fit(self: Self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> Self:
         declared = self._declared()
         chunks = chunks_of({"Y": Y}, groups)
-        curves = public_input(declared.privacy, Y, t, groups if chunks is None else None)
+        curves = release.public_input(declared.privacy, Y, t, groups if chunks is None else None)
         data: Any = curves.values
         if chunks is not None:
             data = PrivateChunks(chunks[0], {"Y": curves.grid}, groups=chunks[1])
             groups = data.groups
         declared.privacy.hold((name, declared.bounds) for name in names_of(Y, "Y"))
         self._check_saveable(curves.columns)
-        return self._release(declared, data, groups, curves, noise)
+        return self._release(HandedCurves(declared, data, groups, curves, noise))
 
     def _check_groups(self, groups: Any) -> None:
         """Refuse what a summary cannot be made of; nothing is read."""
 
     def _declared(self) -> Declared:
-        return check(self.privacy, self.bounds, self.prior, self.allow_useless)
+        return release.check(self.privacy, self.bounds, self.prior, self.allow_useless)
 
-    def _remember(self, declared: Declared, curves: Curves | PrivateChunks, ledger: Ledger) -> None:
-        """Keep what was declared, whatever is set later, and what curves are given back as."""
-        self.ledger_, self.privacy_ = ledger, replace(declared.privacy)
-        self._fitted_with = {"privacy": self.privacy_, "bounds": declared.bounds}
-        self._kind, self._columns = curves.kind, curves.columns
+    def _remember(self, handed: HandedCurves, ledger: Ledger, outside: float) -> None:
+        """Keep what was declared, whatever is set later, and what curves are given back as; warn of values outside."""
+        self.ledger_, self.privacy_ = ledger, replace(handed.declared.privacy)
+        self._fitted_with = {"privacy": self.privacy_, "bounds": handed.declared.bounds}
+        self._kind, self._columns = handed.form.kind, handed.form.columns
+        warn_of_clipping(outside, "the values of the curves", release.WIDEN, limit=release.OUTSIDE)
 
     @abstractmethod
-    def _release(
-        self: Self,
-        declared: Declared,
-        data: Any,
-        groups: Any,
-        curves: Curves | PrivateChunks,
-        noise: Noise | None = None,
-    ) -> Self:
-        """Release what is wanted of curves, of which only what is public was checked, and keep it."""
+    def _release(self: Self, handed: HandedCurves) -> Self:
+        """Release what is wanted of curves, and keep it."""
 
     @abstractmethod
     def _facts(self) -> tuple[str, list[Facts]]:
@@ -287,12 +274,10 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         "private-mean", {"grid": "T", "mean": "T", "noise": "T m", "sampling": "T m", "clipping": "T m"}
     )
 
-    def _release(
-        self, declared: Declared, data: Any, groups: Any, curves: Curves | PrivateChunks, noise: Noise | None = None
-    ) -> PrivateMean:
-        found = summarise(data, curves.grid, groups, declared, MEAN, noise=noise)
-        self.grid_, self.n_ = curves.grid, found.n
-        self.mean_ = sum(declared.bounds) / 2 + found.functions @ found.mean
+    def _release(self, handed: HandedCurves) -> PrivateMean:
+        found = release.summarise(handed, MEAN)
+        self.grid_, self.n_ = handed.form.grid, found.n
+        self.mean_ = sum(handed.declared.bounds) / 2 + found.functions @ found.mean
         # Factors R with R R' = covariance of the mean: noise, sampling of n curves, and clipping, whose bias is taken
         # for a random curve of that size and shaped as curves are.
         values, vectors = np.linalg.eigh(found.covariance)
@@ -300,8 +285,7 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         self._noise_factor = found.functions * np.sqrt(found.mean_variance)
         self._sampling_factor = root / np.sqrt(found.observed)
         self._clipping_factor = root * (found.mean_bias / np.sqrt(max(float(np.trace(found.covariance)), 1e-300)))
-        self._remember(declared, curves, found.ledger)
-        warn_of_clipping(found.outside, "the values of the curves", WIDEN, limit=OUTSIDE)
+        self._remember(handed, found.ledger, found.outside)
         return self
 
     @property
@@ -346,8 +330,7 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         from scipy.stats import norm
 
         check_is_fitted(self, "mean_")
-        if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
-            raise InputError(f"level must lie between 0 and 1, got {level!r}")
+        level = fraction(level, "level")
         factor = np.hstack((self._noise_factor, self._sampling_factor, self._clipping_factor))
         sd = np.sqrt((factor**2).sum(axis=1))
         quantile = float(norm.ppf((1 + level) / 2))
@@ -455,18 +438,16 @@ class PrivateFPCA(PrivateSummary, Components):
     )
     n_components: float = 0.95
 
-    def _release(
-        self, declared: Declared, data: Any, groups: Any, curves: Curves | PrivateChunks, noise: Noise | None = None
-    ) -> PrivateFPCA:
+    def _release(self, handed: HandedCurves) -> PrivateFPCA:
         if self.n_components is None:
             raise InputError("n_components must be a number, got None")
-        count_components(np.ones(min(declared.prior.n_response, curves.grid.size)), self.n_components)
-        found = summarise(data, curves.grid, groups, declared, COVARIANCE, noise=noise)
-        self._set(self._basis(found, curves.grid, sum(declared.bounds) / 2))
+        declared, grid = handed.declared, handed.form.grid
+        count_components(np.ones(min(declared.prior.n_response, grid.size)), self.n_components)
+        found = release.summarise(handed, COVARIANCE)
+        self._set(self._basis(found, grid, sum(declared.bounds) / 2))
         self.n_, self.covariance_noise_sd_ = found.n, found.covariance_sd * float(self.weights_.sum())
         self.variance_beyond_clip_ = found.beyond
-        self._remember(declared, curves, found.ledger)
-        warn_of_clipping(found.outside, "the values of the curves", WIDEN, limit=OUTSIDE)
+        self._remember(handed, found.ledger, found.outside)
         warn_of_tail(found.beyond, found.surely_beyond)
         return self
 

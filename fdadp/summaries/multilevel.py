@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -16,8 +16,6 @@ from fdadp.files.container import Layout
 from fdadp.files.records import pack, unpack
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.fpca.basis import count_components
-from fdadp.functional.tables.sample import Curves
-from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.privacy.rows._laws import check_most
 from fdadp.private.levels.person_rows import icc_interval
 from fdadp.private.levels.tails import TINY, warn_of_tail
@@ -26,11 +24,7 @@ from fdadp.repeated.multilevel_fpca import MultilevelComponents
 from fdadp.summaries.curve_summaries import Facts, PrivateSummary, said_of_grid
 from fdadp.summaries.curves.levels import summarise_levels
 from fdadp.summaries.curves.moments import LEVELS
-from fdadp.summaries.curves.release import OUTSIDE, WIDEN, Declared
-
-if TYPE_CHECKING:
-    from fdadp.privacy.noise.sources import Noise
-    from fdadp.private.public.inputs import PrivateChunks
+from fdadp.summaries.curves.release import HandedCurves
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -119,20 +113,17 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
             raise PrivacyError("max_rows must be at least 2: both levels are learned from two curves a person or more")
         self._check_levels()
 
-    def _release(
-        self, declared: Declared, data: Any, groups: Any, curves: Curves | PrivateChunks, noise: Noise | None = None
-    ) -> PrivateMultilevelFPCA:
+    def _release(self, handed: HandedCurves) -> PrivateMultilevelFPCA:
         assert self.max_rows is not None
-        start, found = summarise_levels(
-            data, curves.grid, groups, declared, LEVELS, max_rows=int(self.max_rows), noise=noise
-        )
-        grid, length = curves.grid, float(curves.grid[-1] - curves.grid[0])
+        start, found = summarise_levels(handed, LEVELS, max_rows=int(self.max_rows))
+        grid = handed.form.grid
+        length = float(grid[-1] - grid[0])
         levels = found.levels
         T, m = start.functions.shape
         variance = found.rest * T / max(T - m, 1)
         weighted = start.functions * start.weights[:, None]
         points = variance * weighted.T @ weighted  # what white noise adds to coefficients
-        mean = sum(declared.bounds) / 2 + start.functions @ found.mean
+        mean = sum(handed.declared.bounds) / 2 + start.functions @ found.mean
         bases = [
             level_basis(K, start.functions, grid, start.weights * length, mean, variance)
             for K in (levels.between, levels.within - points)
@@ -151,8 +142,7 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
         self.covariance_noise_sd_ = dict(zip(self.levels, sds, strict=True))
         both = dict(zip(self.levels, (levels.of_means, levels.of_rows), strict=True))
         self.variance_beyond_clip_ = {name: own.beyond for name, own in both.items()}
-        self._remember(declared, curves, found.ledger)
-        warn_of_clipping(found.outside, "the values of the curves", WIDEN, limit=OUTSIDE)
+        self._remember(handed, found.ledger, found.outside)
         for name, own in both.items():
             warn_of_tail(own.beyond, own.surely_beyond, f" of the level {name!r}")
         return self

@@ -22,21 +22,8 @@ from fdadp.functional.tables.sample import names_of
 from fdadp.privacy.boundary import RAGGED, Table, column_names, labels, table
 from fdadp.private.public.columns import Range, public_range
 from fdadp.private.public.inputs import private_curves
-from fdadp.summaries.opening import (
-    MISSING_COUNTS,
-    Estimates,
-    Row,
-    answer_to,
-    bounds_of,
-    check,
-    codes_table,
-    declared_n,
-    flat,
-    level_list,
-    numbers_of,
-    open_cohort,
-    refuse_curves,
-)
+from fdadp.summaries import opening
+from fdadp.summaries.opening import MISSING_COUNTS, Estimates, Row, flat
 from fdadp.summaries.questions.numbers import AskDistribution, AskMoments, Distribution, NumberMoments, cell_edges
 from fdadp.summaries.questions.questions import AskCells, CellCounts, NoisyEstimate, ask, half_width
 
@@ -199,15 +186,15 @@ def private_quantiles(
     >>> private_quantiles(visits, bounds=(0, 20), step=1, privacy=privacy).frame["value"].tolist()
     [2.0, 3.0, 4.0]
     """
-    check(privacy, level, sampling)
+    opening.check(privacy, level, sampling)
     wanted = quantile_list(q)
-    pair = bounds_of(x, bounds, privacy)
+    pair = opening.bounds_of(x, bounds, privacy)
     edges = cell_edges(pair, step, pure=privacy.delta is None)
     public = {"bounds": pair, "cells": len(edges) - 1, "quantiles": list(wanted)}
-    cohort = open_cohort(privacy, {"x": x}, numbers_of(x), groups, "private quantiles", public)
+    cohort = opening.open_cohort(privacy, {"x": x}, opening.numbers_of(x), groups, "private quantiles", public)
     values = None if step is None else (edges[1:] + edges[:-1]) / 2
     question = AskDistribution(edges, None, pure=cohort.pure, values=values)
-    found = answer_to(cohort, question, "cumulative counts")
+    found = opening.answer_to(cohort, question, "cumulative counts")
     return Estimates("quantile", cohort.ledger, partial(_quantiles, found, wanted), level, sampling)
 
 
@@ -226,10 +213,10 @@ def quantile_list(q: Any) -> tuple[float, ...]:
 def _moments(
     x: Any, bounds: Any, privacy: Any, groups: Any, level: Any, sampling: Any, mechanism: str
 ) -> tuple[NumberMoments, Cohort]:
-    check(privacy, level, sampling)
-    pair = bounds_of(x, bounds, privacy)
-    cohort = open_cohort(privacy, {"x": x}, numbers_of(x), groups, mechanism, {"bounds": pair})
-    return answer_to(cohort, AskMoments(pair, None, pure=cohort.pure), "moments"), cohort
+    opening.check(privacy, level, sampling)
+    pair = opening.bounds_of(x, bounds, privacy)
+    cohort = opening.open_cohort(privacy, {"x": x}, opening.numbers_of(x), groups, mechanism, {"bounds": pair})
+    return opening.answer_to(cohort, AskMoments(pair, None, pure=cohort.pure), "moments"), cohort
 
 
 # Private counts, one release each, with intervals: of persons, classes, bins, and cells of a table.
@@ -271,11 +258,11 @@ def private_count(data: Any, *, privacy: Privacy, groups: Any = None, level: flo
     >>> bool(abs(count.value - 500) < 10)
     True
     """
-    check(privacy, level)
+    opening.check(privacy, level)
     if privacy.n is not None:
         raise PrivacyError(f"n must be left out where persons are counted, got {privacy.n}: a declared n is public")
     private = table(data, "data")
-    cohort = open_cohort(privacy, {"data": data}, private, groups, "private count", {})
+    cohort = opening.open_cohort(privacy, {"data": data}, private, groups, "private count", {})
     value, sd = cohort.count(share=1.0, floor=0.0)
     return Estimates("count", cohort.ledger, partial(_count, float(value), float(sd), cohort.pure), level)
 
@@ -326,12 +313,12 @@ def private_histogram(
     >>> bool(abs(found.frame.loc[("share", "drug"), "value"] - 0.6) < 0.05)
     True
     """
-    check(privacy, level, sampling)
+    opening.check(privacy, level, sampling)
     if (levels is None) is (edges is None):
         raise InputError(f"levels or edges must be given, one of them, got {levels!r} and {edges!r}")
-    refuse_curves(x)
+    opening.refuse_curves(x)
     if levels is not None:
-        names: list[Any] = level_list(levels, "levels")
+        names: list[Any] = opening.level_list(levels, "levels")
         privacy.hold((name, names) for name in names_of(x, "x"))
         private, cuts = labels(x, names, "x"), None
     else:
@@ -339,9 +326,9 @@ def private_histogram(
         said = [f"{cut:g}" for cut in cuts]
         said = said if len(set(said)) == len(cuts) else [repr(float(cut)) for cut in cuts]
         names = [f"[{a}, {b}{']' if k == len(cuts) - 2 else ')'}" for k, (a, b) in enumerate(itertools.pairwise(said))]
-        private = numbers_of(x)
+        private = opening.numbers_of(x)
     public = {"levels": names} if cuts is None else {"edges": cuts.tolist()}
-    cohort = open_cohort(privacy, {"x": x}, private, groups, "private histogram", public | MISSING_COUNTS)
+    cohort = opening.open_cohort(privacy, {"x": x}, private, groups, "private histogram", public | MISSING_COUNTS)
 
     def code(block: tuple[Any, ...]) -> FloatArray:
         values = flat(block)
@@ -350,7 +337,9 @@ def private_histogram(
         inside = (values >= cuts[0]) & (values <= cuts[-1])
         return np.where(inside, np.searchsorted(cuts[1:-1], values, side="right"), np.nan)
 
-    found = answer_to(cohort, AskCells(len(names), declared_n(cohort), pure=cohort.pure), "counts", code)
+    found = opening.answer_to(
+        cohort, AskCells(len(names), opening.declared_n(cohort), pure=cohort.pure), "counts", code
+    )
     return Estimates("cell", cohort.ledger, partial(_cells, found, tuple(names)), level, sampling)
 
 
@@ -393,17 +382,22 @@ def private_cross_table(
     >>> bool(abs(found.frame.loc[("count", "b", 1), "value"] - 250) < 10)
     True
     """
-    check(privacy, level, sampling)
+    opening.check(privacy, level, sampling)
     if not isinstance(columns, Mapping) or len(columns) < 2:
         raise InputError(f"columns must be the classes of at least two columns by name, got {columns!r}")
-    facts = {name: level_list(classes, f"columns[{name!r}]") for name, classes in columns.items()}
+    facts = {name: opening.level_list(classes, f"columns[{name!r}]") for name, classes in columns.items()}
     sizes = [len(classes) for classes in facts.values()]
     cells = int(np.prod(sizes))
     if cells > LARGEST_TABLE:
         raise InputError(f"columns must make at most {LARGEST_TABLE} cells, got {cells}")
     privacy.hold(facts.items())
-    cohort = open_cohort(
-        privacy, {"X": X}, codes_table(X, facts), groups, "private cross-table", {"columns": facts} | MISSING_COUNTS
+    cohort = opening.open_cohort(
+        privacy,
+        {"X": X},
+        opening.codes_table(X, facts),
+        groups,
+        "private cross-table",
+        {"columns": facts} | MISSING_COUNTS,
     )
 
     def code(block: tuple[Any, ...]) -> FloatArray:
@@ -412,7 +406,7 @@ def private_cross_table(
             out = out * size + block[0][:, j]
         return out
 
-    found = answer_to(cohort, AskCells(cells, declared_n(cohort), pure=cohort.pure), "counts", code)
+    found = opening.answer_to(cohort, AskCells(cells, opening.declared_n(cohort), pure=cohort.pure), "counts", code)
     names = tuple(tuple(facts[name][k] for name, k in zip(facts, at, strict=True)) for at in np.ndindex(*sizes))
     return Estimates("cell", cohort.ledger, partial(_cells, found, names), level, sampling)
 
@@ -560,7 +554,7 @@ def suggest_bounds(
     0.9
     """
     coverage, together = fraction(coverage, "coverage"), flag(together, "together")
-    check(privacy, LEVEL)
+    opening.check(privacy, LEVEL)
     given = X
     if hasattr(X, "data_matrix"):
         X, together = private_curves(X, None, "X").values, True
@@ -583,7 +577,7 @@ def suggest_bounds(
                     f"{privacy.epsilon:g} for {len(names)} column(s), {name!r} among them: it takes {needed} persons, "
                     "or bounds from subject knowledge, which cost nothing"
                 )
-    cohort = open_cohort(privacy, {"X": given}, private, groups, "suggested bounds", shown)
+    cohort = opening.open_cohort(privacy, {"X": given}, private, groups, "suggested bounds", shown)
     found, beyond = {}, {}
     for j, (name, cells) in enumerate(zip(names, edges, strict=True)):
         question = AskDistribution(cells, None, pure=cohort.pure)
@@ -612,7 +606,7 @@ def _columns(X: Any, within: Any, together: bool) -> tuple[Table, list[str], lis
         }
         if not pairs:
             raise InputError("within must name at least one column, got none")
-        return codes_table(X, pairs), [str(name) for name in pairs], list(pairs.values())
+        return opening.codes_table(X, pairs), [str(name) for name in pairs], list(pairs.values())
     pair = None if within is None else public_range(within, "within", of="X")
     if together and isinstance(X, list | tuple):
         raise InputError(f"X must be an array or a data frame, {RAGGED}")
@@ -621,7 +615,7 @@ def _columns(X: Any, within: Any, together: bool) -> tuple[Table, list[str], lis
         if len(whole.shape) > 2:
             raise InputError(f"X must have one or two dimensions, got {len(whole.shape)}")
         name = getattr(X, "name", None)
-        return whole if together else numbers_of(X), [name if isinstance(name, str) and name else "x"], [pair]
+        return whole if together else opening.numbers_of(X), [name if isinstance(name, str) and name else "x"], [pair]
     if len(whole.shape) != 2 or whole.shape[1] == 0:
         raise InputError(f"X must have one or two dimensions and at least one column, got shape (n, {whole.shape[1:]})")
     own = [str(name) for name in column_names(X)] or [f"x{j}" for j in range(whole.shape[1])]

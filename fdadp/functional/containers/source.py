@@ -11,14 +11,7 @@ import pandas as pd
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import FdadpError, FileFormatError, InputError
-from fdadp.functional.tables.axis import (
-    ONLY_NUMBERED,
-    axis_of,
-    is_identifier,
-    is_odd_one,
-    is_only_numbered,
-    points_after,
-)
+from fdadp.functional.tables import axis as axes
 from fdadp.functional.tables.frames import values_of
 from fdadp.functional.tables.sample import Curves, Given, Kind, as_grid
 
@@ -88,12 +81,7 @@ class Fields:
 
 
 def curve_field(
-    name: str,
-    source: Any,
-    size: int,
-    labels: pd.Index[Any] | None = None,
-    grid: Any = None,
-    given: Given | None = None,
+    name: str, source: Any, size: int, labels: pd.Index[Any] | None = None, grid: Any = None, given: Given | None = None
 ) -> Field:
     """A column of curves; its points are `grid` (their number: even on [0, 1]), or what their labels say.
 
@@ -107,9 +95,9 @@ def curve_field(
         return Field(name, source, as_grid(grid, size, f"grid of {name}"), labels, gridded=True, given=given)
     if grid is not None and grid != size:
         raise InputError(f"grid of {name} must have {size} points, as its rows have, got {grid}")
-    axis = None if labels is None else axis_of(labels, name)
+    axis = None if labels is None else axes.axis_of(labels, name)
     if axis is None:
-        unit = ONLY_NUMBERED if grid is None and labels is not None and is_only_numbered(labels) else None
+        unit = axes.ONLY_NUMBERED if grid is None and labels is not None and axes.is_only_numbered(labels) else None
         return Field(name, source, as_grid(None, size), labels, unit, given=given)
     return Field(name, source, axis.points, labels, axis.unit, True, axis.backwards, given=given)
 
@@ -187,7 +175,7 @@ def _points(
     """Columns of the points of curves, and their labels."""
     if isinstance(wanted, str):
         sources = tuple(n for n in names if str(n).startswith(wanted) and str(n) != wanted)
-        labels = list(points_after([str(n) for n in sources], wanted))
+        labels = list(axes.points_after([str(n) for n in sources], wanted))
     else:
         sources, labels = tuple(wanted), list(wanted)
     odd = [n for n in sources if n not in names or n in taken]
@@ -202,24 +190,24 @@ def _alone(
 ) -> tuple[Field, Any] | None:
     """The one sample of curves that a table is by the labels of its columns, and the column that labels its rows."""
     label, points = None, list(names)
-    if rows is None and len(points) > 1 and (_names_rows(points[0]) or is_odd_one(points[0], points[1:])):
+    if rows is None and len(points) > 1 and (_names_rows(points[0]) or axes.is_odd_one(points[0], points[1:])):
         label, points = points[0], points[1:]
     if len(points) < (1 if whole else LEAST_POINTS):
         return None
     labels = pd.Index(points) if all_labels is None or len(all_labels) != len(points) else all_labels
     try:
-        axis = axis_of(labels, ALONE, numbered=whole)
+        axis = axes.axis_of(labels, ALONE, numbered=whole)
     except InputError:
         if whole:
             raise
         return None
-    if axis is None and not whole and not is_only_numbered(labels):
+    if axis is None and not whole and not axes.is_only_numbered(labels):
         return None
     return curve_field(ALONE, tuple(points), len(points), labels, grids.pop(ALONE, None), Given()), label
 
 
 def _names_rows(label: Any) -> bool:
-    return is_identifier(label) or label == ""
+    return axes.is_identifier(label) or label == ""
 
 
 def _of_lists(name: str, source: Any, size: int, grid: Any, stored: Any) -> Field:

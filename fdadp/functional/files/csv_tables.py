@@ -23,23 +23,8 @@ from fdadp._common.door import advice, argument
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular import check_file
-from fdadp.functional.tables.axis import (
-    axis_of,
-    is_identifier,
-    is_moment,
-    is_odd_one,
-    numbers_of,
-    of_columns_beside,
-    points_after,
-)
-from fdadp.functional.tables.frames import (
-    MOST_COLUMNS,
-    TRANSPOSED_HINT,
-    is_long,
-    is_transposed,
-    long_hint,
-    of_long,
-)
+from fdadp.functional.tables import axis as axes
+from fdadp.functional.tables import frames
 
 # CSV files of private rows: a line is a row, read by itself, and only the first line, the labels, is public.
 #
@@ -111,8 +96,8 @@ class CsvLines:
     def labelled(self) -> bool:
         """Whether the first column holds labels of curves, by the labels of columns alone."""
         first, *others = self.names
-        odd = self.prefix is None and bool(others) and is_odd_one(first, others)
-        return not first or first == self.id or is_identifier(first) or odd
+        odd = self.prefix is None and bool(others) and axes.is_odd_one(first, others)
+        return not first or first == self.id or axes.is_identifier(first) or odd
 
     def grid(self) -> tuple[FloatArray, Any]:
         """Points of curves, and the columns that hold them; raises InputError for labels that are half a grid."""
@@ -120,7 +105,7 @@ class CsvLines:
             return self._part_of(self.prefix)
         start = int(self.labelled)
         names = self.names[start:]
-        axis = axis_of(pd.Index(names), str(self.path))
+        axis = axes.axis_of(pd.Index(names), str(self.path))
         if axis is None:
             return np.linspace(0, 1, len(names)), slice(start, None)
         return axis.points, slice(None, start - 1 if start else None, -1) if axis.backwards else slice(start, None)
@@ -129,7 +114,7 @@ class CsvLines:
         at = [i for i, name in enumerate(self.names) if name.startswith(prefix) and name != prefix]
         if len(at) < 2:
             raise InputError(f"{self.path} must have two columns or more that start with {prefix!r}, got {len(at)}")
-        axis = axis_of(points_after([self.names[i] for i in at], prefix), str(self.path))
+        axis = axes.axis_of(axes.points_after([self.names[i] for i in at], prefix), str(self.path))
         if axis is None:
             return np.linspace(0, 1, len(at)), at
         return axis.points, at[::-1] if axis.backwards else at
@@ -227,8 +212,10 @@ def from_csv(
     if long is not None:
         columns = [list(column) for column in zip(*fields, strict=True)]
         return curves_of_long(dict(zip(names, columns, strict=True)), long, path)
-    if len(first) <= MOST_COLUMNS and is_long([_as_numbers(column) for column in zip(*fields, strict=True)]):
-        raise FileFormatError(f"{path} must have one curve a row; {long_hint()}")
+    if len(first) <= frames.MOST_COLUMNS and frames.is_long(
+        [_as_numbers(column) for column in zip(*fields, strict=True)]
+    ):
+        raise FileFormatError(f"{path} must have one curve a row; {frames.long_hint()}")
     labelled = _has_labels(names, [row[0] for row in fields], header)
     start = int(labelled)
     if len(first) == start:
@@ -248,7 +235,9 @@ def _rows(stream: TextIO, sep: str, decimal: str) -> Iterator[tuple[int, list[st
 
 
 def _has_labels(names: list[str], entries: list[str], header: bool) -> bool:
-    if header and (not names[0] or is_identifier(names[0]) or (len(names) > 1 and is_odd_one(names[0], names[1:]))):
+    if header and (
+        not names[0] or axes.is_identifier(names[0]) or (len(names) > 1 and axes.is_odd_one(names[0], names[1:]))
+    ):
         return True
     return all(_number(entry) is None for entry in entries)
 
@@ -275,11 +264,11 @@ def _numbers(path: Path, fields: list[str], line: int, names: list[str], start: 
 
 def cure_of_text(names: Sequence[Any], entry: Any, labelled: int = 0) -> str:
     """How a table with text among its numbers is read: other columns beside curves, or one value a row."""
-    beside = of_columns_beside(names)
+    beside = axes.of_columns_beside(names)
     if beside:
         return f". {beside}"
-    narrow = len(names) + labelled <= MOST_COLUMNS and (is_moment(entry) or len(names) + labelled == 3)
-    return f". {of_long()}" if narrow else ""
+    narrow = len(names) + labelled <= frames.MOST_COLUMNS and (axes.is_moment(entry) or len(names) + labelled == 3)
+    return f". {frames.of_long()}" if narrow else ""
 
 
 def column_labels(path: Path, names: list[str]) -> pd.Index[Any]:
@@ -288,7 +277,7 @@ def column_labels(path: Path, names: list[str]) -> pd.Index[Any]:
         grid = np.array([float(name) for name in names])
     except ValueError:
         try:
-            axis_of(pd.Index(names), "the table")
+            axes.axis_of(pd.Index(names), "the table")
         except InputError as exc:
             raise FileFormatError(f"{path} must hold curves, one a row: {exc}") from exc
         return pd.Index(names)
@@ -312,15 +301,15 @@ def _as_numbers(column: Sequence[str]) -> Any:
 
 def one_curve_a_row(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
     """Refuse tables of curves in columns."""
-    if axis_of(frame.columns, "the table", numbered=False) is None:  # "p1", "p2", ... may be persons
+    if axes.axis_of(frame.columns, "the table", numbered=False) is None:  # "p1", "p2", ... may be persons
         index = frame.index
         if index.inferred_type == "string":
             try:
-                index = pd.Index(numbers_of(index.tolist(), "labels"))
+                index = pd.Index(axes.numbers_of(index.tolist(), "labels"))
             except InputError:
                 index = pd.RangeIndex(len(index))
-        if is_transposed(frame.to_numpy(), index, frame.columns):
-            raise FileFormatError(f"{path} must have one curve a row; {TRANSPOSED_HINT}")
+        if frames.is_transposed(frame.to_numpy(), index, frame.columns):
+            raise FileFormatError(f"{path} must have one curve a row; {frames.TRANSPOSED_HINT}")
     return frame
 
 
@@ -413,7 +402,7 @@ def _points(at: list[Any], name: str, path: Any) -> tuple[pd.Index[Any], Any]:
         return pd.Index(points), position.ravel()
     codes, labels = pd.factorize(pd.Index([e.strip() if isinstance(e, str) else e for e in at], dtype=object))
     try:
-        order = np.argsort(numbers_of(labels.tolist(), name), kind="stable")
+        order = np.argsort(axes.numbers_of(labels.tolist(), name), kind="stable")
     except InputError as exc:
         raise FileFormatError(f"{path} must have numbers, dates or times in column {name!r}, got {at[0]!r}") from exc
     rank = np.empty(order.size, dtype=np.int64)

@@ -12,14 +12,7 @@ from scipy.optimize import minimize_scalar
 from fdadp._common.checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.fpca.basis import (
-    Eigenbasis,
-    check_covariance,
-    check_moments,
-    grid_weights,
-    leading,
-    oriented,
-)
+from fdadp.functional.fpca.basis import Eigenbasis, check_covariance, check_moments, grid_weights, leading, oriented
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.sample import as_grid
 

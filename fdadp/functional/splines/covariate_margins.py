@@ -213,12 +213,7 @@ Order = int | tuple[int, int] | None
 """mgcv's ``m``: of ``"ps"`` degree less one and order of differences, or one number for both; of ``"tp"`` the order of
 the derivative in the penalty; None: 2."""
 
-BASES = {
-    "tp": "thin plate",
-    "ps": "P-spline",
-    "cr": "cubic regression spline",
-    "cc": "cyclic cubic regression spline",
-}
+BASES = {"tp": "thin plate", "ps": "P-spline", "cr": "cubic regression spline", "cc": "cyclic cubic regression spline"}
 
 
 def covariate_margin(

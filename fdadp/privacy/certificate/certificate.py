@@ -15,18 +15,9 @@ from fdadp._version import __version__
 from fdadp.errors import PrivacyError
 from fdadp.files.atomic import PUBLIC, replacing
 from fdadp.privacy.account.accounting import epsilon_from_mu, mu_from_epsilon
-from fdadp.privacy.certificate import forms
+from fdadp.privacy.certificate import figures, forms
 from fdadp.privacy.certificate import page as pages
-from fdadp.privacy.certificate.figures import (
-    PRIORS,
-    Expected,
-    Odds,
-    expected_lines,
-    model_lines,
-    odds_of,
-    recounted,
-    verify_ledger,
-)
+from fdadp.privacy.certificate.figures import Expected, Odds
 from fdadp.privacy.certificate.signature import sign
 from fdadp.privacy.declared import LEFT_OUT, NEIGHBOURS, NOT_COVERED
 from fdadp.privacy.study._entries import Entry, in_words, now
@@ -121,7 +112,7 @@ class Certificate:
         PrivacyError
             The ledger promises nothing, is of a simulation, or does not add up; nothing is certified then.
         """
-        _refuse(ledger, verify_ledger(ledger))
+        _refuse(ledger, figures.verify_ledger(ledger))
         details = ledger.details
         assert ledger.epsilon is not None
         at, total = 0, float(details.get("total", 1.0))
@@ -135,7 +126,8 @@ class Certificate:
         fit = Fit(
             at, now(), ledger.mechanism, purpose, {}, share, spent, "spent", tuple(ledger.releases), (), "", made_with
         )
-        n = str(details.get("n", "")).partition(",")[0]
+        said_n = str(details.get("n", "")).partition(",")[0]
+        n = int(said_n) if said_n.isdigit() else None
         return cls(
             name=str(details.get(STUDY, ledger.mechanism)),
             date=now(),
@@ -146,13 +138,11 @@ class Certificate:
             spent=spent,
             unit=str(details.get("unit", "")),
             neighbours=NEIGHBOURS[str(details.get("adjacency", "zero-out"))],
-            n=int(n) if n.isdigit() else None,
+            n=n,
             public=public,
             fits=(fit,),
-            accuracy=tuple(
-                expected_lines(forecasts, int(n) if n.isdigit() else None, ledger.delta, [(fit.mechanism, asked)])
-            ),
-            recounted=recounted(ledger.releases, ledger.delta, spent),
+            accuracy=tuple(figures.expected_lines(forecasts, n, ledger.delta, [(fit.mechanism, asked)])),
+            recounted=figures.recounted(ledger.releases, ledger.delta, spent),
             study=f"{details[STUDY]}; last entry {details[LAST]}" if STUDY in details else "",
             versions=_versions(ledger.releases) | {k: str(details[k]) for k in ("numpy", "opendp") if k in details},
         )
@@ -185,7 +175,7 @@ class Certificate:
         wrong = study.verify(*models)
         if wrong:
             raise PrivacyError(f"study must be as it was written to be certified, and it is not: {'; '.join(wrong)}")
-        said = tuple(line for m in models for line in model_lines(m))
+        said = tuple(line for m in models for line in figures.model_lines(m))
         return cls.at_entries(study, study.entries, forecasts, said, **about)
 
     @classmethod
@@ -219,7 +209,8 @@ class Certificate:
         whole = any(r.delta is not None for r in releases)
         read = math.fsum(fit.share for fit in fits if fit.state != STATES["reserved"])
         spent = budget.epsilon_of(read * of["total"]) if read else 0.0
-        expected = expected_lines(forecasts, of["n"], of["delta"], [(fit.mechanism, fit.epsilon) for fit in fits])
+        costs = [(fit.mechanism, fit.epsilon) for fit in fits]
+        expected = figures.expected_lines(forecasts, of["n"], of["delta"], costs)
         return cls(
             name=of["name"],
             date=now(),
@@ -234,7 +225,7 @@ class Certificate:
             public=public,
             fits=fits,
             accuracy=(*expected, *said),
-            recounted=recounted(releases, of["delta"], spent),
+            recounted=figures.recounted(releases, of["delta"], spent),
             study=f"{of['name']} ({of['id']}), made {of['created']}; last entry {lines[-1].position}, {lines[-1].hash}",
             versions=_versions(releases),
         )
@@ -281,7 +272,7 @@ class Certificate:
     @property
     def odds(self) -> Odds:
         """What it means for one person."""
-        return odds_of(self.epsilon, self.delta, self.mu, self.adjacency)
+        return figures.odds_of(self.epsilon, self.delta, self.mu, self.adjacency)
 
     @property
     def curve(self) -> tuple[tuple[float, float], ...]:
@@ -315,7 +306,7 @@ class Certificate:
         """Plain data, ready for JSON, the odds among them."""
         odds = self.odds
         factors = {"after": odds.factor, "after, of values": odds.values_factor}
-        numbers = asdict(odds) | {k: {str(p): odds.after(p, f) for p in PRIORS} for k, f in factors.items()}
+        numbers = asdict(odds) | {k: {str(p): odds.after(p, f) for p in figures.PRIORS} for k, f in factors.items()}
         said = {"promise": self.promise, "meaning": self.meaning, "adjacency": self.adjacency}
         return asdict(self) | said | {"odds": numbers, "curve": self.curve, "label": self.label}
 

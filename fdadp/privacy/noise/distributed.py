@@ -34,8 +34,8 @@ import numpy as np
 
 from fdadp._common.typing import IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account.accounting import LATTICE_VARIANCE, opendp
-from fdadp.privacy.noise.sources import Noise, Sampler, analytic_scale
+from fdadp.privacy.account.accounting import LATTICE_VARIANCE
+from fdadp.privacy.noise.sources import Noise, Sampler, analytic_scale, measurement
 
 _SMALLEST_SHARE = 64.0
 """Standard deviation of a share, in lattice steps, below which a release is refused: far above where τ matters."""
@@ -213,10 +213,7 @@ class DistributedNoise:
     def _share(self, sd: float, size: int) -> IntArray:
         if self._rng is not None:
             return np.rint(sd * self._rng.standard_normal(size)).astype(np.int64)
-        dp = opendp()
-        integers = dp.vector_domain(dp.atom_domain(T="i64"), size=size)
-        noise = dp.m.make_gaussian(integers, dp.l2_distance(T=float), scale=sd)
-        return np.array(noise([0] * size), dtype=np.int64)
+        return np.array(measurement("gaussian", size, sd)([0] * size), dtype=np.int64)
 
 
 _SOURCE: contextvars.ContextVar[Noise | None] = contextvars.ContextVar("fdadp_noise", default=None)

@@ -46,16 +46,8 @@ import numpy as np
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy.account.accounting import LATTICE_VARIANCE, opendp
-from fdadp.privacy.noise._matrices import (
-    UNIFORM_BITS,
-    WISHART_DISTANCE,
-    Drawn,
-    MatrixLaplace,
-    add_wrapped,
-    bingham,
-    float_wishart,
-    wishart,
-)
+from fdadp.privacy.noise import _matrices as matrices
+from fdadp.privacy.noise._matrices import Drawn, MatrixLaplace
 
 SELECTIONS = ("gumbel", "exponential")
 DIRECTIONS = ("bingham", "bingham-zcdp")
@@ -64,7 +56,7 @@ KINDS = ("gaussian", "laplace", "spherical", "wishart", *MATRICES, *SELECTIONS, 
 NOT_PROVED = "not proved"
 """That a draw has the law of its noise: its ledger is not for release (``docs/theory/noise.md#exactness``)."""
 DRAWS = dict.fromkeys(KINDS, "exact") | {
-    "wishart": f"within {WISHART_DISTANCE:g}, counted in delta",
+    "wishart": f"within {matrices.WISHART_DISTANCE:g}, counted in delta",
     **dict.fromkeys(DIRECTIONS, NOT_PROVED),
 }
 """How near to its law each kind is drawn for a release."""
@@ -219,8 +211,8 @@ class OpenDPNoise:
             spent = analytic_cost(kind, sensitivity, scale)
             return Sampler(kind, size, float(sensitivity), amount, spent, scale, own)
         for _ in range(4):
-            measurement = _measurement(kind, size, scale)
-            spent = float(measurement.map(int(sensitivity) if kind in SELECTIONS else float(sensitivity)))
+            mechanism = measurement(kind, size, scale)
+            spent = float(mechanism.map(int(sensitivity) if kind in SELECTIONS else float(sensitivity)))
             if spent <= amount:
                 break
             scale *= _SLACK
@@ -228,7 +220,7 @@ class OpenDPNoise:
             raise PrivacyError(f"OpenDP's privacy map, {spent:g}, is above the amount {amount:g}; nothing was read")
 
         def draw(exact: IntArray) -> IntArray:
-            released = measurement([int(v) for v in exact])
+            released = mechanism([int(v) for v in exact])
             return np.atleast_1d(np.array(released, dtype=np.int64))
 
         return Sampler(kind, size, float(sensitivity), amount, spent, scale, draw)
@@ -244,7 +236,7 @@ def _matrix_sampler(
         amount,
         analytic_cost(kind, sensitivity, scale),
         scale,
-        lambda exact: add_wrapped(exact, draw().integers),
+        lambda exact: matrices.add_wrapped(exact, draw().integers),
         columns=columns,
         matrix=draw,
     )
@@ -258,11 +250,12 @@ def _law_of_ours(
         return lambda exact: exact.astype(object) + np.array(MatrixLaplace(size, 1).draw(scale).integers, dtype=object)
     if kind == "wishart":
         p, nu = _wishart_shape(size, amount)
-        return lambda exact: add_wrapped(exact, wishart(p, nu, sensitivity, _uniform))
-    return (lambda exact: bingham(exact, scale, _floats)) if kind in DIRECTIONS else None
+        return lambda exact: matrices.add_wrapped(exact, matrices.wishart(p, nu, sensitivity, _uniform))
+    return (lambda exact: matrices.bingham(exact, scale, _floats)) if kind in DIRECTIONS else None
 
 
-def _measurement(kind: str, size: int, scale: float) -> Any:
+def measurement(kind: str, size: int, scale: float) -> Any:
+    """OpenDP's mechanism for `size` integers."""
     dp = opendp()
     integers = dp.vector_domain(dp.atom_domain(T="i64"), size=size)
     if kind == "gaussian":
@@ -282,8 +275,8 @@ def _floats(size: int) -> FloatArray:
 
 
 def _uniform() -> decimal.Decimal:
-    known = decimal.Decimal(secrets.randbits(UNIFORM_BITS))
-    return (known + decimal.Decimal("0.5")) / decimal.Decimal(2) ** UNIFORM_BITS
+    known = decimal.Decimal(secrets.randbits(matrices.UNIFORM_BITS))
+    return (known + decimal.Decimal("0.5")) / decimal.Decimal(2) ** matrices.UNIFORM_BITS
 
 
 def _wishart_shape(size: int, amount: float) -> tuple[int, int]:
@@ -333,13 +326,13 @@ class SeededNoise:
                 return exact + np.rint(scale * rng.laplace(size=size)).astype(np.int64)
             if kind == "wishart":
                 p, nu = _wishart_shape(size, amount)
-                return exact + np.rint(float_wishart(p, nu, sensitivity, rng)).astype(np.int64)
+                return exact + np.rint(matrices.float_wishart(p, nu, sensitivity, rng)).astype(np.int64)
             if kind == "spherical":
                 direction = rng.standard_normal(size)
                 length = scale * rng.gamma(size)
                 return exact + np.rint(length * direction / np.linalg.norm(direction)).astype(np.int64)
             if kind in DIRECTIONS:
-                return bingham(exact, scale, rng.random)
+                return matrices.bingham(exact, scale, rng.random)
             extra = rng.gumbel(size=size) if kind == "gumbel" else rng.exponential(size=size)
             return np.atleast_1d(np.argmax(exact + scale * extra)).astype(np.int64)
 

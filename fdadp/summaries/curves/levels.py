@@ -17,15 +17,13 @@ Di, Crainiceanu, Caffo & Punjabi (2009), Annals of Applied Statistics 3, doi:10.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort, Ledger
-from fdadp.privacy.noise.sources import Noise
 from fdadp.private.levels.observed import release_rest
 from fdadp.private.levels.person_rows import LevelMoments, PersonRows, release_row_shares, release_within
 from fdadp.summaries.curves.moments import CurveRowFunctions, SummaryTuning, release_covariance, release_mean
-from fdadp.summaries.curves.release import Declared, PrivateCurves, observed_curves, opened
+from fdadp.summaries.curves.release import HandedCurves, PrivateCurves, observed_curves, opened
 
 
 @dataclass(frozen=True)
@@ -68,20 +66,10 @@ def release_levels(
 
 
 def summarise_levels(
-    data: Any,
-    grid: FloatArray,
-    groups: Any,
-    declared: Declared,
-    tuning: SummaryTuning,
-    *,
-    max_rows: int,
-    noise: Noise | None,
+    handed: HandedCurves, tuning: SummaryTuning, *, max_rows: int
 ) -> tuple[PrivateCurves, ReleasedLevels]:
-    """Spend the budget on both levels; arguments are those of :func:`summarise`, and `max_rows` of a person count.
-
-    All validation comes before the first read.
-    """
-    start = opened(data, grid, groups, declared, tuning, noise=noise)
+    """Spend the budget on both levels, as :func:`summarise`; `max_rows` of a person count."""
+    start = opened(handed, tuning)
     persons = start.cohort.by_person(start.rows.coefficients, max_rows=max_rows, name="curves of persons")
     means = persons.derive(PersonRows().means, name="means of persons")
     return start, release_levels(persons, means, start.rows, start.prior_shares, start.tuning, start.n)

@@ -247,12 +247,7 @@ def _locate(cohort: Cohort, rows: CurveRowFunctions, tuning: SummaryTuning, n: f
 
 
 def release_covariance(
-    cohort: Cohort,
-    rows: CurveRowFunctions,
-    prior_shares: FloatArray,
-    tuning: SummaryTuning,
-    n: float,
-    tail: Tail,
+    cohort: Cohort, rows: CurveRowFunctions, prior_shares: FloatArray, tuning: SummaryTuning, n: float, tail: Tail
 ) -> ReleasedCovariance:
     """Covariance of curves about the released centre, as :func:`covariance_of`."""
 

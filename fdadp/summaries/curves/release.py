@@ -23,7 +23,7 @@ noise is that of one clipped vector, and what the prior knows enters as shrinkag
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -122,6 +122,29 @@ class Declared:
     allow_useless: bool
 
 
+@dataclass(frozen=True)
+class HandedCurves:
+    """Curves as they were handed over, of which only what is public was looked at.
+
+    Attributes
+    ----------
+    declared : Declared
+    data : curves (n, T) as they are, or PrivateChunks
+    groups : sequence of ids (n,), True or None
+        As a :class:`~fdadp.privacy.Cohort` takes them.
+    form : Curves or PrivateChunks
+        Their grid, and the kind and labels that results are given back with.
+    noise : Noise, optional
+        For audits.
+    """
+
+    declared: Declared
+    data: Any = field(repr=False)
+    groups: Any = field(repr=False)
+    form: Curves | PrivateChunks = field(repr=False)
+    noise: Noise | None = None
+
+
 def check(privacy: Any, bounds: Any, prior: Any, allow_useless: Any) -> Declared:
     """Refuse what cannot be had, from public values alone.
 
@@ -201,13 +224,9 @@ class PrivateCurves:
     tuning: SummaryTuning
 
 
-def opened(
-    data: Any, grid: FloatArray, groups: Any, declared: Declared, tuning: SummaryTuning, *, noise: Noise | None
-) -> PrivateCurves:
-    """Make a cohort of curves and settle n. All validation comes before the first read.
-
-    Parameters are those of :func:`summarise`.
-    """
+def opened(handed: HandedCurves, tuning: SummaryTuning) -> PrivateCurves:
+    """Make a cohort of curves and settle n. All validation comes before the first read."""
+    declared, grid = handed.declared, handed.form.grid
     privacy, prior = declared.privacy, declared.prior
     unit = (grid - grid[0]) / (grid[-1] - grid[0])
     weights = quadrature_weights(unit)
@@ -218,10 +237,10 @@ def opened(
         whole = noise_multiplier(share * budget.total, privacy.stated_adjacency, pure=budget.pure)
         _check_noise(declared, privacy.n, _relative_noise(whole / privacy.n, tuning, pure=budget.pure))
     cohort = privacy.cohort(
-        data,
-        groups=groups,
+        handed.data,
+        groups=handed.groups,
         mechanism=f"private {tuning.goal}",
-        noise=noise,
+        noise=handed.noise,
         public={
             "bounds of the curves": declared.bounds,
             "grid": f"{grid.size} points on [{grid[0]:g}, {grid[-1]:g}]",
@@ -235,24 +254,12 @@ def opened(
     return PrivateCurves(cohort, rows, functions, weights, prior_shares, n, tuning.scaled(left))
 
 
-def summarise(
-    data: Any, grid: FloatArray, groups: Any, declared: Declared, tuning: SummaryTuning, *, noise: Noise | None
-) -> Summary:
-    """Spend the budget on mean and covariance. What is declared was checked; the first read comes after all validation.
+def summarise(handed: HandedCurves, tuning: SummaryTuning) -> Summary:
+    """Spend the budget on mean and covariance: `tuning` such as `MEAN` and `COVARIANCE`.
 
-    Parameters
-    ----------
-    data : curves (n, T) as they are, or PrivateChunks
-    grid : ndarray of shape (T,)
-    groups : sequence of ids (n,), True or None
-        As a :class:`~fdadp.privacy.Cohort` takes them.
-    declared : Declared
-    tuning : SummaryTuning
-        Such as `MEAN` and `COVARIANCE`.
-    noise : Noise, optional
-        For audits.
+    What is declared was checked; the first read comes after all validation.
     """
-    start = opened(data, grid, groups, declared, tuning, noise=noise)
+    start = opened(handed, tuning)
     rows, tuning, prior_shares = start.rows, start.tuning, start.prior_shares
     coefficients = start.cohort.derive(rows.coefficients, name="coefficients of curves")
     observed, outside = observed_curves(coefficients, rows, start.n, tuning)

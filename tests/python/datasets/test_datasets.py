@@ -52,7 +52,7 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("FDADP_DATA", str(folder))
     monkeypatch.setenv("FDADP_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("LIP_DATA_DIR", raising=False)
-    monkeypatch.setattr(_tracts, "r_libraries", list)
+    monkeypatch.setattr(_places, "r_libraries", list)
     monkeypatch.setattr(_tracts, "TARBALLS", ())
     monkeypatch.setattr(_lip, "SITES", ())
     return folder
@@ -351,7 +351,7 @@ def test_installed_refund(nowhere: Path, monkeypatch: pytest.MonkeyPatch, tmp_pa
           tools:::makeLazyLoadDB(list2env(list(DTI2 = DTI2)), "{data}/Rdata", compress = as.integer("{kind}"))
     """
     subprocess.run([rscript, "-e", code], check=True, capture_output=True, timeout=60)
-    monkeypatch.setattr(_tracts, "r_libraries", lambda: [tmp_path / "library"])
+    monkeypatch.setattr(_places, "r_libraries", lambda: [tmp_path / "library"])
     assert len(datasets.load_dti2(download=False).covariates) == 229
 
 
