@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fdadp.errors import FileFormatError, InputError
-from fdadp.functional.containers.source import Field, Source, fields_of, side_by_side
+from fdadp.functional.containers.source import Field, Piece, Source, fields_of, side_by_side
 from fdadp.functional.tables.sample import GRID, Kind
 
 # Entries of Arrow columns, each as it is: what other entries of its column are changes nothing of it.
@@ -137,54 +136,33 @@ UNNAMED = "__index_level_0__"
 """Column in which pandas stores labels of rows that have no name."""
 
 
-@dataclass(frozen=True)
-class TablePiece:
-    """Rows of a table in memory."""
-
-    table: Any
-    start: int = 0
-    stop: int | None = None
-
-    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
-        """Entries of columns."""
-        rows = self.table
-        if self.stop is not None:
-            rows = rows.slice(self.start, self.stop - self.start)
-        return read_fields(_columns_of(rows, _sources(fields)), fields, lenient=lenient)
+def _of_batch(rows: Any, fields: Sequence[Field], lenient: bool) -> list[Any]:
+    """A piece: all rows of a table, or of a batch, in memory."""
+    return read_fields(_columns_of(rows, _sources(fields)), fields, lenient)
 
 
-@dataclass(frozen=True)
-class RowGroup:
-    """A row group of a parquet file."""
-
-    path: str
-    number: int
-
-    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
-        """Entries of columns; the others are not read."""
-        from pyarrow.parquet import ParquetFile
-
-        with ParquetFile(self.path) as file:
-            names = _sources(fields)
-            dotted = any("." in name for name in file.schema_arrow.names)  # for pyarrow a path into nested columns
-            table = file.read_row_group(self.number, columns=None if dotted else names)
-        return read_fields(table, fields, lenient=lenient)
+def _of_slice(table: Any, rows: slice, fields: Sequence[Field], lenient: bool) -> list[Any]:
+    """A piece: rows of a table in memory."""
+    return _of_batch(table.slice(rows.start, rows.stop - rows.start), fields, lenient)
 
 
-@dataclass(frozen=True)
-class Fragment:
-    """A part of a dataset."""
+def _of_row_group(path: str, number: int, fields: Sequence[Field], lenient: bool) -> list[Any]:
+    """A piece: a row group of a parquet file, of which no other columns are read."""
+    from pyarrow.parquet import ParquetFile
 
-    fragment: Any
-    schema: Any
-
-    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
-        """Entries of columns; the others are not read."""
-        table = self.fragment.to_table(schema=self.schema, columns=_sources(fields))
-        return read_fields(table, fields, lenient=lenient)
+    with ParquetFile(path) as file:
+        names = _sources(fields)
+        dotted = any("." in name for name in file.schema_arrow.names)  # for pyarrow a path into nested columns
+        table = file.read_row_group(number, columns=None if dotted else names)
+    return read_fields(table, fields, lenient)
 
 
-def read_fields(table: Any, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
+def _of_fragment(fragment: Any, schema: Any, fields: Sequence[Field], lenient: bool) -> list[Any]:
+    """A piece: a part of a dataset, of which no other columns are read."""
+    return read_fields(fragment.to_table(schema=schema, columns=_sources(fields)), fields, lenient)
+
+
+def read_fields(table: Any, fields: Sequence[Field], lenient: bool) -> list[Any]:
     """Entries of columns of an Arrow table, or of a mapping of Arrow's columns and lists of Python's objects."""
     out = []
     for f in fields:
@@ -292,23 +270,18 @@ def of_table(data: Any, called: str, *, kind: Kind = "arrow", **options: Any) ->
     _arrow_needed(called)
     public = _lists(data.schema) if kind == "arrow" else _lists_of_polars(data)
     n = len(data) if kind == "polars" else data.num_rows
-    return Source.of_rows(called, _fields(public, options), kind, n, partial(TablePiece, data))
+    return Source.of_rows(called, _fields(public, options), kind, n, partial(_of_slice, data))
 
 
-@dataclass(frozen=True)
-class Stream:
+def _batches(query: Any) -> Iterator[Piece]:
     """Record batches of a query, computed anew on each pass."""
-
-    query: Any
-
-    def __call__(self) -> Iterator[TablePiece]:
-        """Pieces of one pass."""
-        if hasattr(self.query, "collect_batches"):
-            return (TablePiece(batch) for batch in self.query.collect_batches())
-        if hasattr(self.query, "collect"):
-            return iter([TablePiece(self.query.collect())])
-        anew = self.query.limit(ALL)  # relations of old versions of DuckDB can be streamed once
-        return (TablePiece(batch) for batch in _stream(anew))
+    if hasattr(query, "collect_batches"):
+        batches = query.collect_batches()
+    elif hasattr(query, "collect"):
+        batches = [query.collect()]
+    else:
+        batches = _stream(query.limit(ALL))  # relations of old versions of DuckDB can be streamed once
+    return (partial(_of_batch, batch) for batch in batches)
 
 
 def _stream(data: Any) -> Any:
@@ -331,7 +304,7 @@ def of_stream(data: Any, called: str, *, kind: Kind = "arrow", **options: Any) -
             f"{called} must be something that can be read several times, got a one-way stream: use .read_all()"
         )
     public = _lists_of_polars(data) if kind == "polars" else _lists(_stream(data.limit(0)).schema)
-    return Source(called, _fields(public, options), kind, Stream(data), ordered=False)
+    return Source(called, _fields(public, options), kind, partial(_batches, data), ordered=False)
 
 
 def of_arrow_dataset(data: Any, called: str, **options: Any) -> Source:
@@ -339,7 +312,7 @@ def of_arrow_dataset(data: Any, called: str, **options: Any) -> Source:
     parts = [piece for fragment in data.get_fragments() for piece in _split(fragment)]
     known = all(hasattr(part, "row_groups") for part in parts)
     sizes = tuple(int(part.count_rows()) for part in parts) if known else None
-    pieces = tuple(Fragment(part, data.schema) for part in parts)
+    pieces = tuple(partial(_of_fragment, part, data.schema) for part in parts)
     return Source(called, _fields(_lists(data.schema), options), "arrow", pieces, sizes)
 
 
@@ -368,7 +341,7 @@ def of_parquet(path: Path, **options: Any) -> Source:
                 f"{path} must hold parquet files with all their columns: open folders named key=value by "
                 "pyarrow.dataset.dataset(path, partitioning='hive')"
             )
-    pieces: list[RowGroup] = []
+    pieces: list[Piece] = []
     sizes: list[int] = []
     first: Any = None
     for file in files:
@@ -382,6 +355,6 @@ def of_parquet(path: Path, **options: Any) -> Source:
             first = schema
         elif _lists(schema)[0] != _lists(first)[0]:
             raise FileFormatError(f"{file} must have the columns of {files[0]}, with lists of the same lengths")
-        pieces += [RowGroup(str(file.resolve()), i) for i in range(len(groups))]
+        pieces += [partial(_of_row_group, str(file.resolve()), i) for i in range(len(groups))]
         sizes += groups
     return Source(str(path), _fields(_lists(first), options), "arrow", tuple(pieces), tuple(sizes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp.errors import FileFormatError, InputError
-from fdadp.functional.containers.source import ALONE, Field, Fields, Rows, Source, curve_field, fields_of, side_by_side
+from fdadp.functional.containers.source import ALONE, Field, Fields, Piece, Source, curve_field, fields_of, side_by_side
 from fdadp.functional.files.csv_tables import CsvLines
 from fdadp.functional.files.curve_files import read_curves
 from fdadp.functional.tables.axis import is_only_numbered
@@ -22,7 +22,7 @@ INDEX = object()
 """Stands for the labels of rows of a data frame."""
 
 
-def _rows_of_frame(frame: pd.DataFrame, rows: slice, fields: Sequence[Field]) -> list[Any]:
+def _rows_of_frame(frame: pd.DataFrame, rows: slice, fields: Sequence[Field], lenient: bool) -> list[Any]:
     part = frame.iloc[rows]
     return [part.index if f.source is INDEX else _entries(part, f) for f in fields]
 
@@ -62,7 +62,7 @@ def of_frame(frame: pd.DataFrame, called: str, *, whole: bool = False, **options
     fields = fields_of(lists, stored=curves, whole=whole or counted, labels=frame.columns, **wanted)
     if fields.rows is None:
         fields = replace(fields, rows=Field("" if frame.index.name is None else str(frame.index.name), INDEX))
-    return Source.of_rows(called, fields, "frame", len(frame), partial(Rows, partial(_rows_of_frame, frame)))
+    return Source.of_rows(called, fields, "frame", len(frame), partial(_rows_of_frame, frame))
 
 
 def of_npz(path: Path, **options: Any) -> Source:
@@ -78,51 +78,29 @@ EXACT: dict[str, Any] = {} if _ALWAYS_EXACT else {"float_precision": "round_trip
 """Numbers of CSV text are the nearest floats: by request before pandas 3.1, by default from then on."""
 
 
-@dataclass(frozen=True)
-class CsvPiece:
-    """A whole CSV file, as the package reads it: what a column holds is found by a look at all its entries."""
-
-    path: str
-    alone: bool
-    sep: str = ","
-    decimal: str = "."
-
-    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
-        """Entries of columns."""
-        if not self.alone:
-            frame = pd.read_csv(self.path, encoding="utf-8-sig", sep=self.sep, decimal=self.decimal, **EXACT)
-            frame.columns = pd.Index([str(name).strip() for name in frame.columns])
-            return [_entries(frame, f) for f in fields]
-        frame = read_curves(self.path, sep=self.sep, decimal=self.decimal)
-        size = next(f.grid.size for f in fields if f.grid is not None)
-        if frame.shape[1] != size:
-            raise FileFormatError(f"{self.path} must have {size} columns of numbers, as its first line has, got labels")
-        return [frame.to_numpy() if f.grid is not None else frame.index for f in fields]
+def _of_csv(path: str, alone: bool, dialect: dict[str, Any], fields: Sequence[Field], lenient: bool) -> list[Any]:
+    """A piece: a CSV file as a whole, of curves alone or a table."""
+    if not alone:
+        frame = pd.read_csv(path, encoding="utf-8-sig", **dialect, **EXACT)
+        frame.columns = pd.Index([str(name).strip() for name in frame.columns])
+        return [_entries(frame, f) for f in fields]
+    frame = read_curves(path, **dialect)
+    size = next(f.grid.size for f in fields if f.grid is not None)
+    if frame.shape[1] != size:
+        raise FileFormatError(f"{path} must have {size} columns of numbers, as its first line has, got labels")
+    return [frame.to_numpy() if f.grid is not None else frame.index for f in fields]
 
 
-@dataclass(frozen=True)
-class Lines:
-    """Lines of a CSV file as text, in blocks: one odd line changes no other."""
-
-    lines: CsvLines
-
-    def __call__(self) -> Iterator[LinesPiece]:
-        """Pieces of one pass."""
-        return (LinesPiece(self.lines.names, block) for block in self.lines.blocks())
+def _pieces_of_lines(lines: CsvLines) -> Iterator[Piece]:
+    """A CSV file line by line, as a private fit reads it."""
+    return (partial(_of_lines, lines.names, block) for block in lines.blocks())
 
 
-@dataclass(frozen=True)
-class LinesPiece:
-    """Some lines."""
-
-    names: tuple[str, ...]
-    block: Any
-
-    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
-        """Texts of columns."""
-        at = {name: i for i, name in enumerate(self.names)}
-        places = [[at[n] for n in f.source] if isinstance(f.source, tuple) else at[f.source] for f in fields]
-        return [self.block[:, place] for place in places]
+def _of_lines(names: tuple[str, ...], block: Any, fields: Sequence[Field], lenient: bool) -> list[Any]:
+    """A piece: some lines, as objects."""
+    at = {name: i for i, name in enumerate(names)}
+    places = [[at[n] for n in f.source] if isinstance(f.source, tuple) else at[f.source] for f in fields]
+    return [block[:, place] for place in places]
 
 
 def of_csv(path: Path, **options: Any) -> Source:
@@ -139,14 +117,14 @@ def of_csv(path: Path, **options: Any) -> Source:
     if len(set(lines.names)) < len(lines.names):
         raise FileFormatError(f"{path} must have labels of columns that differ")
     fields = fields_of(dict.fromkeys(lines.names), **wanted)
-    piece = CsvPiece(str(path.resolve()), fields.alone, **dialect)
-    return Source(str(path), fields, "frame", (piece,), for_kernel=Lines(lines))
+    piece = partial(_of_csv, str(path.resolve()), fields.alone, dialect)
+    return Source(str(path), fields, "frame", (piece,), for_kernel=partial(_pieces_of_lines, lines))
 
 
 # ------------------------------------------------------------------ scikit-fda
 
 
-def _rows_of_fdatagrid(curves: Any, rows: slice, fields: Sequence[Field]) -> list[Any]:
+def _rows_of_fdatagrid(curves: Any, rows: slice, fields: Sequence[Field], lenient: bool) -> list[Any]:
     """Values, and names of curves."""
     names = pd.Index(curves.sample_names[rows], dtype=object)
     return [np.array(curves.data_matrix[rows, :, 0]) if f.grid is not None else names for f in fields]
@@ -169,6 +147,4 @@ def of_fdatagrid(data: Any, called: str, **_: Any) -> Source:
         Field("", INDEX) if named else None,
         alone=True,
     )
-    return Source.of_rows(
-        called, fields, "fdatagrid", int(data.n_samples), partial(Rows, partial(_rows_of_fdatagrid, data))
-    )
+    return Source.of_rows(called, fields, "fdatagrid", int(data.n_samples), partial(_rows_of_fdatagrid, data))

@@ -18,13 +18,15 @@ import numpy as np
 import pandas as pd
 
 from fdadp.errors import FileFormatError, InputError
-from fdadp.functional.containers.source import ALONE, Field, Fields, Rows, Source, curve_field
+from fdadp.functional.containers.source import ALONE, Field, Fields, Source, curve_field
 from fdadp.functional.tables.sample import Given, plain_attributes
 
 # Arrays on disk and in memory, one curve a row: ``.npy`` files, memory maps, whatever has shape and slices.
 
 
-def _rows_of_array(array: Any, again: Callable[[], Any] | None, rows: slice, fields: Sequence[Field]) -> list[Any]:
+def _rows_of_array(
+    array: Any, again: Callable[[], Any] | None, rows: slice, fields: Sequence[Field], lenient: bool
+) -> list[Any]:
     """Rows of an array that is at hand, or that `again` opens; for each field the same."""
     part = (array if again is None else again())[rows]
     part = part.compute() if hasattr(part, "compute") else part
@@ -48,7 +50,7 @@ def of_array(
     grid = grids.get(ALONE) if isinstance(grids, Mapping) else grids
     fields = Fields({ALONE: curve_field(ALONE, None, int(shape[1]), grid=grid, given=Given())}, alone=True)
     read = partial(_rows_of_array, array if again is None else None, again)
-    return Source.of_rows(called, fields, "array", int(shape[0]), partial(Rows, read), chunks)
+    return Source.of_rows(called, fields, "array", int(shape[0]), read, chunks)
 
 
 def of_npy(path: str | os.PathLike[str], **options: Any) -> Source:
@@ -69,7 +71,7 @@ def of_npy(path: str | os.PathLike[str], **options: Any) -> Source:
     return of_array(array, str(path), options.get("grids"), again=again)
 
 
-def _rows_of_dataset(data: Any, along: Hashable, rows: slice, fields: Sequence[Field]) -> list[Any]:
+def _rows_of_dataset(data: Any, along: Hashable, rows: slice, fields: Sequence[Field], lenient: bool) -> list[Any]:
     """Values of variables, rows along the first axis."""
     some = data.isel({along: rows})
     found = [some[f.source].transpose(along, ...).to_numpy() for f in fields]
@@ -111,8 +113,8 @@ def of_dataset(data: Any, called: str, *, rows: Hashable | None = None, grids: A
     index = whole.indexes.get(along)
     label = Field(str(along), along) if index is not None and index.nlevels == 1 else None
     fields = Fields(columns, label, tuple(Field(str(n), n) for n in others), alone)
-    piece = partial(Rows, partial(_rows_of_dataset, whole, along))
-    return Source.of_rows(called, fields, "dataarray", int(whole.sizes[along]), piece, chunks)
+    read = partial(_rows_of_dataset, whole, along)
+    return Source.of_rows(called, fields, "dataarray", int(whole.sizes[along]), read, chunks)
 
 
 def _rows_of(data: Any, called: str, rows: Hashable | None) -> Hashable:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -225,28 +226,12 @@ ROWS = 8192
 """Of a piece."""
 
 
-class Piece(Protocol):
-    """Some rows of a container, one after the other."""
+Piece = Callable[[Sequence[Field], bool], list[Any]]
+"""Some rows of a container, one after the other: from columns to their entries.
 
-    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
-        """Entries of columns: arrays (m,), or (m, S) of curves, of numbers or of objects.
-
-        Each entry is what it is whatever the others are. A list of another length than its grid is a row without
-        values if `lenient`; else an InputError.
-        """
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a container, from one to another; `read` makes entries of a slice of them."""
-
-    read: Callable[[slice, Sequence[Field]], list[Any]]
-    start: int
-    stop: int
-
-    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
-        """Entries of columns."""
-        return self.read(slice(self.start, self.stop), fields)
+These are arrays (m,), or (m, S) of curves, of numbers or of objects; each entry is what it is whatever the others are.
+A list of another length than its grid is a row without values if the second argument is true, and an InputError else.
+"""
 
 
 @dataclass(frozen=True)
@@ -288,13 +273,15 @@ class Source:
         fields: Fields,
         kind: Kind,
         n: int,
-        piece: Callable[[int, int], Piece],
+        read: Callable[[slice, Sequence[Field], bool], list[Any]],
         chunks: Sequence[int] | None = None,
     ) -> Source:
-        """A container of n rows, which are cut by its chunks, if it has any; `piece` has rows from one to another."""
+        """A container of n rows, which are cut by its chunks, if it has any; `read` makes entries of a slice."""
         ends = np.cumsum(chunks).tolist() if chunks else [*range(ROWS, n, ROWS), n]
         places = list(zip([0, *ends[:-1]], ends, strict=True))
-        return cls(called, fields, kind, tuple(piece(*at) for at in places), tuple(b - a for a, b in places))
+        return cls(
+            called, fields, kind, tuple(partial(read, slice(*at)) for at in places), tuple(b - a for a, b in places)
+        )
 
     @property
     def n(self) -> int | None:
@@ -331,7 +318,7 @@ class Source:
 
     def entries(self, piece: Piece, fields: Sequence[Field]) -> list[Any]:
         """Entries of a piece for the kernel, points in increasing order."""
-        return [_turned(e, f) for e, f in zip(piece(fields, lenient=True), fields, strict=True)]
+        return [_turned(e, f) for e, f in zip(piece(fields, True), fields, strict=True)]
 
     def table(self, piece: Piece, fields: Sequence[Field]) -> dict[str, Any]:
         """Columns of a piece: curves with the labels of their rows, and entries.
@@ -346,7 +333,7 @@ class Source:
         labels = () if self.fields.rows is None else (self.fields.rows,)
         beside = (*labels, *self.fields.coordinates)
         try:
-            found = piece((*fields, *beside), lenient=False)
+            found = piece((*fields, *beside), False)
         except (FdadpError, MemoryError, OSError) as exc:
             if isinstance(exc, OSError) and not isinstance(exc, FileNotFoundError):
                 raise FileFormatError(f"{self.called} could not be read: {exc}") from exc
@@ -383,28 +370,14 @@ def _turned(entries: Any, field: Field) -> Any:
     return entries[:, ::-1] if field.backwards else entries
 
 
-@dataclass(frozen=True)
-class _Read:
-    """A task that reads one piece as a table; it can be sent to another process where the container can."""
-
-    source: Source
-    piece: Piece
-    columns: tuple[str, ...]
-
-    def _fields(self) -> list[Field]:
-        return [self.source.field(name) for name in self.columns]
-
-    def __call__(self) -> dict[str, Any]:
-        """Columns by name."""
-        return self.source.table(self.piece, self._fields())
+def _read(source: Source, piece: Piece, names: Sequence[str]) -> dict[str, Any]:
+    """One piece as a table, for a task that can be sent to another process where the container can."""
+    return source.table(piece, [source.field(name) for name in names])
 
 
-class _ReadEntries(_Read):
-    """The same for the kernel."""
-
-    def __call__(self) -> dict[str, Any]:
-        """Entries by name, as they are."""
-        return dict(zip(self.columns, self.source.entries(self.piece, self._fields()), strict=True))
+def _read_entries(source: Source, piece: Piece, names: Sequence[str]) -> dict[str, Any]:
+    """The same for the kernel: entries by name, as they are."""
+    return dict(zip(names, source.entries(piece, [source.field(name) for name in names]), strict=True))
 
 
 class Tasks(list[Any]):
@@ -418,7 +391,7 @@ class Tasks(list[Any]):
 
     def __init__(self, source: Source, names: Sequence[str]) -> None:
         self._source = source
-        super().__init__(self._made(_Read, names))
+        super().__init__(self._made(_read, names))
 
     def entries(self, names: Sequence[str]) -> list[Any]:
         """Tasks that a private fit reads instead: entries as they are, made numbers of by nobody yet.
@@ -430,15 +403,15 @@ class Tasks(list[Any]):
         """
         if self._source.for_kernel is not None:
             raise InputError(f"{self._source.called} must be read here in a private fit, line by line: use .chunks()")
-        return self._made(_ReadEntries, names)
+        return self._made(_read_entries, names)
 
-    def _made(self, task: type[_Read], names: Sequence[str]) -> list[Any]:
+    def _made(self, task: Callable[..., dict[str, Any]], names: Sequence[str]) -> list[Any]:
         from dask import delayed
 
         pieces = self._source.pieces
         if callable(pieces):
             raise InputError(f"{self._source.called} must have pieces that can be read by themselves, got a stream")
-        return [delayed(task(self._source, piece, tuple(names)), pure=False)() for piece in pieces]
+        return [delayed(partial(task, self._source, piece, tuple(names)), pure=False)() for piece in pieces]
 
 
 class RowChunks:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -211,15 +212,9 @@ class OpenedCurves(OpenedColumn):
         return on_grid(curves, grid, name, default)
 
 
-@dataclass(frozen=True)
-class HeldPiece:
-    """Curves in memory."""
-
-    curves: Curves
-
-    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
-        """Values, and labels of rows."""
-        return [self.curves.values if f.grid is not None else self.curves.index for f in fields]
+def _held(curves: Curves, fields: Sequence[Field], lenient: bool) -> list[Any]:
+    """A piece: curves that are in memory, and their labels."""
+    return [curves.values if f.grid is not None else curves.index for f in fields]
 
 
 def in_memory(curves: Curves) -> OpenedCurves:
@@ -227,7 +222,7 @@ def in_memory(curves: Curves) -> OpenedCurves:
     own = Field(ALONE, None, curves.grid, curves.columns, curves.unit, curves.gridded, given=curves.given or Given())
     rows = None if curves.index is None else Field("", "rows")
     fields = Fields({ALONE: own}, rows, alone=True)
-    return OpenedCurves(Source("curves", fields, curves.kind, (HeldPiece(curves),), (len(curves),)), ALONE)
+    return OpenedCurves(Source("curves", fields, curves.kind, (partial(_held, curves),), (len(curves),)), ALONE)
 
 
 def on_grid(curves: Curves, grid: ArrayLike | None, name: str, default: FloatArray | None = None) -> Curves:
