@@ -24,18 +24,12 @@ if TYPE_CHECKING:
     from fdadp.audit.replay import ReplayAudit as ReplayAudit
     from fdadp.audit.replay import replay_audit as replay_audit
 
-_EXPORTS = {
-    "BlackBoxAudit": "fdadp.audit.black_box",
-    "MECHANISMS": "fdadp.audit.mechanisms",
-    "MechanismAudit": "fdadp.audit.mechanisms",
-    "Neighbours": "fdadp.audit.replay",
-    "OneRunAudit": "fdadp.audit.black_box",
-    "ReplayAudit": "fdadp.audit.replay",
-    "audit": "fdadp.audit.mechanisms",
-    "black_box_audit": "fdadp.audit.black_box",
-    "one_run_audit": "fdadp.audit.black_box",
-    "replay_audit": "fdadp.audit.replay",
+_MODULES = {
+    "black_box": "BlackBoxAudit OneRunAudit black_box_audit one_run_audit",
+    "mechanisms": "MECHANISMS MechanismAudit audit",
+    "replay": "Neighbours ReplayAudit replay_audit",
 }
+_EXPORTS = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = sorted(_EXPORTS)
 

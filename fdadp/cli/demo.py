@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+import fdadp
 from fdadp._common.terminal import console
 from fdadp.cli import options as option
 from fdadp.cli.options import BOUNDS
@@ -56,10 +57,8 @@ def audit(
 
     A verdict of the command, not its exit status, says whether a claim is false.
     """
-    from fdadp import audit as audits
-
-    for name in audits.MECHANISMS if "all" in mechanism else mechanism:
-        result = audits.audit(name, tuple(n) if n else None, **vars(attempt), progress=sys.stderr.isatty())
+    for name in fdadp.audit.MECHANISMS if "all" in mechanism else mechanism:
+        result = fdadp.audit.audit(name, tuple(n) if n else None, **vars(attempt), progress=sys.stderr.isatty())
         typer.echo(str(result))
         _draw(result.plot, out / f"audit-{name}.png", "\n")
 
@@ -114,8 +113,6 @@ def plan(
 
     Of the additive model of one curve, or of a formula, whose columns are described by --bounds.
     """
-    from fdadp import planner
-
     forecast: Any
     if formula is None:
         if any(value not in (default, []) for value, default in zip(astuple(said), astuple(OfFormula()), strict=True)):
@@ -123,13 +120,13 @@ def plan(
                 "--bounds and --points are there for formulas, as 'Y ~ ff(X) + s(age)', as are --family, --rate, "
                 "--offset, --errors, --mostly-zero, --explained, --person-rows and --max-rows"
             )
-        forecast = planner.plan(None, n, epsilon, delta, accuracy=accuracy, adjacency=adjacency)
+        forecast = fdadp.plan(None, n, epsilon, delta, accuracy=accuracy, adjacency=adjacency)
     else:
         if n is None or accuracy is not None:
             raise InputError("--n must be given with a formula, and --accuracy left out")
         own = asdict(said) | {"bounds": bounds_of(said.bounds), "mostly_zero": said.mostly_zero or ()}
         own["grids"] = points_of(own.pop("points"))
-        forecast = planner.plan(formula, n, epsilon, delta, adjacency=adjacency, **own)
+        forecast = fdadp.plan(formula, n, epsilon, delta, adjacency=adjacency, **own)
     typer.echo(str(forecast))
     if out is None:
         return

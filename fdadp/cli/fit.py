@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import fdadp
 from fdadp.cli import inputs
 from fdadp.cli import options as option
 from fdadp.cli.inputs import FileFormat
@@ -96,12 +97,10 @@ class Additive:
         return model
 
     def _model(self, **private: Any) -> Any:
-        from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
-
         sizes: dict[str, Any] = {f"n_{name}": _basis(getattr(self.sizes, name)) for name in ("basis_x", "basis_s")}
         sizes["n_components"] = components_of(self.sizes.components)
         settings = self.settings | {"smoothing": _smoothing(self.settings["smoothing"])}
-        return AdditiveFunctionOnFunction(**settings, **sizes, **private)
+        return fdadp.AdditiveFunctionOnFunction(**settings, **sizes, **private)
 
 
 def components_of(text: str | None) -> float:
@@ -289,11 +288,9 @@ class Formula:
 
 def model_of(formula: str, curves: Collection[str], names: Collection[str]) -> Any:
     """The kind of model by what the response is."""
-    from fdadp.regression.functional import FunctionalRegression
     from fdadp.regression.reading.expressions import row_function
-    from fdadp.regression.scalar import ScalarRegression
 
     response = formula.partition("~")[0].strip().strip("`")
     function = row_function(response) if response not in names else None
     sources = (response,) if function is None else function.sources
-    return FunctionalRegression if any(name in curves for name in sources) else ScalarRegression
+    return fdadp.FunctionalRegression if any(name in curves for name in sources) else fdadp.ScalarRegression

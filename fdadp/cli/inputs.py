@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import fdadp
 from fdadp.cli import options as option
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular import check_file
@@ -327,18 +328,14 @@ def load_model(path: Path) -> Any:
     FileFormatError, FileNotFoundError
     """
     from fdadp.files.container import sealed
-    from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
-    from fdadp.regression.functional import FunctionalRegression
-    from fdadp.regression.scalar import ScalarRegression
-    from fdadp.summaries import PrivateFPCA, PrivateMean, PrivateTable1
 
     kinds: dict[str, Any] = {
-        "additive-function-on-function": AdditiveFunctionOnFunction,
-        "FunctionalRegression": FunctionalRegression,
-        "ScalarRegression": ScalarRegression,
-        "private-mean": PrivateMean,
-        "private-fpca": PrivateFPCA,
-        "private-table1": PrivateTable1,
+        "additive-function-on-function": fdadp.AdditiveFunctionOnFunction,
+        "FunctionalRegression": fdadp.FunctionalRegression,
+        "ScalarRegression": fdadp.ScalarRegression,
+        "private-mean": fdadp.PrivateMean,
+        "private-fpca": fdadp.PrivateFPCA,
+        "private-table1": fdadp.PrivateTable1,
     }
     kind = sealed(path).kind
     if kind not in kinds:

@@ -7,14 +7,12 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
+import fdadp
 from fdadp.errors import InputError
-
-if TYPE_CHECKING:
-    from fdadp.privacy import Privacy
 
 T = TypeVar("T")
 
@@ -103,7 +101,7 @@ class PrivacyOptions:
         str | None, typer.Option(help="What the fit is for, in public: the study keeps it.", rich_help_panel=PRIVATE)
     ] = None
 
-    def privacy(self) -> Privacy | None:
+    def privacy(self) -> fdadp.Privacy | None:
         """The guarantee, or None where none is asked for.
 
         Raises
@@ -113,15 +111,13 @@ class PrivacyOptions:
         PrivacyError
             Settings that are out of range, or not those of the study.
         """
-        from fdadp.privacy import Privacy
-
         given = asdict(self)
         if self.epsilon is None:
             refuse_given({f"--{name}": value for name, value in given.items()}, ONLY_PRIVATE)
             return None
-        return Privacy(**given | {"study": None if self.study is None else str(self.study)})
+        return fdadp.Privacy(**given | {"study": None if self.study is None else str(self.study)})
 
-    def required(self, what: str) -> Privacy:
+    def required(self, what: str) -> fdadp.Privacy:
         """The guarantee; raises InputError where none is asked for, naming the command."""
         privacy = self.privacy()
         if privacy is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import fdadp
 from fdadp.cli import options as option
 from fdadp.cli.inputs import FileFormat, has_ids, labelled_files, load_model, read_columns
 from fdadp.cli.private_files import write_shown
@@ -242,11 +243,8 @@ def plot(
 
 
 def _picture(fitted: Any) -> Any:
-    from fdadp import plot as pictures
-    from fdadp.summaries import PrivateTable1
-
-    if isinstance(fitted, PrivateTable1):
+    if isinstance(fitted, fdadp.PrivateTable1):
         raise InputError("plot must be of a model of curves or of terms, got a table, which has no picture")
     if hasattr(fitted, "plot_surface"):
         return fitted.plot_surface()
-    return pictures.mean(fitted) if hasattr(fitted, "band") else pictures.eigenfunctions(fitted)
+    return fdadp.plot.mean(fitted) if hasattr(fitted, "band") else fdadp.plot.eigenfunctions(fitted)

@@ -10,7 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
+import fdadp
 from fdadp.cli.options import spread
+from fdadp.cli.private_files import bounds_of
 from fdadp.errors import InputError
 
 PASSWORD = "FDADP_KEY_PASSWORD"  # name of a variable
@@ -45,20 +47,16 @@ class Facts:
 @spread
 def new(file: File, *, facts: Facts) -> None:
     """Make a study: once, before anything is fitted."""
-    from fdadp.privacy.study import Study
-
     said = dict(vars(facts))
-    ranges = dict(_bounds_of(text) for text in said.pop("bounds") or [])
+    ranges = bounds_of(said.pop("bounds"))
     sources = _sources(said.pop("source") or [], ranges)
-    typer.echo(str(Study.new(file, bounds=ranges, sources=sources, **said)))
+    typer.echo(str(fdadp.Study.new(file, bounds=ranges, sources=sources, **said)))
 
 
 @study.command()
 def show(file: File) -> None:
     """Say what is left, and what drew on it."""
-    from fdadp.privacy.study import Study
-
-    typer.echo(str(Study(file)))
+    typer.echo(str(fdadp.Study(file)))
 
 
 @study.command()
@@ -70,10 +68,9 @@ def verify(
     key: Annotated[Path | None, typer.Option(help="Public key, .pub, that certificates must be signed with.")] = None,
 ) -> None:
     """Recompute hashes and sums, and hold models and certificates against the study; status 1 if anything is wrong."""
-    from fdadp.privacy.study import Study
     from fdadp.privacy.study.verified import unchecked
 
-    of = Study(file)
+    of = fdadp.Study(file)
     wrong = False
     for what, found in [(str(file), of.verify()), *((str(f), of.wrong_with(f, key)) for f in files or [])]:
         said = unchecked(what) if what.endswith(".json") else ""
@@ -101,10 +98,9 @@ def report(
 ) -> None:
     """Write a certificate of everything that drew on the study, after it was verified."""
     from fdadp.files.atomic import write_text
-    from fdadp.privacy.study import Study
 
     said = {"custodian": custodian, "data": data, "use": use, "region": region, "author": author}
-    made = Study(file).report(models or [], (), **{k: v for k, v in said.items() if v is not None})
+    made = fdadp.Study(file).report(models or [], (), **{k: v for k, v in said.items() if v is not None})
     made = made if sign is None else made.signed(sign, os.environ.get(PASSWORD))
     entry = None if registry is None else made.registry_entry(slug=registry, sector=sector)
     written = [*made.save(out)]
@@ -127,9 +123,7 @@ def key(file: Annotated[Path, typer.Argument(metavar="KEY", help="The secret key
 @study.command()
 def close(file: File, reason: Annotated[str, typer.Option(help="Why, for the record.")]) -> None:
     """Let nobody fit any more, for good."""
-    from fdadp.privacy.study import Study
-
-    of = Study(file)
+    of = fdadp.Study(file)
     of.close(reason)
     typer.echo(of.headline)
 
@@ -137,9 +131,7 @@ def close(file: File, reason: Annotated[str, typer.Option(help="Why, for the rec
 @study.command()
 def restored(file: File, reason: Annotated[str, typer.Option(help="Why, for the record.")]) -> None:
     """Say that an older copy was put back on purpose, because the newer file is lost for good."""
-    from fdadp.privacy.study import Study
-
-    of = Study(file)
+    of = fdadp.Study(file)
     of.restored(reason)
     typer.echo(of.headline)
 
@@ -147,23 +139,7 @@ def restored(file: File, reason: Annotated[str, typer.Option(help="Why, for the 
 @study.command()
 def migrate(file: File) -> None:
     """Convert, in its place, the file of a study that fdadp 0.2 made: the same entries, with the same hashes."""
-    from fdadp.privacy.study import Study
-
-    typer.echo(Study.migrate(file).headline)
-
-
-def _bounds_of(text: str) -> tuple[str, Any]:
-    """Column and its range or levels."""
-    column, equals, what = text.rpartition("=")
-    low, colon, high = what.partition(":")
-    if not equals or not column or not what:
-        raise InputError(f"--bounds must be COLUMN=LOW:HIGH or COLUMN=level,level, got {text!r}")
-    if not colon:
-        return column, what.split(",")
-    try:
-        return column, (float(low), float(high))
-    except ValueError:
-        raise InputError(f"--bounds must have numbers as LOW and HIGH, got {text!r}") from None
+    typer.echo(fdadp.Study.migrate(file).headline)
 
 
 def _sources(texts: list[str], ranges: dict[str, Any]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import fdadp
 from fdadp.cli import options as option
 from fdadp.cli import private_files
 from fdadp.cli.inputs import CurvesFile, FileFormat, Marks, check_out, read_file
@@ -20,8 +21,6 @@ from fdadp.files.regular import text_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from fdadp.summaries import PrivateTable1
 
 CURVES = "A file of curves, one a row: .csv, .csv.gz, .parquet, .npz, .npy or .zarr."
 RANGE = "Public range of the curves' values, as --bounds 30:180."
@@ -55,11 +54,10 @@ def mean(
     import pandas as pd
 
     from fdadp._common.checks import fraction
-    from fdadp.summaries import PrivateMean
 
     privacy = private.required("mean")
     fraction(level, "level")
-    fitted = PrivateMean(privacy=privacy, bounds=_range(bounds))
+    fitted = fdadp.PrivateMean(privacy=privacy, bounds=_range(bounds))
     _release(fitted, curves, table, groups, id, out, FileFormat(marks.sep, marks.decimal))
     low, high = (np.ravel(side) for side in fitted.band(level))
     columns = {"point": fitted.grid_, "mean": fitted.mean_, "lower": low, "upper": high}
@@ -89,23 +87,20 @@ def fpca(
       fdadp fpca Y.csv --components 3 --bounds 30:180 --epsilon 1 --delta 1e-6 --n 3000
     """
     from fdadp.cli.fit import components_of
-    from fdadp.summaries import PrivateFPCA
 
     count, how = components_of(components), replace(how, grid=private_files.labels_of(grid))
     privacy = private.privacy()
     if privacy is not None:
         refuse_given({"--no-header": not how.header}, "cannot be in a private release")
-        released = PrivateFPCA(n_components=count, privacy=privacy, bounds=_range(bounds))
+        released = fdadp.PrivateFPCA(n_components=count, privacy=privacy, bounds=_range(bounds))
         _release(released, curves, table, groups, id, out, how)
         _say_shares(released)
         _finish(released, _functions(released), out)
         return
-    from fdadp.functional.fpca import FPCA
-
     only = {"--bounds": bounds, "--grid": grid, "--groups": groups, "--id": id, "--table": table}
     refuse_given(only, ONLY_PRIVATE)
     private_files.check_not_read([out.with_suffix(".csv")], [CurvesFile.of(curves).path])
-    fitted = FPCA(n_components=count).fit(read_file(curves, how))
+    fitted = fdadp.FPCA(n_components=count).fit(read_file(curves, how))
     _say_shares(fitted)
     _write(_functions(fitted), out)
 
@@ -206,7 +201,6 @@ def table1(
       fdadp table1 people.csv --by arm --epsilon 0.5 --study trial.fdadp --write table1.html
     """
     from fdadp._common.checks import fraction
-    from fdadp.summaries import PrivateTable1
 
     privacy = private.required("table1")
     check_out(out)
@@ -220,7 +214,7 @@ def table1(
         "quantiles": _numbers(quantiles),
         "steps": option.by_name(steps, "--steps", "NAME=STEP, as age=1", float) or None,
     }
-    fitted = PrivateTable1(privacy=privacy, **_declared(said, given, facts, has_study=private.study is not None))
+    fitted = fdadp.PrivateTable1(privacy=privacy, **_declared(said, given, facts, has_study=private.study is not None))
     plan, names = fitted.plan(), [*fitted.facts, *([] if groups is None else [groups])]
     files = PrivateFiles.of({}, people, how=FileFormat(marks.sep, marks.decimal))
     _check_has(files.names, names, people)
@@ -319,7 +313,7 @@ def _read(files: PrivateFiles, names: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame({name: np.concatenate([np.empty(0, dtype=object), *parts]) for name, parts in read.items()})
 
 
-def _write_table(fitted: PrivateTable1, path: Path, level: float) -> None:
+def _write_table(fitted: fdadp.PrivateTable1, path: Path, level: float) -> None:
     rows = fitted.estimates_.at(level).frame.rename_axis(["column", "class", "statistic", "group"]).reset_index()
     made = {
         ".txt": lambda: f"{fitted.summary(level).as_text()}\n",

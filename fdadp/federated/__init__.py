@@ -34,23 +34,19 @@ if TYPE_CHECKING:
     from fdadp.federated.parties import fit_together as fit_together
     from fdadp.federated.wire import ProtocolError as ProtocolError
 
-_EXPORTS = {
-    "Contract": "fdadp.federated.contract",
-    "DataUser": "fdadp.federated.parties",
-    "Federation": "fdadp.federated.parties",
-    "LDPLogisticRegression": "fdadp.federated.logistic",
-    "LocalClient": "fdadp.federated.local.client",
-    "LocalParameters": "fdadp.federated.local.parameters",
-    "LocalServer": "fdadp.federated.local.parameters",
-    "Owner": "fdadp.federated.parties",
-    "PrivateLocalPCA": "fdadp.federated.local_pca",
-    "ProtocolError": "fdadp.federated.wire",
-    "Proxy": "fdadp.federated.parties",
-    "fit_in_clear": "fdadp.federated.models",
-    "fit_together": "fdadp.federated.parties",
-    "randomizer": "fdadp.federated.local.randomizers",
-    "shuffled_epsilon": "fdadp.federated.local.statement",
+_MODULES = {
+    "contract": "Contract",
+    "local.client": "LocalClient",
+    "local.parameters": "LocalParameters LocalServer",
+    "local.randomizers": "randomizer",
+    "local.statement": "shuffled_epsilon",
+    "local_pca": "PrivateLocalPCA",
+    "logistic": "LDPLogisticRegression",
+    "models": "fit_in_clear",
+    "parties": "DataUser Federation Owner Proxy fit_together",
+    "wire": "ProtocolError",
 }
+_EXPORTS = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = sorted(_EXPORTS)
 

@@ -27,26 +27,18 @@ if TYPE_CHECKING:
     from fdadp.privacy.rows._rowwise import rowwise_matmul as rowwise_matmul
     from fdadp.privacy.rows._rowwise import rowwise_norm as rowwise_norm
 
-_LAZY = {
-    "Budget": "account.budget",
-    "Cohort": "cohort",
-    "Exchangeable": "rows._laws",
-    "Noisy": "cohort",
-    "OpenDPNoise": "noise.sources",
-    "SeededNoise": "noise.sources",
-    "TapeNoise": "replay",
-    "delta_from_mu": "account.accounting",
-    "epsilon_from": "account.accounting",
-    "epsilon_from_mu": "account.accounting",
-    "mu_from": "account.accounting",
-    "person_moments": "rows._rowwise",
-    "rho_from": "account.accounting",
-    "rowwise_exp": "rows._rowwise",
-    "rowwise_matmul": "rows._rowwise",
-    "rowwise_norm": "rows._rowwise",
+_MODULES = {
+    "account.accounting": "delta_from_mu epsilon_from epsilon_from_mu mu_from rho_from",
+    "account.budget": "Budget",
+    "cohort": "Cohort Noisy",
+    "noise.sources": "OpenDPNoise SeededNoise",
+    "replay": "TapeNoise",
+    "rows._laws": "Exchangeable",
+    "rows._rowwise": "person_moments rowwise_exp rowwise_matmul rowwise_norm",
 }
+_EXPORTS = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
 """Numba is loaded with the first of these, not with the settings."""
 
-__all__ = sorted({"Ledger", "Privacy", "Release", *_LAZY})
+__all__ = sorted({"Ledger", "Privacy", "Release", *_EXPORTS})
 
-__getattr__, __dir__ = lazy_exports(__name__, {name: f"{__name__}.{module}" for name, module in _LAZY.items()})
+__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

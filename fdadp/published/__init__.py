@@ -20,14 +20,12 @@ if TYPE_CHECKING:
     from fdadp.published.components import PublishedPCA as PublishedPCA
     from fdadp.published.regression import PublishedNoise as PublishedNoise
 
-_EXPORTS = {
-    "PublishedDPAda": "fdadp.published.classifiers",
-    "PublishedDPDPCA": "fdadp.published.components",
-    "PublishedGaussianNB": "fdadp.published.classifiers",
-    "PublishedNoise": "fdadp.published.regression",
-    "PublishedNoisyAdaBoost": "fdadp.published.classifiers",
-    "PublishedPCA": "fdadp.published.components",
+_MODULES = {
+    "classifiers": "PublishedDPAda PublishedGaussianNB PublishedNoisyAdaBoost",
+    "components": "PublishedDPDPCA PublishedPCA",
+    "regression": "PublishedNoise",
 }
+_EXPORTS = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = sorted(_EXPORTS)
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from fdadp.errors import FileFormatError
 from fdadp.federated.contract import Contract
 from fdadp.federated.paillier import PublicKey, SecretKey, keys
-from fdadp.files.atomic import SECRET, replacing, sync_folder
+from fdadp.files.atomic import SECRET, sync_folder, write_text
 
 
 class Store:
@@ -97,5 +97,4 @@ def _read(path: Path) -> dict[str, str]:
 
 
 def _write(path: Path, content: Mapping[str, str]) -> None:
-    with replacing(path, SECRET) as stream:
-        stream.write(json.dumps(dict(content)).encode())
+    write_text(path, json.dumps(dict(content)), SECRET)

@@ -156,6 +156,13 @@ def left_of(held: Collection[Reservation], share: float) -> tuple[float, bool]:
     return max(left, 0.0), left > 0 and share <= left + TOLERANCE
 
 
+def taken_of(held: Collection[Reservation]) -> tuple[float, float, float]:
+    """Shares that are spent, and that are only reserved; and what releases have cost."""
+    spent = math.fsum(r.share for r in held if r.state != "reserved")
+    reserved = math.fsum(r.share for r in held if r.state == "reserved")
+    return spent, reserved, math.fsum(cost for r in held for cost in r.costs)
+
+
 def check_charge(
     r: Reservation, held: Collection[Reservation], total: float, share: float, cost: float, *, whole: bool
 ) -> None:
@@ -349,12 +356,7 @@ class MemoryBook:
         """Shares that are spent and reserved, and the sum of all costs."""
         with self._looking():
             self._sweep()
-            held = self._reservations.values()
-            return (
-                math.fsum(r.share for r in held if r.state != "reserved"),
-                math.fsum(r.share for r in held if r.state == "reserved"),
-                math.fsum(c for r in held for c in r.costs),
-            )
+            return taken_of(self._reservations.values())
 
     @property
     def columns(self) -> dict[str, Any]:

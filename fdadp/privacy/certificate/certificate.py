@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fdadp._common.promised import shown_up
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
-from fdadp.files.atomic import PUBLIC, replacing
+from fdadp.files.atomic import write_text
 from fdadp.privacy.account.accounting import epsilon_from_mu, mu_from_epsilon
 from fdadp.privacy.certificate import figures, forms
 from fdadp.privacy.certificate import page as pages
@@ -326,8 +326,7 @@ class Certificate:
         """Write the page and, beside it, the JSON; returns both paths."""
         page, data = Path(path).with_suffix(".html"), Path(path).with_suffix(".json")
         for target, text in ((page, self.to_html()), (data, self.to_json())):
-            with replacing(target, PUBLIC) as stream:
-                stream.write(text.encode())
+            write_text(target, text)
         return page, data
 
     def _repr_html_(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from fdadp._common.promised import composed, shown_up
@@ -15,31 +16,7 @@ from fdadp.privacy.declared import LEFT_OUT
 if TYPE_CHECKING:
     from fdadp.privacy.certificate.certificate import Certificate
 
-STYLE = """
-@page { size: A4; margin: 11mm 12mm; }
-.certificate { font: 9.6pt/1.36 "Helvetica Neue", Arial, sans-serif; color: #1d2430; background: #fff;
-  max-width: 186mm; margin: 6mm auto; }
-.certificate h1 { font-size: 17pt; margin: 0 0 1mm; }
-.certificate h2 { font-size: 11pt; margin: 3.2mm 0 1mm; color: #14507a; }
-.certificate p { margin: 0 0 1.4mm; }
-.certificate table { border-collapse: collapse; width: 100%; margin: 0 0 1.5mm; }
-.certificate :is(th, td) { text-align: left; vertical-align: top; padding: .5mm 2mm .5mm 0; }
-.certificate :is(th, td) { border-bottom: .2mm solid #d6dce4; }
-.certificate th { font-weight: 600; }
-.certificate .n { text-align: right; font-variant-numeric: tabular-nums; }
-.certificate .q th { width: 44mm; }
-.certificate .promise { background: #e9f5ec; border-left: 1.2mm solid #1a7f37; padding: 2mm 3mm; margin: 0 0 2mm; }
-.certificate .two { display: flex; gap: 7mm; }
-.certificate .two > * { flex: 1; }
-.certificate .small :is(td, th) { font-size: 7.6pt; line-height: 1.25; }
-.certificate code { font-size: 7.4pt; overflow-wrap: anywhere; }
-.certificate .tight :is(td, th) { padding-top: 0; padding-bottom: 0; font-size: 7.2pt; }
-.certificate .sign td { height: 13mm; width: 50%; }
-.certificate :is(tr, svg) { break-inside: avoid; }
-.certificate h2 { break-after: avoid; }
-.certificate ul { margin: 0 0 1.4mm; padding-left: 5mm; font-size: 8.6pt; line-height: 1.25; }
-.certificate svg { width: 100%; height: auto; }
-"""
+STYLE = (files("fdadp.privacy.certificate") / "page.css").read_text(encoding="utf-8")
 
 
 def page(of: Certificate) -> str:
@@ -52,7 +29,7 @@ def page(of: Certificate) -> str:
 def fragment(of: Certificate) -> str:
     """What stands on the page, for pages of others."""
     return (
-        f'<style>{STYLE}</style><div class="certificate">'
+        f'<style>\n{STYLE}</style><div class="certificate">'
         f"<h1>Certificate of differential privacy</h1><p><b>{html.escape(of.name)}</b>; {html.escape(of.date)}</p>"
         f'<div class="promise">{_promise(of)}</div>'
         + "".join(f"<section>{part}</section>" for part in _parts(of))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import html
-import math
 import os
 import socket
 from collections import defaultdict, deque
@@ -15,7 +14,7 @@ from typing import Any
 
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._book import Binding, Release, Reservation, check_charge, gone, left_of, process
+from fdadp.privacy.account._book import Binding, Release, Reservation, check_charge, gone, left_of, process, taken_of
 from fdadp.privacy.account.budget import Budget
 from fdadp.privacy.declared import UNITS
 from fdadp.privacy.study._entries import Entry, finite, now, replayed
@@ -249,10 +248,7 @@ class StudyBook:
         """Shares that are spent and reserved, and the sum of all costs."""
         self.sweep()
         with reading(self.path) as file:
-            held = file.told.held.values()
-        reserved = math.fsum(r.share for r in held if r.state == "reserved")
-        spent = math.fsum(r.share for r in held if r.state != "reserved")
-        return spent, reserved, math.fsum(cost for r in held for cost in r.costs)
+            return taken_of(file.told.held.values())
 
     @property
     def columns(self) -> dict[str, Any]:
