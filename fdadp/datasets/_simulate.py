@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -148,17 +148,14 @@ def simulate(
     errors: Draw,
     *,
     n_points: int,
-    x_noise: float,
-    white_noise: float,
-    smooth_noise: float,
+    noise: Mapping[str, float],
     name: str,
 ) -> SimulatedCurves:
     """Draw the predictors, the responses, then the noise of the predictors (in this order); settings are checked."""
     from skfda import FDataGrid
 
     n, size = whole(n, "n"), whole(n_points, "n_points", least=3)
-    x_noise, white_noise = check_number(x_noise, "x_noise"), check_number(white_noise, "white_noise")
-    smooth_noise = check_number(smooth_noise, "smooth_noise")
+    x_noise, white_noise, smooth_noise = (check_number(value, key) for key, value in noise.items())
     rng, grid = generator(seed), np.linspace(0.0, 1.0, size)
     x_true = predictors(n, grid, rng)
     mean_function = truth.mean(grid) + truth.signal(x_true, grid, grid, quadrature_weights(grid))
@@ -269,7 +266,7 @@ def simulate_cosine(
     """
     noise = {"x_noise": x_noise, "white_noise": white_noise, "smooth_noise": smooth_noise}
     name = "simulate_cosine"
-    return simulate(COSINE, n, seed, _fourier, _waves, n_points=n_points, name=name, **noise)
+    return simulate(COSINE, n, seed, _fourier, _waves, n_points=n_points, noise=noise, name=name)
 
 
 def _fourier(n: int, s: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -392,7 +389,8 @@ def simulate_affr(
         raise InputError(f"scenario must be 1, 2 or 3, got {scenario!r}")
     noise = {"x_noise": x_noise, "white_noise": white_noise, "smooth_noise": smooth_noise}
     predictors, name = partial(draw_predictors, scenario), f"simulate_affr, scenario {scenario}"
-    return simulate(SCENARIOS[scenario], n, seed, predictors, cosine_errors, n_points=n_points, name=name, **noise)
+    truth = SCENARIOS[scenario]
+    return simulate(truth, n, seed, predictors, cosine_errors, n_points=n_points, noise=noise, name=name)
 
 
 def draw_predictors(scenario: int, n: int, s: FloatArray, rng: np.random.Generator) -> FloatArray:

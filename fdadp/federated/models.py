@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,13 +51,10 @@ class Model:
     uniform: bool = False
 
 
-def _learner(name: str) -> Callable[[dict[str, Any]], Any]:
-    def make(settings: dict[str, Any]) -> Any:
-        import fdadp.learners
+def _learner(name: str, settings: dict[str, Any]) -> Any:
+    import fdadp.learners
 
-        return _made(getattr(fdadp.learners, name), {k: v for k, v in settings.items() if k != "n_features"})
-
-    return make
+    return _made(getattr(fdadp.learners, name), {k: v for k, v in settings.items() if k != "n_features"})
 
 
 def _made(kind: Callable[..., Any], settings: dict[str, Any]) -> Any:
@@ -107,10 +105,10 @@ def _grids(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 MODELS: dict[str, Model] = {
-    "pca": Model(_learner("DPPCA"), lambda settings: (_row(settings),)),
-    "linear": Model(_learner("DPLinearRegression"), _row_and_number),
-    "gaussian-naive-bayes": Model(_learner("DPGaussianNB"), _row_and_number),
-    "kmeans": Model(_learner("DPKMeans"), lambda settings: (_row(settings),)),
+    "pca": Model(partial(_learner, "DPPCA"), lambda settings: (_row(settings),)),
+    "linear": Model(partial(_learner, "DPLinearRegression"), _row_and_number),
+    "gaussian-naive-bayes": Model(partial(_learner, "DPGaussianNB"), _row_and_number),
+    "kmeans": Model(partial(_learner, "DPKMeans"), lambda settings: (_row(settings),)),
     "regression": Model(_regression, _curves, _grids, _white, uniform=True),
 }
 """By name. ``"pca"`` is DPDPCA; ``"regression"`` the additive function-on-function model; settings are the parameters

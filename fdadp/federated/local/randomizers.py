@@ -107,6 +107,9 @@ class Randomizer:
     ----------
     epsilon : float
         What is claimed.
+    exact_epsilon : float
+        Largest log-ratio of two probabilities of the coins as they are tossed; at most `epsilon`. Of a cap of the
+        sphere for the uniform law of directions.
     rho : float
         zCDP of one report.
     length : float
@@ -123,6 +126,7 @@ class Randomizer:
     proved: ClassVar[bool] = True
     dimensions: int
     epsilon: float
+    exact_epsilon: float
     rho: float
     length: float
     width: int
@@ -137,11 +141,6 @@ class Randomizer:
         self.epsilon = float(epsilon)
         self.rho = self.epsilon**2 / 2
 
-    @property
-    def exact_epsilon(self) -> float:
-        """Largest log-ratio of two probabilities, of the coins as they are tossed; at most :attr:`epsilon`."""
-        raise NotImplementedError
-
     def __call__(self, gradients: FloatArray, coins: Coins) -> Reports:
         """Reports (m, width) of gradients (m, D), each by itself."""
         raise NotImplementedError
@@ -149,10 +148,6 @@ class Randomizer:
     def estimate(self, reports: Reports) -> FloatArray:
         """Unbiased estimates (m, D) of the gradients; raises InputError for bytes that are no report."""
         raise NotImplementedError
-
-    def squared_error(self, gradient: FloatArray) -> float:
-        """Expected squared distance of the estimate from g, for one report."""
-        return self.length**2 - float(np.square(gradient).sum())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(dimensions={self.dimensions}, epsilon={self.epsilon:g})"
@@ -205,15 +200,11 @@ class CondensedLocal(Randomizer):
         self.kappa = float(kappa)
         self.rho = self.dimensions * self.kappa**2 / 2
         self._keep = threshold(self.kappa)
+        self.exact_epsilon = self.dimensions * log_odds(self._keep)
         self.length = math.sqrt(self.dimensions) * inverse_bias(self._keep)
         self.width = -(-self.dimensions // 8)
         self.noise = f"randomised response on {self.dimensions} signs"
         self.format = f"{self.dimensions} bits, 1 for +1, lowest first, in {self.width} byte(s)"
-
-    @property
-    def exact_epsilon(self) -> float:
-        """Largest log-ratio of two probabilities of the coins."""
-        return self.dimensions * log_odds(self._keep)
 
     def __call__(self, gradients: FloatArray, coins: Coins) -> Reports:
         """Reports (m, width) of gradients (m, D), from 2 D words of random bits a row."""
@@ -242,14 +233,10 @@ class OneCoordinate(Randomizer):
     def __init__(self, dimensions: int, epsilon: float) -> None:
         super().__init__(dimensions, epsilon)
         self._keep = threshold(self.epsilon)
+        self.exact_epsilon = log_odds(self._keep)
         self.length = self.dimensions * inverse_bias(self._keep)
         self.noise = f"randomised response on the sign of one of {self.dimensions} coordinates"
         self.format = "unsigned 32-bit integer, little-endian: twice the index, plus 1 for +1"
-
-    @property
-    def exact_epsilon(self) -> float:
-        """Largest log-ratio of two probabilities of the coins."""
-        return log_odds(self._keep)
 
     def __call__(self, gradients: FloatArray, coins: Coins) -> Reports:
         """Reports (m, width) of gradients (m, D), from 3 words of random bits a row."""
@@ -323,15 +310,11 @@ class L2Ball(_Sphere):
     def __init__(self, dimensions: int, epsilon: float) -> None:
         super().__init__(dimensions, epsilon)
         self._keep = threshold(self.epsilon)
+        self.exact_epsilon = log_odds(self._keep)
         D = self.dimensions
         mean = math.exp(gammaln(D / 2) - gammaln((D + 1) / 2)) / math.sqrt(math.pi)  # of |v_1|
         self.length = self.radius * inverse_bias(self._keep) / mean
         self.noise = "a direction of the half-space, or of the other"
-
-    @property
-    def exact_epsilon(self) -> float:
-        """Largest log-ratio of two probabilities of the coins."""
-        return log_odds(self._keep)
 
     def __call__(self, gradients: FloatArray, coins: Coins) -> Reports:
         """Reports (m, width) of gradients (m, D), from D + 2 words of random bits a row."""
@@ -395,13 +378,9 @@ class PrivUnit(_Sphere):
         )
         self.gamma, self.q, self._inside, mean = cap(float(best.x))
         self.p = self._inside / FULL
+        self.exact_epsilon = log_odds(self._inside) + math.log1p(-self.q) - math.log(self.q)
         self.length = self.radius / mean
         self.noise = f"a direction of a cap of {100 * self.q:.3g} % of the sphere, or of the rest"
-
-    @property
-    def exact_epsilon(self) -> float:
-        """Largest log-ratio of two probabilities of the coins, for the uniform law of directions."""
-        return log_odds(self._inside) + math.log1p(-self.q) - math.log(self.q)
 
     def __call__(self, gradients: FloatArray, coins: Coins) -> Reports:
         """Reports (m, width) of gradients (m, D), from 2 words of random bits a row, and some D/q for directions."""

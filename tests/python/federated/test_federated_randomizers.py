@@ -247,7 +247,8 @@ def test_estimates_are_unbiased(name, epsilon, gradient):
     assert np.abs(error / (estimates.std(axis=0) / math.sqrt(n))).max() < SIGMAS
     squares = np.square(estimates - g).sum(axis=1)
     spread = max(squares.std() / math.sqrt(n), 1e-9)
-    assert abs(squares.mean() - mechanism.squared_error(g)) < SIGMAS * spread + 1e-9 * mechanism.length**2
+    expected = mechanism.length**2 - np.square(g).sum()
+    assert abs(squares.mean() - expected) < SIGMAS * spread + 1e-9 * mechanism.length**2
 
 
 def area(D):
