@@ -59,7 +59,7 @@ def folder(tmp_path_factory: Any) -> Path:
 @pytest.fixture
 def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise of simulations, for comparisons."""
-    monkeypatch.setattr("fdadp.privacy.Privacy", lambda *a, **k: Privacy(*a, **k, random_state=3))
+    monkeypatch.setattr("fdadp.Privacy", lambda *a, **k: Privacy(*a, **k, random_state=3))
 
 
 def values(path: Path) -> Any:

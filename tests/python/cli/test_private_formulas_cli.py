@@ -46,7 +46,7 @@ def bounds(*texts: str) -> list[str]:
 @pytest.fixture
 def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise of simulations, for comparisons."""
-    monkeypatch.setattr("fdadp.privacy.Privacy", lambda *a, **k: Privacy(*a, **k, random_state=3))
+    monkeypatch.setattr("fdadp.Privacy", lambda *a, **k: Privacy(*a, **k, random_state=3))
 
 
 @pytest.mark.usefixtures("seeded")
