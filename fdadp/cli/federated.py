@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fdadp.cli.inputs import FileFormat, has_ids, read_file
 from fdadp.errors import InputError
+from fdadp.files.atomic import SECRET, replacing, write_text
+from fdadp.files.regular import bytes_of, text_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,8 +55,6 @@ def key(
     """At the data user: make a new key, and the contract that names it and goes to all parties."""
     from fdadp.federated.contract import Contract, public_key_of
     from fdadp.federated.flower.store import new_key
-    from fdadp.files.atomic import write_text
-    from fdadp.files.regular import text_of
 
     terms = Contract.from_json(text_of(draft))
     if terms.key is not None:
@@ -74,9 +75,6 @@ def rows(
     """At an owner: put rows of files, joined by the labels in their first columns, into the file for its node."""
     import numpy as np
 
-    from fdadp.cli.inputs import FileFormat, read_file
-    from fdadp.files.atomic import SECRET, replacing
-
     if out.suffix != ".npz":
         raise InputError(f"--out must end in .npz, got {out.name!r}")
     frames = [read_file(file, FileFormat()) for file in files]
@@ -95,7 +93,6 @@ def rows(
 
 def _rows_by_id(file: Path, frame: pd.DataFrame) -> dict[Hashable, int]:
     """The row of each person of a file, by the id in its first column; raises InputError."""
-    from fdadp.cli.inputs import has_ids
     from fdadp.privacy.boundary import person_of
 
     if not has_ids(frame):
@@ -123,7 +120,6 @@ def model(
     from fdadp.federated import models
     from fdadp.federated.contract import Contract
     from fdadp.federated.wire import Totals
-    from fdadp.files.regular import bytes_of, text_of
     from fdadp.privacy.noise.distributed import NextRound
 
     terms = Contract.from_json(text_of(contract))

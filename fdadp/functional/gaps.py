@@ -74,16 +74,10 @@ def fill_smooth(values: FloatArray, grid: FloatArray) -> FloatArray:
 def _penalty_bands(unit: FloatArray) -> FloatArray:
     """Diagonal and the two bands below it of the penalty, shape (3, S)."""
     size, steps = unit.size, np.diff(unit)
-    penalty = np.zeros((size, size))
-    for j, step in enumerate(steps):
-        slope = np.zeros(size)
-        slope[j : j + 2] = -1 / step, 1 / step
-        penalty += step * np.outer(slope, slope) / DECAY**2
-    for j in range(size - 2):
-        left, right, both = steps[j], steps[j + 1], steps[j] + steps[j + 1]
-        bend = np.zeros(size)
-        bend[j : j + 3] = 2 / (left * both), -2 / (left * right), 2 / (right * both)
-        penalty += both / 2 * np.outer(bend, bend)
+    slopes = np.diff(np.eye(size), axis=0) / steps[:, None]
+    widths = steps[1:] + steps[:-1]
+    bends = 2 * np.diff(slopes, axis=0) / widths[:, None]
+    penalty = (slopes.T * steps) @ slopes / DECAY**2 + (bends.T * (widths / 2)) @ bends
     bands = np.zeros((3, size))
     for k in range(3):
         bands[k, : size - k] = LENGTH**4 * np.diag(penalty, -k)

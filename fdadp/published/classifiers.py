@@ -177,19 +177,9 @@ class PublishedDPAda(_AdaBoost):
         codes, sizes, values, sign = self._prepare(X, y)
         rng = np.random.default_rng(self.random_state)
         noised = noised_rounds(self.variant, int(self.n_rounds), rng)
-        stumps = boost(
-            codes,
-            sizes,
-            sign,
-            noised,
-            float(self.epsilon),
-            TIES.index(self.tie),
-            self.negative == "clip0",
-            float(self.clamp),
-            1e-6 if self.stop_when_perfect else -1.0,
-            0,
-            rng,
-        )
+        tie, clip0 = TIES.index(self.tie), self.negative == "clip0"
+        budget, perfect = float(self.epsilon), 1e-6 if self.stop_when_perfect else -1.0
+        stumps = boost(codes, sizes, sign, noised, budget, tie, clip0, float(self.clamp), perfect, 0, rng)
         self._keep(stumps, values)
         count = int(noised[: len(stumps)].sum())
         self._write(

@@ -13,7 +13,7 @@ import copy
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,12 +27,9 @@ from fdadp.privacy.account._book import Release
 from fdadp.privacy.account.ledger import Ledger
 from fdadp.privacy.settings import Privacy
 from fdadp.private.release.mechanisms import NoiseAfterFit, Pass
+from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
 from fdadp.regression.additive.fitting import CurvePairs
 from fdadp.solve.eigen.surface import SurfaceFit
-
-if TYPE_CHECKING:
-    from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
-
 
 WARNING = "mechanism 'published' is not differentially private end to end; see ledger_"
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -24,22 +24,18 @@ from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.fpca.basis import Components, count_components, oriented, significant
 from fdadp.functional.tables.axis import ONLY_NUMBERED, axis_of, is_only_numbered, text_of_grid
 from fdadp.functional.tables.sample import Kind, as_grid, names_of, wrap
-from fdadp.privacy import Ledger
+from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy.clipped import warn_of_clipping
+from fdadp.privacy.noise.sources import Noise
 from fdadp.privacy.study.verified import record_model
 from fdadp.private.levels.tails import warn_of_tail
+from fdadp.private.public.columns import Range
 from fdadp.private.public.inputs import PrivateChunks, chunks_of
+from fdadp.private.public.prior import PublicPrior
 from fdadp.private.release.mechanisms import params_from_json, params_to_json
 from fdadp.summaries.curves import release
 from fdadp.summaries.curves.moments import COVARIANCE, MEAN
 from fdadp.summaries.curves.release import Declared, HandedCurves, Summary
-
-if TYPE_CHECKING:
-    from fdadp.privacy import Privacy
-    from fdadp.privacy.noise.sources import Noise
-    from fdadp.private.public.columns import Range
-    from fdadp.private.public.prior import PublicPrior
-
 
 Self = TypeVar("Self", bound="PrivateSummary")
 Facts = tuple[str, str, str, str]

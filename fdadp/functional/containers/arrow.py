@@ -219,8 +219,7 @@ def _fields(public: tuple[dict[str, int | None], dict[str, Any]], options: dict[
     lists, stored = public
     if options.get("rows") is None and UNNAMED in lists:
         options = options | {"rows": UNNAMED}
-    wanted = {name: options.get(name) for name in ("curves", "grids", "rows")}
-    return fields_of(lists, stored=stored, whole=bool(options.get("whole")), **wanted)
+    return fields_of(lists, options, stored=stored, whole=bool(options.get("whole")))
 
 
 def _columns_of(rows: Any, names: Sequence[str]) -> dict[str, Any]:

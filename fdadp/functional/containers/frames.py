@@ -57,9 +57,8 @@ def of_frame(frame: pd.DataFrame, called: str, *, whole: bool = False, **options
         if type(frame.dtypes[name]).__module__.startswith("skfda")
     }
     lists = {name: len(curves[name]) if name in curves else None for name in frame.columns}
-    wanted: dict[str, Any] = {name: options.get(name) for name in ("curves", "grids", "rows")}
     counted = is_only_numbered(frame.columns)
-    fields = fields_of(lists, stored=curves, whole=whole or counted, labels=frame.columns, **wanted)
+    fields = fields_of(lists, options, stored=curves, whole=whole or counted, labels=frame.columns)
     if fields.rows is None:
         fields = replace(fields, rows=Field("" if frame.index.name is None else str(frame.index.name), INDEX))
     return Source.of_rows(called, fields, "frame", len(frame), partial(_rows_of_frame, frame))
@@ -113,10 +112,9 @@ def of_csv(path: Path, **options: Any) -> Source:
     """
     dialect = {name: options.get(name) or default for name, default in (("sep", ","), ("decimal", "."))}
     lines = CsvLines.of(path, **dialect)
-    wanted: dict[str, Any] = {name: options.get(name) for name in ("curves", "grids", "rows")}
     if len(set(lines.names)) < len(lines.names):
         raise FileFormatError(f"{path} must have labels of columns that differ")
-    fields = fields_of(dict.fromkeys(lines.names), **wanted)
+    fields = fields_of(dict.fromkeys(lines.names), options)
     piece = partial(_of_csv, str(path.resolve()), fields.alone, dialect)
     return Source(str(path), fields, "frame", (piece,), for_kernel=partial(_pieces_of_lines, lines))
 

@@ -105,10 +105,8 @@ def curve_field(
 
 def fields_of(
     lists: Mapping[str, int | None],
+    options: Mapping[str, Any],
     *,
-    curves: Mapping[str, str | Sequence[Any]] | None = None,
-    grids: Mapping[str, ArrayLike | int] | None = None,
-    rows: str | None = None,
     stored: Mapping[str, ArrayLike] | None = None,
     whole: bool = False,
     labels: pd.Index[Any] | None = None,
@@ -119,12 +117,10 @@ def fields_of(
     ----------
     lists : mapping of label to int or None
         All columns by their labels: points of a list in each row (0: of open length), None for single entries.
-    curves : mapping of str to (prefix, or sequence of labels), optional
-        Columns of curves whose points are columns of the table; what follows a prefix are labels of the points.
-    grids : mapping of str to (array_like or int), optional
-        Points of curves, or how many.
-    rows : str, optional
-        Column of the labels of rows.
+    options : mapping
+        As :func:`open_curves` has them. ``curves``: columns of curves whose points are columns of the table, by a
+        prefix, after which labels of the points follow, or by their labels. ``grids``: points of curves, or how many.
+        ``rows``: column of the labels of rows.
     stored : mapping of str to array_like, optional
         Grids that the container knows of columns of lists.
     whole : bool
@@ -137,6 +133,7 @@ def fields_of(
     InputError
         A column that is not there, or twice; grids that do not suit.
     """
+    curves, grids, rows = (options.get(name) for name in ("curves", "grids", "rows"))
     given: dict[str, Any] = dict(grids or {})
     names = list(lists)
     known = {str(name): name for name in names}

@@ -354,7 +354,10 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         check_is_fitted(self, "basis_")
         index = scores.index if isinstance(scores, pd.DataFrame) else None
-        values = self.basis_.reconstruct(scores)
+        return self._wrap(self.basis_.reconstruct(scores), index)
+
+    def _wrap(self, values: FloatArray, index: Any) -> Any:
+        """Curves on the grid of the fit, as the kind that was fitted."""
         return wrap(values, self.grid_, kind=self._kind, columns=self._columns, index=index, own_grid=self.grid_)
 
     def _scores(self, basis: Eigenbasis, curves: Curves) -> FloatArray:

@@ -18,7 +18,7 @@ from fdadp.functional.fpca.ssvd import sequential_scores, ssvd_eigenbasis
 from fdadp.functional.quadrature import RULES
 from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.curves import as_curves, check_finite
-from fdadp.functional.tables.sample import Curves, wrap
+from fdadp.functional.tables.sample import Curves
 
 OF_GAPS = "method 'sc' takes curves with gaps"
 METHODS = ("face", "dense", "sc", "ssvd")
@@ -174,12 +174,7 @@ class FPCA(Components):
         functions = self.eigenfunctions_
         variance = np.einsum("kt,nkl,lt->nt", functions, spread, functions, optimize=True)
         half = norm.ppf((1 + level) / 2) * np.sqrt(variance + self.basis_.left_out_variance)
-        kind, columns, grid = self._kind, self._columns, self.grid_
-        lower, upper = (
-            wrap(middle + side * half, grid, kind=kind, columns=columns, index=curves.index, own_grid=grid)
-            for side in (-1, 1)
-        )
-        return lower, upper
+        return self._wrap(middle - half, curves.index), self._wrap(middle + half, curves.index)
 
     def _scores(self, basis: Eigenbasis, curves: Curves) -> FloatArray:
         method, shrink = self._scored_by

@@ -15,16 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._book import SAFETY, TOLERANCE, Binding, Book, MemoryBook, gone
+from fdadp.privacy.account._book import SAFETY, TOLERANCE, Binding, Book, MemoryBook, Release, gone
 from fdadp.privacy.account.accounting import MEASURES, epsilon_from, epsilon_from_mu, mu_from, rho_from
 from fdadp.privacy.declared import said_delta
-
-if TYPE_CHECKING:
-    from fdadp.privacy.account._book import Release
-
 
 ROUNDING = 1e-12
 """Of a total that another version or machine has computed."""

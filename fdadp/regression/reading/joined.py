@@ -129,7 +129,7 @@ def _passed(data: OpenedColumn, fields: Sequence[Any], *, lenient: bool) -> Iter
     source = data.source
     if lenient:
         return (source.entries(piece, fields) for piece in source.passed(lenient=True))
-    return (piece(fields, lenient=False) for piece in source.passed())
+    return (piece(fields, False) for piece in source.passed())
 
 
 BY = (None, "label", "position")
