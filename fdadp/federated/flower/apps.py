@@ -49,12 +49,13 @@ def hello_of(name: str, number: bytes, contract: Contract, signer: Signer | None
 
 def said_hello(answer: bytes, number: bytes, contract: Contract | None) -> str:
     """The party that an answer to a greeting is of; raises ProtocolError where its key has not signed it."""
-    for name in () if contract is None else contract.names:
-        key = contract.key_of(name) if contract is not None else None
-        if contract is not None and key is not None and answer[:-SIZE] == name.encode():
+    if contract is None:
+        return answer.decode(errors="replace")
+    for name, key in zip(contract.names, contract.owner_keys, strict=False):
+        if answer[:-SIZE] == name.encode():
             check_signature(key, _greeting(name, number, contract), answer[-SIZE:], name)
             return name
-        if key is not None and answer == name.encode():
+        if answer == name.encode():
             raise ProtocolError(f"a node that says it is {name} must sign that with the key in the contract")
     return answer.decode(errors="replace")
 

@@ -139,10 +139,7 @@ def _one_row(x: Any) -> Any:
     if hasattr(x, "dtype"):
         return np.asanyarray(x).reshape(1, -1)
     values = list(x)
-    row = np.empty((1, len(values)), dtype=object)
-    for j, value in enumerate(values):  # never a common type, or shape, for all of them
-        row[0, j] = value
-    return row
+    return np.fromiter(values, dtype=object, count=len(values))[None]  # never a common type, or shape, for all of them
 
 
 def _model(params: LocalParameters, theta: FloatArray) -> FloatArray:

@@ -54,10 +54,7 @@ def _listed(column: Any) -> list[Any]:
 
 
 def _objects(listed: list[Any]) -> Any:
-    out = np.empty(len(listed), dtype=object)
-    for i, entry in enumerate(listed):
-        out[i] = entry
-    return out
+    return np.fromiter(listed, dtype=object, count=len(listed))
 
 
 def curves_of(column: Any, size: int, name: str, *, lenient: bool) -> Any:

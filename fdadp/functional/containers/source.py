@@ -188,8 +188,9 @@ def _alone(
 ) -> tuple[Field, Any] | None:
     """The one sample of curves that a table is by the labels of its columns, and the column that labels its rows."""
     label, points = None, list(names)
-    if rows is None and len(points) > 1 and (_names_rows(points[0]) or axes.is_odd_one(points[0], points[1:])):
-        label, points = points[0], points[1:]
+    first, others = points[0] if points else None, points[1:]
+    if rows is None and others and (first == "" or axes.is_identifier(first) or axes.is_odd_one(first, others)):
+        label, points = first, others
     if len(points) < (1 if whole else LEAST_POINTS):
         return None
     labels = pd.Index(points) if all_labels is None or len(all_labels) != len(points) else all_labels
@@ -202,10 +203,6 @@ def _alone(
     if axis is None and not whole and not axes.is_only_numbered(labels):
         return None
     return curve_field(ALONE, tuple(points), len(points), labels, grids.pop(ALONE, None), Given()), label
-
-
-def _names_rows(label: Any) -> bool:
-    return axes.is_identifier(label) or label == ""
 
 
 def _of_lists(name: str, source: Any, size: int, grid: Any, stored: Any) -> Field:
@@ -357,10 +354,7 @@ def side_by_side(columns: Sequence[Any]) -> Any:
     """Columns as one array, each entry as it was: no common type but that of numbers."""
     if all(c.dtype.kind in "biuf" for c in columns):
         return np.stack([c.astype(np.float64, copy=False) for c in columns], axis=1)
-    out = np.empty((len(columns[0]), len(columns)), dtype=object)
-    for j, column in enumerate(columns):
-        out[:, j] = column
-    return out
+    return np.stack([c.astype(object) for c in columns], axis=1)
 
 
 def _turned(entries: Any, field: Field) -> Any:

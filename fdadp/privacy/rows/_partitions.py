@@ -284,30 +284,25 @@ class _Lost:
         return "<private rows>"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class _Outcome:
     """Integers summed over some parts, and the digest of their rows."""
 
-    __slots__ = ("digest", "total")
-
-    def __init__(self, total: IntArray, digest: bytes) -> None:
-        self.total, self.digest = total, digest
+    total: IntArray
+    digest: bytes
 
     def __repr__(self) -> str:
         return "<private sums>"
 
-    def __reduce__(self) -> Any:
-        return _Outcome, (self.total, self.digest)
 
-
+@dataclass(eq=False, repr=False)
 class _Family:
     """What a vault shares with those derived from it."""
 
-    __slots__ = ("digest", "failed", "held", "passes")
-
-    def __init__(self) -> None:
-        self.passes, self.failed = 0, False
-        self.digest: bytes | None = None
-        self.held: list[list[Any]] = []
+    passes: int = 0
+    failed: bool = False
+    digest: bytes | None = None
+    held: list[list[Any]] = field(default_factory=list)
 
     def fail(self) -> None:
         """Let go of all that the workers hold."""
