@@ -29,13 +29,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fdadp.errors import PrivacyError
 from fdadp.files.container import sealed
 from fdadp.privacy.account._book import Release
 from fdadp.privacy.account.accounting import delta_from_mu, epsilon_from
-from fdadp.privacy.account.ledger import Ledger
+
+if TYPE_CHECKING:
+    from fdadp.privacy.account.ledger import Ledger
 
 PRIORS = (0.01, 0.1, 0.5)
 """Probabilities before the release, for tables."""
