@@ -18,7 +18,7 @@ from fdadp._common.checks import numbers, one_of
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
-from fdadp.functional.containers.open import opened_table
+from fdadp.functional.containers.open import is_foreign, opened_table
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import Kin, kin_of
 from fdadp.private.release.mechanisms import Mechanism
@@ -196,7 +196,7 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
             and nothing was read.
         """
         names = self._checked()
-        data = opened_table(data)
+        data = opened_table(data) if is_foreign(type(data)) else data
         if self.privacy is not None:
             self._fit_privately(names, data, grids, groups)
             return self
@@ -554,7 +554,7 @@ class _NewPersons:
 
     @classmethod
     def of(cls, data: Any, grids: Any) -> _NewPersons:
-        data = opened_table(data)
+        data = opened_table(data) if is_foreign(type(data)) else data
         table = ColumnTable(data, grids)
         n = table.n_rows()
         if not isinstance(data, pd.DataFrame):

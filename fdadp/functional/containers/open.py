@@ -141,8 +141,8 @@ def opened(data: Any, name: str) -> Any:
 
 
 def opened_table(data: Any) -> Any:
-    """A table of another library as one that was opened; all else as it is."""
-    return OpenedTable(_source(data)) if is_foreign(type(data)) else data
+    """A table of another library (:func:`is_foreign`) as one that was opened."""
+    return OpenedTable(_source(data))
 
 
 def is_foreign(kind: type) -> bool:

@@ -14,7 +14,7 @@ from fdadp._common.door import warn
 from fdadp._common.promised import promised
 from fdadp._common.threads import one_blas_thread
 from fdadp.errors import InputError, PublicInputWarning
-from fdadp.functional.containers.open import opened_table
+from fdadp.functional.containers.open import is_foreign, opened_table
 from fdadp.functional.containers.source_table import OpenedTable
 from fdadp.functional.gaps import GAPS
 from fdadp.functional.tables.records import Records
@@ -316,7 +316,7 @@ def fit_private(
     **not_yet
         Arguments that must be None in a private fit.
     """
-    data = opened_table(data)
+    data = opened_table(data) if is_foreign(type(data)) else data
     if isinstance(data, OpenedTable) and y is None:
         data = DeclaredTable(data, grids, private.public_bounds())
     table = data if isinstance(data, PrivateTable) else PrivateTable(data, grids, private.public_bounds(), y)
