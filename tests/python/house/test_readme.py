@@ -18,6 +18,7 @@ PAGES = {
     "docs/containers.md": 6,
     "docs/deploy.md": 2,
     "docs/from-diffprivlib.md": 1,
+    "docs/from-lme4.md": 1,
     "docs/from-scikit-fda.md": 1,
     "docs/how-many.md": 3,
     "docs/install.md": 1,

@@ -26,6 +26,30 @@ def test_the_benchmark_finds_what_it_simulates_and_its_record_has_its_form(monke
     assert all(float(row[7]) <= 10 and float(row[8]) <= 1 for row in rows)  # CPU seconds and GB
 
 
+def test_programs_of_r_stand_beside_ours_or_it_is_said_why_not(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.delitem(sys.modules, "repeated", raising=False)
+    repeated = importlib.import_module("repeated")
+    X, Y, ids = repeated.rows_of(30, 4, 40)
+    for way in ("face", "reml", "mixed", "spline"):
+        assert 0 < repeated.ours(way, X, Y, ids) < 600
+    fake = tmp_path / "Rscript"
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    for text, said in (
+        ("echo 1.5 0.25 0.9 0.1.40", "1.50 (0.1.40) | 0.25"),
+        ("echo 'there is no package called refund' >&2; exit 1", "not run: the package is not installed | "),
+        ("echo 'Error: odd' >&2; exit 1", "not run: Error: odd | "),
+        ("kill -XCPU $$", "stopped after 60 s | "),
+    ):
+        fake.write_text(f"#!/bin/sh\n{text}\n")
+        fake.chmod(0o755)
+        assert repeated.in_r("face", X, Y, ids) == said
+    recorded = (BENCHMARKS / "results" / "repeated.md").read_text(encoding="utf-8")
+    rows = [row for row in recorded.splitlines() if row.startswith("| ") and "`" in row]
+    assert repeated.PEERS_HEAD in recorded and repeated.OURS in recorded
+    assert len(rows) == len(repeated.BESIDE)
+
+
 def test_coverage_is_counted_of_each_kind_and_its_record_has_its_form(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     coverage = importlib.import_module("repeated_coverage")

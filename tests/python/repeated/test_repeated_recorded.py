@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from repeated_tools import curves_of_persons
 
 from fdadp import MultilevelFPCA
 from fdadp.errors import InputError
-from r_bridge.repeated import COMPARED, differences
+from r_bridge.repeated import COMPARED, REFERENCE, differences, numbers
 
 
 @pytest.mark.parametrize("case", COMPARED)
@@ -25,6 +27,18 @@ def test_a_person_split_in_two_is_seen(refund_reference):
     ids[np.flatnonzero(ids == 3)[0]] = 4
     other = {**record, "input": {**record["input"], "id": ids}}
     assert not all(d.ok for d in differences(other))
+
+
+def test_the_page_shows_the_numbers_of_both():
+    page = (REFERENCE.parents[1] / "docs" / "from-lme4.md").read_text(encoding="utf-8")
+    rows = page.split("<!-- numbers -->")[1].strip().splitlines()[2:]
+    found = numbers()
+    assert len(rows) == len(found) > 30
+    for row, (of, what, theirs, ours, digits) in zip(rows, found, strict=True):
+        *shown, own_theirs, own_ours = (cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1])
+        assert shown == [of, what]
+        assert float(own_theirs) == pytest.approx(theirs, rel=10.0 ** (1 - digits))
+        assert float(own_ours) == pytest.approx(ours, rel=10.0 ** (1 - digits) if digits == 8 else 1e-2)
 
 
 def visited(seed: int = 0):
