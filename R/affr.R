@@ -174,10 +174,9 @@ dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bou
   if (!is.null(bounds) && !(is.list(bounds) && length(names(bounds)) && all(names(bounds) %in% c("X", "Y")))) {
     privacy_error("bounds must be list(X = c(low, high), Y = c(low, high)), got ", class(bounds)[1])
   }
-  privacy <- list(
-    epsilon = epsilon, delta = delta, n = as_whole(n), adjacency = adjacency, unit = unit, labels = labels,
-    random_state = as_whole(seed), study = study_path(study), purpose = purpose
-  )
+  privacy <- privacy_of(list(
+    epsilon = epsilon, delta = delta, n = n, adjacency = adjacency, unit = unit, labels = labels, seed = seed, study = study, purpose = purpose
+  ))
   method <- list(name = mechanism, allow_useless = allow_useless, sensitivity = sensitivity)
   settings <- list(
     n_basis_x = basis_size(k, 1), n_basis_s = basis_size(k, 2), n_components = as_whole(npc),

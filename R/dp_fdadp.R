@@ -66,10 +66,9 @@ dp_fdadp <- function(formula, data, epsilon, delta = NULL, bounds = NULL, n = NU
     if (!any(vapply(rows, is.null, TRUE))) columns <- Map(function(column, own) c(column, list(rows = array(as.character(own), length(own)))), columns, rows)
   }
   text <- paste(response, "~", as_python(formula[[3]]))
-  privacy <- list(
-    epsilon = epsilon, delta = delta, n = as_whole(n), adjacency = adjacency, unit = unit, labels = labels, random_state = as_whole(seed),
-    study = study_path(study), purpose = purpose
-  )
+  privacy <- privacy_of(list(
+    epsilon = epsilon, delta = delta, n = n, adjacency = adjacency, unit = unit, labels = labels, seed = seed, study = study, purpose = purpose
+  ))
   spec <- list(
     formula = text, columns = columns, scalar = columns[[response]]$kind != "curves", family = family_name(family), allow_useless = isTRUE(allow_useless),
     bounds = lapply(bounds, as_bounds), missing = treatments(missing, c("linear", "smooth", "indicator")), person_rows = person_rows, max_rows = as_whole(max_rows)

@@ -15,6 +15,7 @@
 #' | `region`, a factor | a curve for each level but the first | (`pffr` has no level means) |
 #' | `s(age)`, `te(a, b)` | \eqn{f(age, t)} | `s()`, `te()` |
 #' | `s(g, bs = "re")`, `re(g)` | a random curve, or number, for each level | `s(g, bs = "re")`, `c(s(g, bs = "re"))` |
+#' | `re(g, covariance = "free")`, `re(g, slopes = x)` | a curve for each person, and a slope, with any covariance; rows with smooth errors | none |
 #' | `c(x)`, `c(s(age))` | the same at all t | `c()` |
 #' | `region:ff(X)`, `s(age, by = x)` | an effect for each level; times x | `by =` |
 #' | `lf(X)`, `af(X)`, `fpcr(X)` | for a response that is a number | `lf()`, `af()`, `fpcr()` |
@@ -23,6 +24,14 @@
 #' Arguments are those of Python's terms: `k`, `m` as in mgcv (`m = list(c(2, 1), c(2, 1))`), `rule` of the integral (`"trapezoid"`; refund's default
 #' is `"simpson_legacy"`), `limits`, `bs`. `xind`, `argvals`, `integration` and `npc` are known by refund's names: `integration = "simpson"` gives refund's
 #' weights. Arguments are evaluated in R.
+#'
+#' @section Several curves a person:
+#' `re(id, covariance = "free")` gives each person a curve, and rows smooth errors, both with any covariance, found by REML from sums over the rows of
+#' persons: 70,000 rows take some seconds. [ranef()][fdadp-methods] gives the curves of persons, `fit$persons` the shares of the variance (`icc`, with noise
+#' `icc.noise`, along t `icc.curve`). Predictions of persons of the fit have their own curves, those of others are the population's. Standard errors then
+#' trust both covariances and count that smoothing parameters are estimated (`se = "unconditional"`); with `groups = id` they only trust that persons
+#' are independent. `re(id, slopes = week)` are curves and slopes of persons, lme4's `(1 + week | id)`, without the curves with `intercept = FALSE`;
+#' `re(site, covariance = "free") + re(id, covariance = "free")` persons within sites.
 #'
 #' @param formula `Y ~ ff(X1) + s(age) + region`; `0 +` leaves out the constant and the mean curve.
 #' @param data A data frame with matrix columns, or a list of columns: matrices or `fd` objects with one curve a row, numbers, factors.
@@ -55,7 +64,7 @@
 #' @param k Of terms that give no number of functions along the response: `"auto"`, 15 or as many as it has points, and curves are centred about their
 #'   mean curve; `"refund"`, 5 functions and curves as they are, as in refund.
 #' @return An object of class `fdadp_regression`, plain R data: `fitted.values`, `residuals`, `sp`, `edf`, `term.edf`, `sigma2`, `criterion`, `r.sq`,
-#'   `dev.expl`, `t`, and the columns, as other model objects of R hold them. It survives [saveRDS()]. Methods:
+#'   `dev.expl`, `t`, of curves of persons `persons`, and the columns, as other model objects of R hold them. It survives [saveRDS()]. Methods:
 #'   [predict][predict.fdadp_regression], [plot][plot.fdadp_regression] and [those of other models][fdadp-methods].
 #' @references Ivanescu, Staicu, Scheipl and Greven (2015), Penalized function-on-function regression, *Computational Statistics* 30, 539-568.
 #'   \doi{10.1007/s00180-014-0548-4}
@@ -117,6 +126,10 @@ fdadp <- function(formula, data = NULL, family = "gaussian", subset = NULL, grou
   fit$term.edf <- stats::setNames(as.double(fit$term.edf), fit$term.names)
   fit$sp <- with_names(fit$sp, unlist(fit$sp.names))
   fit$coefficient.names <- unlist(fit$coefficient.names)
+  if (!is.null(fit$persons)) {
+    fit$persons <- as_persons(fit$persons)
+    if (se == "curve") se <- "unconditional" # the covariances of both levels are known
+  }
   response <- spec$columns[[spec$response]]
   for (name in c("fitted.values", "residuals")) {
     fit[[name]] <- if (is.null(ydata)) shaped(fit[[name]], spec, response, model$rows) else in_order_of(fit[[name]], spec$long)
@@ -131,6 +144,16 @@ fdadp <- function(formula, data = NULL, family = "gaussian", subset = NULL, grou
     )),
     class = "fdadp_regression"
   )
+}
+
+# Shares of the variance of persons and rows, and what is said of them.
+as_persons <- function(persons) {
+  persons$notes <- as.character(unlist(persons$notes))
+  persons$levels <- lapply(persons$levels, function(v) as.character(unlist(v)))
+  variances <- as_frame(persons$variances)
+  persons$variances <- data.frame(variances[names(variances) != "level"], row.names = variances$level)
+  persons$icc.curve <- as.double(persons$icc.curve)
+  persons
 }
 
 # What is done about gaps: a text for all columns, or a list (or a vector with names) of them by column.

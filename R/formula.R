@@ -11,6 +11,9 @@ read_model <- function(formula, data, grids, yind, ydata = NULL, rows = NULL) {
   if (!inherits(formula, "formula") || length(formula) != 3) {
     input_error("formula must be of the form Y ~ terms, got ", paste(deparse(formula), collapse = " "))
   }
+  if (is.call(formula[[2]]) && text_of(formula[[2]][[1]]) %in% c("Surv", "survival::Surv")) {
+    input_error("formula must have curves or numbers at its left: survival_regression() is for Surv(time, event)")
+  }
   frame <- environment(formula)
   walked <- tryCatch(
     stats::terms.formula(formula, specials = specials, keep.order = TRUE, data = if (is.data.frame(data)) data),
@@ -125,7 +128,8 @@ read_variable <- function(call, seen) {
     }
   }
   kept <- settings$by
-  settings <- lapply(settings[names(settings) != "by"], eval, seen$data, seen$frame)
+  slopes <- if (kind == "re") slopes_of(settings$slopes, seen)
+  settings <- lapply(settings[!names(settings) %in% c("by", if (kind == "re") "slopes")], eval, seen$data, seen$frame)
   if ("integration" %in% names(settings)) {
     settings$rule <- refund_rules[[one_of(settings$integration, names(refund_rules), "integration")]]
     settings$integration <- NULL
@@ -142,7 +146,21 @@ read_variable <- function(call, seen) {
   for (i in seq_along(columns)) remember(columns[[i]], names[i], seen, if (i == 1) grid)
   settings <- lapply(settings, as_setting)
   if (!is.null(kept)) settings$by <- kept
+  if (!is.null(slopes)) settings$slopes <- slopes
   list(kind = kind, columns = as.list(names), settings = if (length(settings)) settings else empty())
+}
+
+# re(id, slopes = week), or slopes = c(week, dose): names of columns.
+slopes_of <- function(slopes, seen) {
+  if (is.null(slopes)) {
+    return(NULL)
+  }
+  several <- is.call(slopes) && identical(slopes[[1]], quote(c))
+  calls <- if (several) as.list(slopes)[-1] else list(slopes)
+  calls <- lapply(calls, function(call) if (is.character(call)) as.name(call) else call)
+  for (call in calls) remember(call, text_of(call), seen)
+  names <- vapply(calls, text_of, "")
+  array(names, length(names))
 }
 
 as_setting <- function(value) {

@@ -3,7 +3,7 @@
 #' What was released, with which noise, under which assumptions, and what is not protected: all that a data custodian needs to
 #' judge a fit.
 #'
-#' @param object A fit of [dp_affr()] or [dp_fdadp()].
+#' @param object A fit of [dp_affr()], [dp_fdadp()], [mfpca()] or [survival_regression()], or what [private_survival()] released.
 #' @param x A ledger.
 #' @param ... Not used.
 #' @return A list of class `fdadp_ledger`: `headline`, `mechanism`, `private`, `for.release`, `epsilon`, `delta`, `mu` and `curve`
@@ -13,7 +13,8 @@
 #' @inherit dp_affr examples
 #' @export
 ledger <- function(object) {
-  if (!inherits(object, c("affr", "dp_fdadp"))) input_error("object must be a fit of dp_affr() or dp_fdadp(), got ", class(object)[1])
+  kept <- c("affr", "dp_fdadp", "fdadp_mfpca", "fdadp_survival", "fdadp_private_survival")
+  if (!inherits(object, kept)) input_error("object must be a fit of dp_affr(), dp_fdadp(), mfpca() or survival_regression(), got ", class(object)[1])
   object$ledger
 }
 

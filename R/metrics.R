@@ -4,8 +4,10 @@
 #'
 #' @param Y,Yhat Observed and predicted curves, one a row.
 #' @param lower,upper Limits of intervals.
+#' @param time,event,risk How long each person was seen, whether that ended with the event, and a risk that is higher where the event is expected
+#'   earlier.
 #' @return `rmspe()`: root mean squared prediction error, in the unit of Y. `coverage()`: share of the values between the
-#'   limits.
+#'   limits. `concordance()`: Harrell's C, the share of comparable pairs of persons in which the one with the earlier event has the higher risk.
 #' @examples
 #' if (fdadp_available()) {
 #'   rmspe(matrix(0, 2, 2), matrix(c(1, 1, 1, -1), 2))
@@ -23,4 +25,11 @@ rmspe <- function(Y, Yhat) {
 coverage <- function(Y, lower, upper) {
   curves <- list(Y = as_curves(Y, NULL, "Y"), lower = as_curves(lower, NULL, "lower"), upper = as_curves(upper, NULL, "upper"))
   do.call(call_python, c("coverage", lapply(curves, `[[`, "values"), list(labels = lapply(curves, `[[`, "rows"))))$value
+}
+
+#' @rdname rmspe
+#' @export
+concordance <- function(time, event, risk) {
+  own <- lapply(list(time = time, event = event, risk = risk), function(v) if (is.logical(v)) as.double(v) else as_vector(v, "time, event and risk"))
+  do.call(call_python, c("concordance", lapply(own, function(v) array(v, length(v)))))$value
 }

@@ -72,7 +72,7 @@ names_of <- function(values) if (is.matrix(values)) rownames(values) else names(
 #' the fit (`se`), because errors along a curve are seldom independent.
 #'
 #' @param object,x A fit of [fdadp()], or its summary.
-#' @param ... Of `coef()`: points of the axes, such as `s = c(0, 0.5), t = 0.2`; of `anova()`: another fit. Else not used.
+#' @param ... Of `coef()`: points of the axes, such as `s = c(0, 0.5), t = 0.2`, or `id = "p7"` of the curves of persons; of `anova()`: another fit. Else not used.
 #' @param level Of the bands.
 #' @param simultaneous Shall the band hold the whole function, not each point?
 #' @param parm Name of a term, as `print()` shows it: `"ff(X)"`, `"s(t)"` (the mean curve), `"(Intercept)"`; of `confint()` names of terms, default
@@ -87,6 +87,9 @@ names_of <- function(values) if (is.matrix(values)) rownames(values) else names(
 #'   replacement, so that they depend along the curve as those do. `nobs()`: the number of rows. `deviance()`: of the family, and for Gaussian responses
 #'   the sum of squared residuals, over all points; `df.residual()`: the number of points less `edf`. `terms()`: R's terms object of the formula;
 #'   `family()`: R's family with the link of the fit.
+#'   `ranef()`, a generic of package nlme that lme4 hands on, gives the curves of persons of `re(id, covariance = "free")`: a matrix with one curve a
+#'   person, named by their ids, at `t` (default: the grid of the response); `ranef(fit, se.fit = TRUE)` a list of it (`fit`) and of pointwise standard
+#'   errors (`se.fit`). With slopes or sites it is a list of these by term, as `"re(id)"` and `"re(id):week"`.
 #' @name fdadp-methods
 #' @examples
 #' if (fdadp_available()) {
@@ -106,13 +109,37 @@ coef.fdadp_regression <- function(object, parm = NULL, ..., level = 0.95, simult
     values <- call_on_fit("coefficients_of", object)$coefficients
     return(stats::setNames(as.double(values), object$coefficient.names))
   }
-  points <- list(...)
-  if (length(points) && (is.null(names(points)) || !all(nzchar(names(points))))) input_error("points must have the names of axes, got one without")
-  points <- lapply(points, function(v) if (is.numeric(v)) array(as.double(v), length(v)) else array(as.character(v), length(v)))
   found <- call_on_fit("coefficient_function", object,
-    term = parm, points = if (length(points)) points else empty(), level = level, errors = believed(object, se), simultaneous = isTRUE(simultaneous)
+    term = parm, points = axis_points(...), level = level, errors = believed(object, se), simultaneous = isTRUE(simultaneous)
   )
   as_frame(found)
+}
+
+# ranef(), of package nlme.
+curves_of_persons <- function(object, t = NULL, se.fit = FALSE, ...) {
+  no_more(...)
+  own <- object$persons$levels
+  if (is.null(own)) input_error("object must be a fit with re(id, covariance = \"free\") to have curves of persons")
+  t <- if (is.null(t)) object$t else as.double(as_vector(t, "t"))
+  response <- if (identical(t, object$t)) object$spec$columns[[object$spec$response]]
+  found <- lapply(stats::setNames(nm = names(own)), function(term) {
+    frame <- as_frame(call_on_fit("coefficient_function", object,
+      term = term, points = list(t = array(t, length(t))), level = 0.95, errors = believed(object, NULL), simultaneous = FALSE
+    ))
+    as_rows <- function(values) as_labelled(matrix(values, length(own[[term]]), byrow = TRUE, dimnames = list(own[[term]], NULL)), response)
+    if (isTRUE(se.fit)) list(fit = as_rows(frame$value), se.fit = as_rows(frame$se)) else as_rows(frame$value)
+  })
+  if (length(found) == 1) found[[1]] else found
+}
+
+# Points of axes by name, for Python.
+axis_points <- function(...) {
+  points <- list(...)
+  if (!length(points)) {
+    return(empty())
+  }
+  if (is.null(names(points)) || !all(nzchar(names(points)))) input_error("points must have the names of axes, got one without")
+  lapply(points, function(v) if (is.numeric(v)) array(as.double(v), length(v)) else array(as.character(v), length(v)))
 }
 
 as_frame <- function(found) {
@@ -193,7 +220,7 @@ as_test <- function(table, heading) {
 #' @rdname fdadp-methods
 #' @export
 summary.fdadp_regression <- function(object, ...) {
-  keep <- c("call", "formula", "family", "n", "t", "edf", "r.sq", "dev.expl", "sigma2", "criterion", "sp", "smoothing", "se")
+  keep <- c("call", "formula", "family", "n", "t", "edf", "r.sq", "dev.expl", "sigma2", "criterion", "sp", "smoothing", "se", "persons")
   structure(c(unclass(object)[intersect(keep, names(object))], list(
     terms = tests_of(object), text = call_on_fit("summary_text", object)$text
   )), class = "summary.fdadp_regression")
@@ -210,6 +237,11 @@ print.summary.fdadp_regression <- function(x, ...) {
     sep = ""
   )
   writeLines(grep("^Grid of ", strsplit(x$text, "\n")[[1]], value = TRUE))
+  if (!is.null(x$persons)) {
+    cat("\n")
+    print(x$persons$variances, digits = 4)
+    writeLines(strwrap(x$persons$notes, exdent = 2))
+  }
   invisible(x)
 }
 

@@ -70,10 +70,17 @@ draw_points <- function(frame, labels, title, level) {
   graphics::legend("topright", c("estimate", band_text(level)), pch = c(19, NA), lty = c(NA, 1), bty = "n", cex = 0.8)
 }
 
+MOST_CURVES <- 12L
+
 draw_curves <- function(frame, axis, groups, title, level, ...) {
   levels <- unique(groups)
   parts <- split(frame, factor(groups, levels))
   several <- length(levels) > 1
+  if (length(levels) > MOST_CURVES) { # of many persons: their curves alone
+    ys <- do.call(cbind, lapply(parts, `[[`, "value"))
+    graphics::matplot(parts[[1]][[axis]], ys, type = "l", lty = 1, col = "grey40", xlab = axis, ylab = "", main = title, ...)
+    return(invisible())
+  }
   colours <- if (several) grDevices::hcl.colors(length(levels), "Dark 3") else "black"
   ys <- do.call(cbind, lapply(parts, function(p) cbind(p$value, p$lower, p$upper)))
   graphics::matplot(parts[[1]][[axis]], ys,

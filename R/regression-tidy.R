@@ -24,18 +24,26 @@ NULL
 # Called when this package is loaded: methods for generics of packages that need not be there.
 register_methods <- function() {
   methods <- list(
-    tidy = list(fdadp_regression = tidy_regression, dp_fdadp = tidy_private),
-    glance = list(fdadp_regression = glance_regression, affr = glance_affr, dp_fdadp = glance_private),
-    augment = list(fdadp_regression = augment_fit, affr = augment_fit, dp_fdadp = augment_fit)
+    generics = list(
+      tidy = list(fdadp_regression = tidy_regression, dp_fdadp = tidy_private),
+      glance = list(fdadp_regression = glance_regression, affr = glance_affr, dp_fdadp = glance_private),
+      augment = list(fdadp_regression = augment_fit, affr = augment_fit, dp_fdadp = augment_fit)
+    ),
+    nlme = list(ranef = list(fdadp_regression = curves_of_persons))
   )
+  for (package in names(methods)) register_with(package, methods[[package]])
+}
+
+# Now, or when the package is loaded.
+register_with <- function(package, methods) {
   register <- function(...) {
     for (generic in names(methods)) {
       for (class in names(methods[[generic]])) {
-        registerS3method(generic, class, methods[[generic]][[class]], envir = asNamespace("generics"))
+        registerS3method(generic, class, methods[[generic]][[class]], envir = asNamespace(package))
       }
     }
   }
-  if (isNamespaceLoaded("generics")) register() else setHook(packageEvent("generics", "onLoad"), register)
+  if (isNamespaceLoaded(package)) register() else setHook(packageEvent(package, "onLoad"), register)
 }
 
 tidy_regression <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
@@ -44,7 +52,7 @@ tidy_regression <- function(x, conf.int = FALSE, conf.level = 0.95, ...) {
     return(tidy_bands(x, conf.level))
   }
   found <- tests_of(x)
-  table <- data.frame(term = rownames(found), edf = unname(x$term.edf[rownames(found)]), row.names = NULL)
+  table <- data.frame(term = rownames(found), edf = found$edf, row.names = NULL)
   table$statistic <- found$statistic
   table$df <- found$df
   table$p.value <- found[["Pr(>Wald)"]]

@@ -500,8 +500,20 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         -------
         DataFrame
             As of :meth:`coef`, with ``se``, ``lower`` and ``upper``.
+
+        Raises
+        ------
+        InputError
+            As :meth:`coef`; `simultaneous` of curves of persons.
         """
         wanted = {"t": t, **(at or {}), **points}
+        persons = self._asked().persons
+        if persons is not None and name in persons.names:
+            if simultaneous:
+                raise InputError(
+                    f"simultaneous must be False for {name}, whose bands hold a person's curve at each point"
+                )
+            return self.coef(name, level=level, t=t, at={**(at or {}), **points}, kind=kind)
         return inference.band(self._asked().errors, name, wanted, level, kind, seed, simultaneous=simultaneous)
 
     def bootstrap(self, n_samples: int = 200, *, groups: ArrayLike | None = None, seed: int = 0) -> Bootstrap:

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import fdadp_persons_from_r
 import fdadp_private_from_r
 import fdadp_study_from_r
 import fdadp_terms_from_r
@@ -34,7 +35,7 @@ QUIET = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWar
 
 def run(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Call a function of this module; return its value, or its error, and its warnings."""
-    others = (fdadp_private_from_r, fdadp_study_from_r, fdadp_terms_from_r)
+    others = (fdadp_private_from_r, fdadp_study_from_r, fdadp_terms_from_r, fdadp_persons_from_r)
     function: Callable[..., dict[str, Any]] = globals().get(name) or next(
         getattr(module, name) for module in others if hasattr(module, name)
     )

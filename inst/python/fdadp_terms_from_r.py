@@ -134,7 +134,7 @@ def description(model: Any) -> dict[str, Any]:
     return {
         "sp": np.atleast_1d(model.smoothing_parameters_),
         "sp.names": list(model.smoothing_names_),
-        "term.names": list(model.term_names_),
+        "term.names": list(model.term_edf_),
         "term.edf": np.array(list(model.term_edf_.values())),
         "coefficient.names": model.coefficients_.index.tolist(),
         "edf": model.edf_,
@@ -147,6 +147,28 @@ def description(model: Any) -> dict[str, Any]:
         "residuals": np.asarray(model.residuals_),
         "loglik": model.loglik_,
         "df": model.aic_ / 2 + model.loglik_,
+        "persons": None if model.persons_ is None else persons_of(model.persons_),
+    }
+
+
+def persons_of(own: Any) -> dict[str, Any]:
+    """What a fit says of curves of persons and sites: shares of the variance, and how they were found."""
+    table, levels = own.variances, dict.fromkeys(own.names, own.persons.levels)
+    if own.sites is not None:
+        levels[own.sites.name] = own.sites.known.labels.levels
+    return {
+        "levels": {
+            name: [f"{label:.15g}" if isinstance(label, float) else str(label) for label in labels]
+            for name, labels in levels.items()
+        },
+        "variances": {"level": [str(level) for level in table.index], **frame(table)},
+        "icc": own.icc(),
+        "icc.noise": own.icc(noise=True),
+        "icc.curve": own.icc_curve(),
+        "k": int(own.phi.shape[1]),
+        "edf": own.edf,
+        "successive": own.successive,
+        "notes": own.notes(),
     }
 
 
@@ -173,7 +195,7 @@ def predict_terms(
     model = model_of(fit)
     data, grids = table(columns)
     more: dict[str, Any] = {"grids": grids} | ({} if t is None else {"t": np.atleast_1d(t)})
-    out = {model.term_names_[place_of(model.fitted_.fit.form, str(name))] for name in exclude or ()}
+    out = {called(model, str(name)) for name in exclude or ()}
     if kind == "terms" or out:
         parts = {name: np.asarray(part) for name, part in model.predict(data, type="terms", **more).items()}
     if kind == "terms":
@@ -192,6 +214,12 @@ def predict_terms(
         lower, upper = model.predict_interval(data, level, **more)
         result["lwr"], result["upr"] = np.asarray(lower), np.asarray(upper)
     return result
+
+
+def called(model: Any, name: str) -> str:
+    """Name of a term, by itself or as it stands in the formula."""
+    known: tuple[str, ...] = model.term_names_
+    return name if name in known else known[place_of(model.fitted_.fit.form, name)]
 
 
 def coefficient_function(

@@ -70,6 +70,15 @@ def test_intervals_of_mean_curves_are_by_students_law(fitted):
     np.testing.assert_allclose(bands["upper"], found["upper"], rtol=1e-10)
 
 
+def test_bands_of_persons_are_pointwise(fitted):
+    model, _ = fitted
+    who = list(model.persons_.persons.levels[:2])
+    bands = model.bands("re(id)", 0.9, simultaneous=False, id=who)
+    pd.testing.assert_frame_equal(bands, model.coef("re(id)", level=0.9, id=who))
+    with pytest.raises(InputError, match=r"simultaneous must be False for re\(id\)"):
+        model.bands("re(id)")
+
+
 def test_an_effect_in_the_direction_of_large_errors_is_not_smoothed_away():
     """Smoothing by REML that knows the errors held the weekend's effect in .57 of 40 samples, nominal .95."""
     held, t = [], np.linspace(0, 1, 60)
