@@ -13,8 +13,7 @@ import pandas as pd
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import FdadpError, FileFormatError, InputError
 from fdadp.functional.tables import axis as axes
-from fdadp.functional.tables.frames import values_of
-from fdadp.functional.tables.sample import Curves, Given, Kind, as_grid
+from fdadp.functional.tables.sample import Curves, Given, Kind, as_grid, values_of
 
 # Columns of a container by what is public of it: names, numbers of points, grids; no value and no type is asked.
 

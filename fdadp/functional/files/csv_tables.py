@@ -24,7 +24,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular import check_file
 from fdadp.functional.tables import axis as axes
-from fdadp.functional.tables import frames
+from fdadp.functional.tables import sample
 
 # CSV files of private rows: a line is a row, read by itself, and only the first line, the labels, is public.
 #
@@ -212,10 +212,10 @@ def from_csv(
     if long is not None:
         columns = [list(column) for column in zip(*fields, strict=True)]
         return curves_of_long(dict(zip(names, columns, strict=True)), long, path)
-    if len(first) <= frames.MOST_COLUMNS and frames.is_long(
+    if len(first) <= sample.MOST_COLUMNS and sample.is_long(
         [_as_numbers(column) for column in zip(*fields, strict=True)]
     ):
-        raise FileFormatError(f"{path} must have one curve a row; {frames.long_hint()}")
+        raise FileFormatError(f"{path} must have one curve a row; {sample.long_hint()}")
     labelled = _has_labels(names, [row[0] for row in fields], header)
     start = int(labelled)
     if len(first) == start:
@@ -267,8 +267,8 @@ def cure_of_text(names: Sequence[Any], entry: Any, labelled: int = 0) -> str:
     beside = axes.of_columns_beside(names)
     if beside:
         return f". {beside}"
-    narrow = len(names) + labelled <= frames.MOST_COLUMNS and (axes.is_moment(entry) or len(names) + labelled == 3)
-    return f". {frames.of_long()}" if narrow else ""
+    narrow = len(names) + labelled <= sample.MOST_COLUMNS and (axes.is_moment(entry) or len(names) + labelled == 3)
+    return f". {sample.of_long()}" if narrow else ""
 
 
 def column_labels(path: Path, names: list[str]) -> pd.Index[Any]:
@@ -308,8 +308,8 @@ def one_curve_a_row(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
                 index = pd.Index(axes.numbers_of(index.tolist(), "labels"))
             except InputError:
                 index = pd.RangeIndex(len(index))
-        if frames.is_transposed(frame.to_numpy(), index, frame.columns):
-            raise FileFormatError(f"{path} must have one curve a row; {frames.TRANSPOSED_HINT}")
+        if sample.is_transposed(frame.to_numpy(), index, frame.columns):
+            raise FileFormatError(f"{path} must have one curve a row; {sample.TRANSPOSED_HINT}")
     return frame
 
 

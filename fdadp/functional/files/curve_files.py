@@ -25,7 +25,7 @@ from fdadp.files.atomic import replacing
 from fdadp.files.regular import check_file
 from fdadp.functional.files import csv_tables
 from fdadp.functional.tables.axis import is_identifier, is_odd_one
-from fdadp.functional.tables.frames import is_long, long_hint
+from fdadp.functional.tables.sample import is_long, long_hint
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npz")
 

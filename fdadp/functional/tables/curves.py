@@ -25,9 +25,17 @@ from fdadp.errors import InputError
 from fdadp.functional.containers.open import is_foreign, opened
 from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves, OpenedTable
 from fdadp.functional.tables.axis import ONLY_NUMBERED, axis_of, is_only_numbered
-from fdadp.functional.tables.frames import axis_of_frame, frame_of_dataarray, refuse_layout, values_of
 from fdadp.functional.tables.records import Column, Labels
-from fdadp.functional.tables.sample import Curves, Given, Kind, as_grid
+from fdadp.functional.tables.sample import (
+    Curves,
+    Given,
+    Kind,
+    as_grid,
+    axis_of_frame,
+    frame_of_dataarray,
+    refuse_layout,
+    values_of,
+)
 
 
 def as_curves(
