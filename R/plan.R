@@ -18,6 +18,11 @@
 #'   8) are simulated, else persons of one row.
 #' @param explained Of [dp_fdadp()], with a formula: the share of the variance of the response that all terms explain in truth, as an earlier
 #'   study found it; default 0.6. Less is harder to find.
+#' @param effects Of [dp_fdadp()], with a formula: `"rough"`, as fits are prepared for, or `"smooth"`, a slow wave or two in s and t, as pictures of an
+#'   earlier study show; these are easier to find.
+#' @param numbers Of [dp_fdadp()], with a formula: means and standard deviations of numbers, `list(age = c(55, 14))`, as a published table has them.
+#' @param importances Of [dp_fdadp()], with a formula: how much of the explained variance each term has by itself, as an earlier study found it, for all
+#'   terms by the names that a plan prints, `c("ff(X)" = 0.7, age = 0.3)`; their ratios count.
 #' @param x A plan.
 #' @param ... Not used.
 #' @return A list of class `fdadp_plan`: `share` (of the explainable variance), `rmspe_ratio` and `width_ratio` (of prediction
@@ -36,9 +41,10 @@
 #' @export
 plan_dp <- function(n = NULL, epsilon = 1, delta = NULL, accuracy = NULL, adjacency = NULL, formula = NULL, bounds = NULL,
                     points = NULL, family = "gaussian", rate = NULL, errors = "normal", mostly_zero = NULL,
-                    person_rows = NULL, max_rows = NULL, explained = NULL) {
+                    person_rows = NULL, max_rows = NULL, explained = NULL, effects = "rough", numbers = NULL, importances = NULL) {
   no_na(
-    n = n, epsilon = epsilon, delta = delta, accuracy = accuracy, adjacency = adjacency, rate = rate, explained = explained, person_rows = person_rows, max_rows = max_rows
+    n = n, epsilon = epsilon, delta = delta, accuracy = accuracy, adjacency = adjacency, rate = rate, explained = explained, person_rows = person_rows, max_rows = max_rows,
+    effects = effects, numbers = unlist(numbers), importances = unlist(importances)
   )
   if (!is.null(formula)) {
     if (!inherits(formula, "formula") || length(formula) != 3) {
@@ -49,15 +55,18 @@ plan_dp <- function(n = NULL, epsilon = 1, delta = NULL, accuracy = NULL, adjace
       "plan_of_formula",
       formula = paste(text_of(formula[[2]]), "~", as_python(formula[[3]])), n = as_whole(n), epsilon = epsilon, delta = delta, accuracy = accuracy,
       adjacency = adjacency, bounds = lapply(bounds, as_bounds), points = lapply(points, as_whole), family = family_name(family), rate = rate,
-      errors = errors, mostly_zero = as.list(mostly_zero), explained = explained, person_rows = person_rows, max_rows = as_whole(max_rows)
+      errors = errors, mostly_zero = as.list(mostly_zero), explained = explained, person_rows = person_rows, max_rows = as_whole(max_rows),
+      effects = effects, numbers = lapply(numbers, as.list), importances = as.list(importances)
     )
     plan$importances <- unlist(plan$importances)
     plan$left_out <- as.character(unlist(plan$left_out))
     return(structure(plan, class = "fdadp_plan"))
   }
-  only <- list(bounds, points, rate, mostly_zero, explained, person_rows, max_rows)
-  if (!all(vapply(only, is.null, NA)) || family_name(family) != "gaussian" || !identical(errors, "normal")) {
-    input_error("bounds, points, family, rate, errors, mostly_zero, explained, person_rows and max_rows must be left out without a formula")
+  only <- list(bounds, points, rate, mostly_zero, explained, person_rows, max_rows, numbers, importances)
+  if (!all(vapply(only, is.null, NA)) || family_name(family) != "gaussian" || !identical(errors, "normal") || !identical(effects, "rough")) {
+    input_error(
+      "bounds, points, family, rate, errors, mostly_zero, explained, effects, numbers, importances, person_rows and max_rows must be left out without a formula"
+    )
   }
   plan <- call_python("plan", n = as_whole(n), epsilon = epsilon, delta = delta, accuracy = accuracy, adjacency = adjacency)
   for (curve in c("by_n", "by_epsilon")) plan[[curve]] <- as.data.frame(lapply(plan[[curve]], unlist))

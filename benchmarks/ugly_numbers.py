@@ -3,7 +3,8 @@
     python benchmarks/ugly_numbers.py scale            # 12 and 14 cohorts of 10,000, (1, 1e-6)
     python benchmarks/ugly_numbers.py bounds           # slopes of age by bounds, pure
     python benchmarks/ugly_numbers.py errors           # symmetric and log-normal errors
-    python benchmarks/ugly_numbers.py plan             # forecasts beside what such people give (slow)
+    python benchmarks/ugly_numbers.py plan             # sixteen forecasts beside what such people give (an hour)
+    python benchmarks/ugly_numbers.py others           # the same of other formulas and bounds
     python benchmarks/ugly_numbers.py --draws 3 ...    # fewer cohorts
 
 A share is that of the variance of E[Y | X] over 2,000 new people, covered that of a number's coefficient which 95 %
@@ -26,15 +27,26 @@ import numpy as np
 
 from fdadp import FunctionalRegression, Privacy, ScalarRegression, plan
 from fdadp.errors import FdadpWarning
+from fdadp.planner import of_formulas
 
 S = np.linspace(0, 1, 40)
 FIRST, NEW, SLOPE = 9000, 2000, 0.05
+ERROR, MOST, COHORTS = 0.009, 400, 512
+"""Of cells with forecasts: the standard error that is left, cohorts at most, and simulated ones at most."""
+HEADS = (
+    "| epsilon 1 | mean share +- (fits) | its tenth "
+    "| forecast +- (cohorts) | worst tenth | above | all told +- (cohorts) | worst tenth | above |\n" + "|---" * 9 + "|"
+)
 Rng = np.random.Generator
 EFFECTS: dict[str, Any] = {  # of one unit of each number, at t
     "age": 0.02 * (0.6 + np.sin(2 * np.pi * S)),
     "bmi": 0.06 * (1 - S),
     "pack": 0.03 * (0.4 + S),
 }
+OF_V, OF_G = 1.5 * np.outer(np.sin(2 * S), np.cos(np.pi * S)), np.array([0.0, 0.4, -0.5])
+"""Surface of V, and effects of labels, which grow with t."""
+ZEROS = ("pack", "visits")
+"""Numbers that are zero for most."""
 NUMBERS: dict[str, Callable[[Rng, int], Any]] = {
     "age": lambda rng, n: rng.normal(55, 14, n).clip(18, 100),
     "bmi": lambda rng, n: rng.lognormal(np.log(27), 0.18, n).clip(10, 80),
@@ -60,6 +72,9 @@ FORMULAS = {
     "lf+lab": "y ~ lf(X) + lab",
     "lf+visits": "y ~ lf(X) + visits",
     "ff+age+g": "Y ~ ff(X) + age + C(g)",
+    "lf+age+bmi": "y ~ lf(X) + age + bmi",
+    "ff+bmi+g": "Y ~ ff(X) + bmi + C(g)",
+    "2ff+pack": "Y ~ ff(X) + ff(V) + pack",
     "2ff+age+bmi": "Y ~ ff(X) + ff(V) + age + bmi",
     "ff+pack": "Y ~ ff(X) + pack",
 }
@@ -99,22 +114,37 @@ def drawn(name: str, n: int, rng: Rng, skewed: bool = False) -> tuple[dict[str, 
     mean = mean + np.cos(2 * np.pi * S) + sum((data[z] - data[z].mean())[:, None] * EFFECTS[z] for z in numbers)
     if "(V)" in formula:
         data["V"] = curves(rng, n)
-        mean = mean + data["V"] @ (1.5 * np.outer(np.sin(2 * S), np.cos(np.pi * S))) / S.size
+        mean = mean + data["V"] @ OF_V / S.size
     if "(g)" in formula:
         code = rng.choice(3, n, p=[0.6, 0.3, 0.1])
         data["g"] = np.array(PUBLIC["g"])[code]
-        mean = mean + np.array([0.0, 0.4, -0.5])[code][:, None] * S
+        mean = mean + OF_G[code][:, None] * S
     size = rng.lognormal(0, 1, (n, 1)) - np.exp(0.5) if skewed else 0.8 * rng.normal(size=(n, 1))
     errors = 0.35 * size * (0.5 + S) + 0.35 * waves(rng, n, 0.2) + 0.2 * rng.normal(size=(n, S.size))
     return data | {"Y": mean + errors}, mean
 
 
-def explained_of(name: str) -> float:
-    """Share of the variance of responses about their mean curve that is of E[Y | X]."""
+def known_of(name: str) -> dict[str, Any]:
+    """What an earlier study of such people would have found, as arguments of ``plan``."""
     data, mean = drawn(name, 20_000, np.random.default_rng(FIRST))
-    signal = ((mean - mean.mean(axis=0)) ** 2).mean()
+
+    def variance(values: Any) -> float:
+        return float(((values - values.mean(axis=0)) ** 2).mean())
+
     rest = ((data["y" if "y" in data else "Y"] - mean) ** 2).mean()
-    return float(signal / (signal + rest))
+    numbers = [c for c in NUMBERS if c in data]
+    own = {z: variance(SLOPE * data[z] if "y" in data else data[z][:, None] * EFFECTS[z]) for z in numbers}
+    if "V" in data:
+        own["ff(V)"] = variance(data["V"] @ OF_V / S.size)
+    if "g" in data:
+        own["g"] = variance(OF_G[np.searchsorted(PUBLIC["g"], data["g"])][:, None] * S)
+    own["lf(X)" if "y" in data else "ff(X)"] = variance(mean) - sum(own.values())
+    return {
+        "explained": variance(mean) / (variance(mean) + float(rest)),
+        "effects": "smooth",
+        "importances": own,
+        "numbers": {z: (float(data[z].mean()), float(data[z].std())) for z in numbers if z not in ZEROS},
+    }
 
 
 def fit(
@@ -174,28 +204,56 @@ def errors(draws: int | None, first: int) -> Iterator[str]:
                 yield row(f"{name}, n = {n:,}, {'log-normal' if skewed else 'symmetric'}", found)
 
 
+def forecast(label: str, name: str, n: int, draws: int | None, first: int, *, pure: bool, **public: Any) -> str:
+    """A cell: what such people give, and forecasts where nothing is told but `mostly_zero`, and where all is."""
+    found: list[Found] = []
+    while len(found) < (draws or 40) or (draws is None and error_of(found) > ERROR and len(found) < MOST):
+        found.append(fit(name, n, first + len(found), pure=pure, **public))
+    share = np.mean([one.share for one in found])
+    tenth = np.quantile([one.share for one in found], 0.1)
+    line = (
+        f"| {label}, {'pure' if pure else '1e-6'} | {share:.3f} +- {error_of(found):.3f} ({len(found)}) | {tenth:.3f} |"
+    )
+    formula = FORMULAS[name]
+    bounds = {
+        c: v for c, v in (PUBLIC | public).items() if f"{c})" in formula or c in formula.replace("~", " ").split()
+    }
+    own = {"bounds": bounds, "grids": {c: S.size for c in ("X", "V", "Y") if c in bounds}}
+    for known in ({}, known_of(name)):
+        told = plan(
+            formula, n, 1.0, None if pure else 1e-6, mostly_zero=[c for c in bounds if c in ZEROS], **own, **known
+        )
+        of = f"{told.share:.3f} +- {told.error:.3f} ({told.cohorts})"
+        line += f" {of} | {told.worst_share:.3f} | {told.share - share:+.3f} |"
+    return line
+
+
+def error_of(found: list[Found]) -> float:
+    """Standard error of the mean share."""
+    return float(np.std([one.share for one in found], ddof=1)) / np.sqrt(len(found)) if len(found) > 1 else np.inf
+
+
 def forecasts(draws: int | None, first: int) -> Iterator[str]:
-    """Forecasts beside what such people give, in sixteen cells; also where it was told what share terms explain."""
-    heads = "mean share | median | worst | covered | +- | forecast +- (worst tenth) | above | told R2 | above"
-    yield f"| epsilon 1 | {heads} |\n" + "|---" * 10 + "|"
+    """The sixteen cells."""
+    yield HEADS
     for name in ("lf+age", "ff+age+g", "2ff+age+bmi", "ff+pack"):
-        formula = FORMULAS[name]
-        public = {c: v for c, v in PUBLIC.items() if f"{c})" in formula or c in formula.replace("~", " ").split()}
         for n in (300, 1000):
             for pure in (True, False):
-                found = [fit(name, n, first + i, pure=pure) for i in range(draws or 20)]
-                grids, zeros = {c: S.size for c in ("X", "V", "Y") if c in public}, [c for c in public if c == "pack"]
-                shares = np.array([one.share for one in found])
-                more = f" {shares.std(ddof=1) / np.sqrt(shares.size):.3f} |"
-                own: dict[str, Any] = {"bounds": public, "grids": grids, "mostly_zero": zeros}
-                for explained in (None, explained_of(name)):
-                    told = plan(formula, n, 1.0, None if pure else 1e-6, explained=explained, **own)
-                    tenth = f" +- {told.error:.3f} ({told.worst_share:.3f})" if explained is None else ""
-                    more += f" {told.share:.3f}{tenth} | {told.share - shares.mean():+.3f} |"
-                yield row(f"{name}, n = {n}, {'pure' if pure else '1e-6'}", found, more)
+                yield forecast(f"{name}, n = {n}", name, n, draws, first, pure=pure)
 
 
-PARTS = {"scale": scale, "bounds": bounds, "errors": errors, "plan": forecasts}
+def other_forecasts(draws: int | None, first: int) -> Iterator[str]:
+    """Other formulas, and bounds of age that are near and far."""
+    yield HEADS
+    for name in ("lf+age+bmi", "lf+pack", "ff+bmi+g", "2ff+pack"):
+        for pure in (True, False):
+            yield forecast(f"{name}, n = 300", name, 300, draws, first, pure=pure)
+    for n in (300, 1000):
+        for ages in ((31, 79), (0, 150), (0, 300)):
+            yield forecast(f"lf+age, n = {n}, bounds {ages}", "lf+age", n, draws, first, pure=True, age=ages)
+
+
+PARTS = {"scale": scale, "bounds": bounds, "errors": errors, "plan": forecasts, "others": other_forecasts}
 
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -203,6 +261,7 @@ if __name__ == "__main__":
     asked.add_argument("--draws", type=int, help="cohorts a cell")
     asked.add_argument("--first", type=int, default=FIRST, help="first seed")
     options = asked.parse_args()
+    of_formulas.MOST_COHORTS = COHORTS  # more than plan() simulates, to know what its law expects
     for part in options.parts:
         start = time.process_time()
         for line in PARTS[part](options.draws, options.first):

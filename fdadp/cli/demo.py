@@ -13,7 +13,7 @@ import typer
 import fdadp
 from fdadp._common.terminal import console
 from fdadp.cli import options as option
-from fdadp.cli.options import BOUNDS
+from fdadp.cli.options import BOUNDS, by_name
 from fdadp.cli.private_files import bounds_of, points_of
 from fdadp.errors import InputError
 
@@ -92,8 +92,21 @@ class OfFormula:
     explained: Annotated[
         float | None, typer.Option(help="Of a formula: share of the variance of the response that terms explain.")
     ] = None
+    effects: Annotated[str, typer.Option(help="Of a formula: rough or smooth.")] = "rough"
+    numbers: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=MEAN:SD", help="Of a formula: mean and sd of a number.")
+    ] = None
+    importances: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TERM=SHARE", help="Of a formula: share of the explained variance, of all terms or none."),
+    ] = None
     person_rows: option.PersonRows = None
     max_rows: option.MaxRows = None
+
+
+def _mean_and_sd(text: str) -> tuple[float, float]:
+    mean, sd = map(float, text.split(":"))
+    return mean, sd
 
 
 def plan(
@@ -118,7 +131,8 @@ def plan(
         if any(value not in (default, []) for value, default in zip(astuple(said), astuple(OfFormula()), strict=True)):
             raise InputError(
                 "--bounds and --points are there for formulas, as 'Y ~ ff(X) + s(age)', as are --family, --rate, "
-                "--offset, --errors, --mostly-zero, --explained, --person-rows and --max-rows"
+                "--offset, --errors, --mostly-zero, --explained, --effects, --numbers, --importances, --person-rows "
+                "and --max-rows"
             )
         forecast = fdadp.plan(None, n, epsilon, delta, accuracy=accuracy, adjacency=adjacency)
     else:
@@ -126,6 +140,8 @@ def plan(
             raise InputError("--n must be given with a formula, and --accuracy left out")
         own = asdict(said) | {"bounds": bounds_of(said.bounds), "mostly_zero": said.mostly_zero or ()}
         own["grids"] = points_of(own.pop("points"))
+        own["numbers"] = by_name(said.numbers, "--numbers", "NAME=MEAN:SD, as age=55:14", _mean_and_sd)
+        own["importances"] = by_name(said.importances, "--importances", "TERM=SHARE, as 'ff(X)=0.6'", float)
         forecast = fdadp.plan(formula, n, epsilon, delta, adjacency=adjacency, **own)
     typer.echo(str(forecast))
     if out is None:

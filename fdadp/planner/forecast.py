@@ -69,12 +69,14 @@ class Forecast(Shown):
     by_n: list[tuple[float, Outcome]] = field(repr=False)
     by_epsilon: list[tuple[float, Outcome]] = field(repr=False)
 
-    _closing = "From simulation under the public prior, for one population of many: no promise about your data."
-
     @property
     def reached(self) -> bool:
         """Whether the wanted accuracy is predicted to be reached (True where none was asked for)."""
         return self.accuracy is None or self.share >= self.accuracy
+
+    @property
+    def _closing(self) -> str:
+        return "From simulation under the public prior, for one population of many: no promise about your data."
 
     def _facts(self) -> list[tuple[str, str]]:
         facts = [
@@ -140,6 +142,8 @@ def plan(
     mostly_zero: Sequence[str] = (),
     explained: float | None = None,
     effects: str = "rough",
+    numbers: Mapping[str, Sequence[float]] | None = None,
+    importances: Mapping[str, float] | None = None,
     person_rows: str | None = None,
     max_rows: int | None = None,
 ) -> TermsForecast: ...
@@ -163,6 +167,8 @@ def plan(
     mostly_zero: Sequence[str] = (),
     explained: float | None = None,
     effects: str = "rough",
+    numbers: Mapping[str, Sequence[float]] | None = None,
+    importances: Mapping[str, float] | None = None,
     person_rows: str | None = None,
     max_rows: int | None = None,
 ) -> Forecast | TermsForecast:
@@ -214,6 +220,12 @@ def plan(
     effects : {"rough", "smooth"}
         With a formula: what an earlier study's pictures of effects look like. ``"rough"`` ones are as the public prior
         of fits has them. Smooth ones, a slow wave or two in s and t, are easier to find, at few persons most.
+    numbers : mapping of str to (float, float), optional
+        With a formula: means and standard deviations of numbers, as a published table has them. Others are drawn off
+        the middle of their bounds and fill a part of these, which bounds far too wide belie.
+    importances : mapping of str to float, optional
+        With a formula: how much of the explained variance each term has by itself, as an earlier study found it. All
+        terms by the names that forecasts print; their ratios count. Default: as under `formula`.
     person_rows : {"mean", "sum"}, optional
         With a formula: how the rows of a person count, as in the fit. Of ``"mean"``, the default, persons of one row
         are simulated. Of ``"sum"`` persons of one to `max_rows` rows (at most 8) with the same covariates.
@@ -262,16 +274,17 @@ def plan(
 
         people = whole(n, "n")
         law = private_law(person_rows, max_rows)
-        own = (bounds, grids, prior, offset, family, rate, errors, mostly_zero, explained, effects, law)
-        return plan_formula(formula, people, epsilon, delta, stated, *own)
+        own = (bounds, grids, prior, offset, family, rate, errors, mostly_zero, explained, effects)
+        return plan_formula(formula, people, epsilon, delta, stated, *own, numbers, importances, law)
     given = {"bounds": bounds, "grids": grids, "offset": offset, "rate": rate, "mostly_zero": mostly_zero or None}
+    given |= {"numbers": numbers, "importances": importances}
     given |= {"explained": explained, "person_rows": person_rows, "max_rows": max_rows}
     given |= {"effects": None if effects == "rough" else effects, "errors": None if errors == "normal" else errors}
     given |= {"family": None if family == "gaussian" else family}
     if any(value is not None for value in given.values()):
         raise InputError(
-            "bounds, grids, offset, family, rate, errors, mostly_zero, explained, effects, person_rows and max_rows "
-            "must be left out without a formula: the forecast does not depend on them"
+            "bounds, grids, offset, family, rate, errors, mostly_zero, explained, effects, numbers, importances, "
+            "person_rows and max_rows must be left out without a formula: the forecast does not depend on them"
         )
     assert isinstance(prior, PublicPrior)
     return _of_one_curve(n, epsilon, delta, accuracy, stated, prior)

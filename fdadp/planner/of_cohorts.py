@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,6 +65,43 @@ class OfTerms(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Said:
+    """What is said of the persons to simulate; what is not said is drawn.
+
+    Attributes
+    ----------
+    mostly_zero : tuple of str
+        Numbers that are zero for most persons.
+    smooth : bool
+        Whether effects are smoother than fits are prepared for.
+    numbers : dict of str to (float, float)
+        Means and standard deviations of numbers, in their units.
+    importances : dict of str to float
+        Shares of the explained variance by name of term, of all terms or of none.
+    """
+
+    mostly_zero: tuple[str, ...] = ()
+    smooth: bool = False
+    numbers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    importances: Mapping[str, float] = field(default_factory=dict)
+
+    def placed(self, column: NumberColumn, rng: np.random.Generator) -> NumberColumn:
+        """The column with its location and scale.
+
+        Numbers of which nothing is said fill a part of their range, and not its middle: bounds hold all, not most.
+        """
+        if column.name in self.mostly_zero:
+            return _at_zero(column)
+        if column.name in self.numbers:
+            mean, sd = self.numbers[column.name]
+            return column.placed((mean - column.mid) / column.half, sd / column.half)
+        return column.placed(rng.uniform(-OFF_MIDDLE, OFF_MIDDLE), rng.uniform(*OF_HALF))
+
+
+NOTHING_SAID = Said()
+
+
+@dataclass(frozen=True)
 class Responses:
     """Zeros and ones, or counts, that are simulated.
 
@@ -109,18 +146,17 @@ def outcome(
     pure: bool,
     explained: float = EXPLAINABLE,
     skewed: bool = False,
-    mostly_zero: Sequence[str] = (),
-    smooth: bool = False,
+    said: Said = NOTHING_SAID,
     law: Law = MEAN,
 ) -> OfTerms:
     """Explained share, coverage of prediction intervals and importances in one simulated cohort.
 
     `explained`: share of the variance of responses that terms explain. `skewed`: errors are as large for each person as
-    a log-normal law has it, to one side. `smooth`: effects are smoother than fits are prepared for. `law`: where it
-    adds rows up, persons have one to as many as count, of the same covariates.
+    a log-normal law has it, to one side. `law`: where it adds rows up, persons have one to as many as count, of the
+    same covariates.
     """
     rng = np.random.default_rng([seed, n])
-    block, signal = _drawn(design, (-Y_HALF, Y_HALF), n, rng, mostly_zero, smooth=smooth)
+    block, signal = _drawn(design, (-Y_HALF, Y_HALF), n, rng, said)
     ids, block, signal = _persons(law, n, block, signal, rng)
     m = design.response_shares.size
     away = (signal - signal.mean(axis=0)) ** 2 @ design.t_weights
@@ -137,7 +173,7 @@ def outcome(
     y = f + errors @ design.response.T + math.sqrt(rest * WHITE) * rng.normal(size=f.shape)
     multiplier = max(multiplier, LEAST_MULTIPLIER)
     cohort = _cohort(block, y, ids, n, multiplier, seed, pure=pure, law=law)
-    plan = _planned(mechanism, n, multiplier, design, ids, pure=pure, law=law)
+    plan = planned(mechanism, n, multiplier, design, len(ids) / n, pure=pure, law=law)
     with one_blas_thread():
         fit = fit_dp_aff(cohort, plan, design, RowFunctions(design, (-Y_HALF, Y_HALF)))
         fitted = as_terms(fit, design, plan)
@@ -159,20 +195,19 @@ def outcome_of_family(
     seed: int,
     *,
     pure: bool,
-    mostly_zero: Sequence[str] = (),
-    smooth: bool = False,
+    said: Said = NOTHING_SAID,
     law: Law = MEAN,
 ) -> OfTerms:
     """Explained share of the variance of means, coverage of intervals of the linear predictor, and importances."""
     rng = np.random.default_rng([seed, n])
     bounded = responses.bounded
-    drawn = _drawn(design, bounded.bounds, n, rng, mostly_zero, smooth=smooth)
+    drawn = _drawn(design, bounded.bounds, n, rng, said)
     ids, block, signal = _persons(law, n, *drawn, rng)
     mean, y = responses.draw(signal, rng)
     multiplier = max(multiplier, LEAST_MULTIPLIER)
     spending = DPAFFOfFamily.of(mechanism, bounded)
     cohort = _cohort(block, y, ids, n, multiplier, seed, pure=pure, law=law)
-    plan = _planned(spending, n, multiplier, design, ids, pure=pure, law=law)
+    plan = planned(spending, n, multiplier, design, len(ids) / n, pure=pure, law=law)
     with one_blas_thread():
         fit, _ = spending.spend(cohort, plan, design, spending.rows(design, bounded.bounds))
         fitted = as_terms(fit, design, plan)
@@ -184,35 +219,41 @@ def outcome_of_family(
 
 
 def _drawn(
-    design: PrivateDesign,
-    bounds: tuple[float, float],
-    n: int,
-    rng: np.random.Generator,
-    mostly_zero: Sequence[str],
-    *,
-    smooth: bool,
+    design: PrivateDesign, bounds: tuple[float, float], n: int, rng: np.random.Generator, said: Said
 ) -> tuple[tuple[FloatArray, ...], FloatArray]:
     """Entries of all columns of a cohort and of rows to judge by, and the effects of all terms (n + 500, T)."""
     rows = RowFunctions(design, bounds)
-    narrow = {c.name: _narrow(c, rng) for c in design.numbers if c.name not in mostly_zero}
-    rows.columns |= {c.name: narrow.get(c.name) or _at_zero(c) for c in design.numbers}
-    block = _block(tuple(rows.columns.values()), design.prior.x, n + TEST_ROWS, rng, mostly_zero)
+    placed = {column.name: said.placed(column, rng) for column in design.numbers}
+    rows.columns |= placed
+    block = _block(tuple(rows.columns.values()), design.prior.x, n + TEST_ROWS, rng, said.mostly_zero)
     count = design.feature_shares.size
     features = rows.features_of(block, count + 1)[:, 1:]
-    theta = _coefficients(design, narrow, rng, smooth=smooth)
-    signal = features @ theta @ design.response.T
-    if not design.groups.separable:
+    spread = {name: column for name, column in placed.items() if name not in said.mostly_zero}
+    theta = _coefficients(design, spread, rng, smooth=said.smooth)
+
+    def signal(theta: FloatArray) -> FloatArray:
+        common = features @ theta @ design.response.T
+        if design.groups.separable:
+            return np.asarray(common)
         effects = theta[design.groups.varying(count)] @ design.response.T
-        signal = added(signal, rows.varying_of(block, count + 1), effects)
-    return block, signal
+        return added(common, rows.varying_of(block, count + 1), effects)
+
+    if said.importances:
+        theta = theta.copy()
+        for i, term in enumerate(design.groups.terms):
+            own = design.groups.owner == i
+            effect = signal(np.where(own[:, None], theta, 0.0))
+            away = float(((effect - effect.mean(axis=0)) ** 2 @ design.t_weights).mean())
+            theta[own] *= math.sqrt(said.importances[term.name] / max(away, TINY))
+    return block, signal(theta)
 
 
 def _coefficients(
-    design: PrivateDesign, narrow: Mapping[str, NumberColumn], rng: np.random.Generator, *, smooth: bool
+    design: PrivateDesign, spread: Mapping[str, NumberColumn], rng: np.random.Generator, *, smooth: bool
 ) -> FloatArray:
     """Coefficients (d, m) of all features by the prior.
 
-    A slope does not know how far its number is spread: numbers that fill little of their range explain little. `narrow`
+    A slope does not know how far its number is spread: numbers that fill little of their range explain little. `spread`
     are those of which that is known.
     """
     features, responses = design.feature_shares, design.response_shares
@@ -222,8 +263,8 @@ def _coefficients(
     features = features.copy()
     for i, term in enumerate(design.groups.terms):
         own = design.groups.owner == i
-        spread = math.prod(narrow[name].scale / USUAL_HALF for name in term.columns if name in narrow)
-        features[own] *= spread**2 * design.feature_shares[own].sum() / max(float(features[own].sum()), TINY)
+        away = math.prod(spread[name].scale / USUAL_HALF for name in term.columns if name in spread)
+        features[own] *= away**2 * design.feature_shares[own].sum() / max(float(features[own].sum()), TINY)
     return rng.normal(size=(features.size, responses.size)) * np.sqrt(np.outer(features, responses))
 
 
@@ -259,21 +300,16 @@ def _cohort(
     return Cohort(data, budget=budget, **how)
 
 
-def _planned(
-    spending: Any, n: int, multiplier: float, design: PrivateDesign, ids: IntArray, *, pure: bool, law: Law
+def planned(
+    spending: Any, n: int, multiplier: float, design: PrivateDesign, rows: float, *, pure: bool, law: Law
 ) -> Plan:
-    rows = len(ids) / n
+    """The plan of a fit of n persons with so many rows each, on average, and noise of a sum as large as this."""
     plan: Plan = spending.plan(float(n), multiplier * law.most / rows, design, pure=pure)
     return replace(plan, rows=rows, max_rows=law.most)
 
 
 def _share(predicted: FloatArray, truth: FloatArray) -> float:
     return float(1 - ((predicted - truth) ** 2).mean() / ((truth - truth.mean(axis=0)) ** 2).mean())
-
-
-def _narrow(column: NumberColumn, rng: np.random.Generator) -> NumberColumn:
-    """A column whose numbers fill a part of their range, and not its middle: bounds hold all, not most."""
-    return column.placed(rng.uniform(-OFF_MIDDLE, OFF_MIDDLE), rng.uniform(*OF_HALF))
 
 
 def _zero_is_high(column: NumberColumn) -> bool:

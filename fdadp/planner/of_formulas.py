@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from fdadp.planner.of_cohorts import (
     OF_THE_REST,
     OfTerms,
     Responses,
+    Said,
     outcome,
     outcome_of_family,
+    planned,
 )
 from fdadp.planner.shown import Shown
 from fdadp.privacy import Budget, Privacy
@@ -111,6 +113,10 @@ class TermsForecast(Shown):
         Numbers that were simulated as zero for most persons.
     effects : str
         Whether effects were simulated as ``"rough"`` as fits are prepared for, or ``"smooth"``.
+    numbers : dict of str to (float, float)
+        Means and standard deviations of numbers that were said; others were drawn.
+    said_importances : dict of str to float
+        Shares of the explained variance that terms have in these cohorts, where they were said.
     """
 
     formula: str
@@ -129,11 +135,16 @@ class TermsForecast(Shown):
     max_rows: int | None = None
     mostly_zero: tuple[str, ...] = ()
     effects: str = EFFECTS[0]
-
-    _closing = "From simulation under the public prior, terms as important as it says: no promise about your data."
+    numbers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    said_importances: Mapping[str, float] = field(default_factory=dict)
 
     def _title(self, of: str = "") -> str:
         return super()._title(of or f" of {self.formula}")
+
+    @property
+    def _closing(self) -> str:
+        terms = "was said" if self.said_importances else "it says"
+        return f"From simulation under the public prior, terms as important as {terms}: no promise about your data."
 
     def _facts(self) -> list[tuple[str, str]]:
         other = self.family != "gaussian"
@@ -150,6 +161,9 @@ class TermsForecast(Shown):
             facts.insert(0, ("each row counts once; rows of a person at most", f"{self.max_rows}"))
         if self.mostly_zero:
             facts.insert(0, ("simulated as zero for most persons", ", ".join(self.mostly_zero)))
+        told = [(f"simulated {name}: mean, sd", f" {mean:g}, {sd:g}") for name, (mean, sd) in self.numbers.items()]
+        told += [(f"simulated importance of {name}", f"{value:.2f}") for name, value in self.said_importances.items()]
+        facts[:0] = told
         if self.effects != EFFECTS[0]:
             facts.insert(0, ("simulated effects are", f" {self.effects}"))
         if self.offset is not None:
@@ -175,32 +189,30 @@ def plan_formula(
     mostly_zero: Sequence[str] = (),
     explained: float | None = None,
     effects: str = "rough",
+    numbers: Mapping[str, Sequence[float]] | None = None,
+    importances: Mapping[str, float] | None = None,
     law: Law = MEAN,
 ) -> TermsForecast:
     """Simulate fits of a formula; arguments as of :func:`fdadp.plan`."""
     mechanism = DPAFF(prior=prior)
-    prior = mechanism.public_prior
     parsed = _parsed(formula, bounds)
     of, offset = family_of(family), parsed.one_offset(offset)
     laws = _laws(errors, effects, of)
     assert bounds is not None
-    columns, curves = _columns(parsed, bounds, grids or {}, prior, numbers=of.name != "gaussian")
-    by_name = {column.name: column for column in columns}
+    columns, curves = _columns(parsed, bounds, grids or {}, mechanism.public_prior, numbers=of.name != "gaussian")
     response = parsed.response or ("Y" if curves else "y")
     check_family(of, curves=curves)
     asked = None if of.name == "gaussian" else _asked(of, bounds, response, mechanism.anchor or offset)
     explained = _explained(explained, mechanism)
     responses = _responses(asked, rate, explained)
     t = _grid(response, (grids or {}).get(response, POINTS)) if curves else None
-    made = [white_term(spec, by_name, prior, curves=curves, t=t) for spec in parsed.terms]
-    design = PrivateDesign.of(prior, columns, made, t)
+    design = _design(parsed, columns, mechanism.public_prior, t)
     offset, less = _offset(offset, mechanism, bounds, columns, response, curves=curves)
     noise, left = _noise(n, epsilon, delta, adjacency, law, mechanism)
-    rows, pure = law.usual_rows, delta is None
-    spending = mechanism if asked is None else asked.spending(mechanism)
-    plan = replace(spending.plan(float(n), noise * law.most / rows, design, pure=pure), rows=rows, max_rows=law.most)
-    zeros = _mostly_zero(mostly_zero, columns)
-    laws |= {"mostly_zero": zeros} | ({"explained": explained} if responses is None else {})
+    pure, spending = delta is None, mechanism if asked is None else asked.spending(mechanism)
+    plan = planned(spending, n, noise, design, law.usual_rows, pure=pure, law=law)
+    said = _said(mostly_zero, effects, numbers, importances, design)
+    laws |= {"said": said} | ({"explained": explained} if responses is None else {})
     cohorts = _simulated(design, mechanism, responses, n, noise, law, pure=pure, **laws)
     return TermsForecast(
         formula=formula,
@@ -208,7 +220,7 @@ def plan_formula(
         epsilon=epsilon,
         delta=delta,
         adjacency=adjacency,
-        **_averages(cohorts, made),
+        **_averages(cohorts, design.groups.terms),
         explained=explained,
         left_out=design.groups.left_out(plan.weights),
         plan=plan.scaled(left),
@@ -217,8 +229,10 @@ def plan_formula(
         family=of.name,
         rate=None if responses is None else responses.rate,
         max_rows=law.max_rows,
-        mostly_zero=zeros,
+        mostly_zero=said.mostly_zero,
         effects=effects,
+        numbers=said.numbers,
+        said_importances=said.importances,
     )
 
 
@@ -232,13 +246,13 @@ def _parsed(formula: str, bounds: Mapping[str, Any] | None) -> ParsedFormula:
 
 def _laws(errors: str, effects: str, family: Family) -> dict[str, Any]:
     """Settings of simulated cohorts by what is said of errors and effects."""
-    smooth = one_of(effects, "effects", EFFECTS) == "smooth"
+    one_of(effects, "effects", EFFECTS)
     skewed = one_of(errors, "errors", ERRORS) == "skewed"
     if family.name == "gaussian":
-        return {"smooth": smooth, "skewed": skewed}
+        return {"skewed": skewed}
     if skewed:
         raise InputError(f"errors must be left out with family={family.name!r}, got {errors!r}")
-    return {"smooth": smooth}
+    return {}
 
 
 def _noise(
@@ -315,6 +329,13 @@ def _explained(explained: float | None, mechanism: DPAFF) -> float:
     return float(explained)
 
 
+def _said(mostly_zero: Sequence[str], effects: str, numbers: Any, importances: Any, design: PrivateDesign) -> Said:
+    """What is said of the persons to simulate, checked."""
+    zeros = _mostly_zero(mostly_zero, design.columns)
+    of_terms = _importances(importances, [term.name for term in design.groups.terms])
+    return Said(zeros, effects == "smooth", _numbers(numbers, design.columns, zeros), of_terms)
+
+
 def _mostly_zero(names: Sequence[str], columns: Sequence[Column]) -> tuple[str, ...]:
     """Names of numbers that are mostly zero."""
     own = (names,) if isinstance(names, str) else tuple(names)
@@ -322,6 +343,38 @@ def _mostly_zero(names: Sequence[str], columns: Sequence[Column]) -> tuple[str, 
     if not set(own) <= set(numbers):
         raise InputError(f"mostly_zero must be names of numbers of the formula, of {numbers}, got {names!r}")
     return own
+
+
+def _numbers(said: Any, columns: Sequence[Column], mostly_zero: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Means and standard deviations of numbers."""
+    said = {} if said is None else said
+    free = {c.name: c.bounds for c in columns if isinstance(c, NumberColumn) and c.name not in mostly_zero}
+    if not isinstance(said, Mapping) or not set(said) <= set(free):
+        raise InputError(
+            f"numbers must be (mean, sd) by name of numbers that are not mostly zero, of {list(free)}, got {said!r}"
+        )
+    found = {}
+    for name, own in said.items():
+        low, high = free[name]
+        mean, sd = own if np.shape(own) == (2,) and all(map(is_number, own)) else (math.nan, math.nan)
+        if not (low < mean < high and 0 < sd <= (high - low) / 2):
+            raise InputError(
+                f"numbers of {name} must be a mean between {low:g} and {high:g}, its bounds, and a standard deviation "
+                f"of at most {(high - low) / 2:g}, got {own!r}"
+            )
+        found[name] = (float(mean), float(sd))
+    return found
+
+
+def _importances(said: Any, terms: Sequence[str]) -> dict[str, float]:
+    """Shares of the explained variance that terms have, which sum to one."""
+    said = {} if said is None else said
+    if not isinstance(said, Mapping) or set(said) - set(terms) or 0 < len(said) < len(terms):
+        raise InputError(f"importances must be numbers by name of term, of all of {list(terms)}, got {said!r}")
+    total = sum(value if is_number(value) and value >= 0 else math.nan for value in said.values())
+    if said and not 0 < total < math.inf:
+        raise InputError(f"importances must be numbers of at least 0, not all of them 0, got {said!r}")
+    return {name: float(said[name]) / total for name in terms if said}
 
 
 def _asked(family: Family, bounds: Mapping[str, Any], response: str, offset: str | None) -> PublicResponse:
@@ -412,6 +465,15 @@ def _numbers_wanted(specs: Sequence[TermSpec], response: str | None, grids: Mapp
     if any(isinstance(spec, OF_CURVES) for spec in specs) or response in grids:
         return False
     return response is not None and not response[0].isupper()
+
+
+def _design(
+    parsed: ParsedFormula, columns: Sequence[Column], prior: PublicPrior, t: FloatArray | None
+) -> PrivateDesign:
+    """Public coordinates of all terms; t is None of a response of numbers."""
+    by_name = {column.name: column for column in columns}
+    made = [white_term(spec, by_name, prior, curves=t is not None, t=t) for spec in parsed.terms]
+    return PrivateDesign.of(prior, columns, made, t)
 
 
 def _grid(name: str, grid: Any) -> FloatArray:

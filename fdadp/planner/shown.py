@@ -30,8 +30,6 @@ class Shown:
 
     mechanism: ClassVar[str] = "dp-aff"
     """Of the fits that it is for, as ledgers have it."""
-    _closing: ClassVar[str]
-    """What the forecast does not promise."""
 
     def _title(self, of: str = "") -> str:
         kind = "pure" if self.delta is None else f"delta {self.delta:g}"
@@ -43,6 +41,11 @@ class Shown:
         """What is expected, in one line; for certificates."""
         facts = ", ".join(" ".join(f"{name} {value}".split()) for name, value in self._facts())
         return f"{self._title()}: {facts}. {self._closing}"
+
+    @property
+    def _closing(self) -> str:
+        """What the forecast does not promise."""
+        raise NotImplementedError
 
     def _facts(self) -> list[tuple[str, str]]:
         raise NotImplementedError

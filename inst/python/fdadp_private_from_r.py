@@ -57,11 +57,15 @@ def plan_of_formula(
     bounds: Mapping[str, Any],
     points: Mapping[str, Any] | None,
     accuracy: float | None,
+    numbers: Mapping[str, Any] | None,
+    importances: Mapping[str, Any] | None,
     **settings: Any,
 ) -> dict[str, Any]:
     """Forecast of a private fit of several terms."""
     own = {name: public(given) for name, given in dict(bounds).items()}
-    forecast = plan(formula, n, bounds=own, grids=dict(points or {}), accuracy=accuracy, **settings)
+    said: dict[str, Any] = {"grids": dict(points or {}), "numbers": dict(numbers or {})}
+    said["importances"] = dict(importances or {})
+    forecast = plan(formula, n, bounds=own, accuracy=accuracy, **said, **settings)
     names = ("n", "epsilon", "delta", "adjacency", "share", "worst_share", "error", "cohorts")
     names += ("explained", "coverage", "family", "rate")
     return {name: getattr(forecast, name) for name in names} | {

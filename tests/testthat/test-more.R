@@ -62,6 +62,25 @@ everything = dict(share=forecast.share, text=str(forecast), age=forecast.importa
   expect_error(plan_dp(500, formula = ~X, bounds = public), "of the form Y ~ terms", class = "fdadp_input_error")
 })
 
+test_that("what an earlier study found is told to a plan as in Python", {
+  skip_without_python()
+  python <- from_python("
+import fdadp
+bounds = {'X': (-4.0, 4.0), 'age': (18.0, 90.0), 'y': (-12.0, 12.0)}
+said = dict(effects='smooth', numbers={'age': (55.0, 14.0)}, importances={'lf(X)': 0.4, 'age': 0.6})
+everything = dict(text=str(fdadp.plan('y ~ lf(X) + age', 500, 1.0, 1e-6, bounds=bounds, grids={'X': 15}, **said)))
+", "everything")
+  told <- function(...) {
+    plan_dp(500, 1, 1e-6, formula = y ~ lf(X) + age, bounds = list(X = c(-4, 4), age = c(18, 90), y = c(-12, 12)), points = list(X = 15), ...)
+  }
+  plan <- told(effects = "smooth", numbers = list(age = c(55, 14)), importances = c("lf(X)" = 0.4, age = 0.6))
+  expect_identical(plan$text, python$text)
+  expect_error(told(numbers = list(age = 55)), "numbers of age", class = "fdadp_input_error")
+  expect_error(told(numbers = list(age = c(55, NA))), "numbers must not be NA", class = "fdadp_input_error")
+  expect_error(told(importances = c(age = 1)), "importances must be numbers by name of term", class = "fdadp_input_error")
+  expect_error(plan_dp(500, effects = "smooth"), "must be left out without a formula", class = "fdadp_input_error")
+})
+
 test_that("errors and coverage are what their definitions say", {
   skip_without_python()
   set.seed(3)
