@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 
 from fdadp._common.checks import flag, fraction, one_of
 from fdadp._common.typing import ArrayLike
+from fdadp.errors import InputError
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.private.release.mechanisms import Mechanism
@@ -22,6 +23,7 @@ from fdadp.terms.spec import TermSpec
 
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis
+    from fdadp.regression.fitted.released_persons import LocalBlups
 
 
 @dataclass(kw_only=False, eq=False, repr=False)
@@ -97,7 +99,13 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
     mechanism : {"dp-aff"} or DPAFF
         How a private fit is made; the object has settings (:class:`fdadp.DPAFF`).
     person_rows, max_rows
-        With groups, how the rows of a person count, as of :class:`ScalarRegression`.
+        With groups, how the rows of a person count, as of :class:`ScalarRegression`. In a private fit with
+        ``re(id, covariance="free")`` `max_rows` is required, at least 2, and `person_rows` is ``"mean"`` (each person
+        counts once) or ``"exchangeable"`` (generalised least squares with as much variance between persons as within
+        them): docs/repeated.md.
+    within : sequence of str
+        Of such a fit: columns that vary within persons. Their effects are found by comparing rows of one person, with
+        little noise; with ``"exchangeable"`` all rows are compared.
 
     Attributes
     ----------
@@ -149,6 +157,7 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
     mechanism: str | Mechanism = "dp-aff"
     person_rows: str | None = None
     max_rows: int | None = None
+    within: Sequence[str] = ()
 
     _default_response = "Y"
     _of_curves = True
@@ -337,6 +346,36 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         se = fitted.errors.of_mean(records, None, points)
         half = fitted.errors.half_width(records, points, se, level, simultaneous=simultaneous)
         return shown(mean - half), shown(mean + half)
+
+    def local_blups(self, data: Any, *, grids: Mapping[str, ArrayLike] | None = None) -> LocalBlups:
+        """Curves of persons, for who holds their rows: a private mixed model combined with rows that are handed in.
+
+        Nothing of it is released: it is as private as these rows, and cannot be saved.
+
+        Parameters
+        ----------
+        data : DataFrame or mapping
+            Rows with the response, the covariates and the column of the persons.
+        grids : mapping of str to array_like, optional
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        LocalBlups
+            Deviations of persons from the population's curves, with standard errors given the released covariances.
+
+        Raises
+        ------
+        InputError
+            A model that is no private fit with ``re(id, covariance="free")``, or columns that are not there.
+        """
+        from fdadp.regression.fitted.released_persons import local_blups
+
+        fitted = self._asked()
+        persons = None if fitted.released is None else fitted.released.persons
+        if persons is None:
+            raise InputError("local_blups needs a private fit with re(id, covariance='free'), got another model")
+        return local_blups(fitted, persons, data, grids)
 
     def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:
         """Share of the variance of the response (about its mean curve, integrated over t) that is explained.

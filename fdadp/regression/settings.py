@@ -47,6 +47,7 @@ class ModelSettings:
     progress: bool | str = "auto"
     person_rows: str | None = None
     max_rows: int | None = None
+    within: Sequence[str] = ()
     errors: str = "iid"
     se: str | None = None
     variance: str | None = None

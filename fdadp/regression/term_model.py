@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fdadp.private.plan.plan import Plan
     from fdadp.regression.fitted.inference import Bootstrap
     from fdadp.regression.fitted.persons import PersonCurves
+    from fdadp.regression.fitted.released_persons import ReleasedPersons
     from fdadp.regression.reading.columns import Grids
 
 Model = TypeVar("Model", bound="TermModel")
@@ -61,8 +62,9 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         Share of the explained variance that each term of a private fit has by itself, from released values.
     joined_ : str or None
         Number of rows that were joined, and the key. None if rows belong together by position.
-    persons_ : PersonCurves or None
-        Curves of persons, covariances of both levels and intraclass correlations, of ``re(id, covariance="free")``.
+    persons_ : PersonCurves, ReleasedPersons or None
+        Curves of persons, covariances of both levels and intraclass correlations, of ``re(id, covariance="free")``. In
+        a private fit no curves of persons: :mod:`fdadp.regression.fitted.released_persons`.
     """
 
     formula: str | Sequence[TermSpec]
@@ -78,7 +80,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
     notes_: tuple[str, ...] = ()
     importances_: Mapping[str, float] | None = None
     joined_: str | None = None
-    persons_: PersonCurves | None = None
+    persons_: PersonCurves | ReleasedPersons | None = None
 
     _of_curves: ClassVar[bool]
     _default_response: ClassVar[str]
@@ -178,7 +180,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
             "fitted_": fitted,
             "response_name_": response.name,
             "term_names_": fitted.names if fitted.persons is None else (*fitted.names, *fitted.persons.names),
-            "persons_": fitted.persons,
+            "persons_": fitted.levels,
             "edf_": fit.edf_total,
             "criterion_": fit.criterion,
             "sigma2_": fit.sigma2,

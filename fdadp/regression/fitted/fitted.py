@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from fdadp.private.plan.plan import Plan
     from fdadp.private.public.columns import Column
     from fdadp.private.public.prior import CurvePrior
+    from fdadp.regression.fitted.released_persons import ReleasedPersons
     from fdadp.regression.private.read import PrivateColumns
 
 
@@ -138,6 +139,8 @@ class Released:
         Guarantee of the fit. None if the fit is not private.
     plan : Plan or None
         None if the model comes from a file.
+    persons : ReleasedPersons or None
+        Covariances of persons and rows, of ``re(id, covariance="free")``.
     """
 
     notes: tuple[str, ...]
@@ -148,6 +151,7 @@ class Released:
     ledger: Ledger | None = None
     privacy: Privacy | None = None
     plan: Plan | None = None
+    persons: ReleasedPersons | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,6 +230,11 @@ class Fitted:
     def persons(self) -> PersonCurves | None:
         """Curves of persons, where a term has ``covariance="free"``."""
         return self.errors.persons
+
+    @property
+    def levels(self) -> PersonCurves | ReleasedPersons | None:
+        """Covariances of persons and of their rows, of such a term: with curves of persons, or as released."""
+        return self.persons if self.released is None else self.released.persons
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -44,8 +44,9 @@ def summarise(fitted: Fitted) -> Summary:
         rows = [(name, *(f"{v:.4g}" for v in own)) for name, own in zip(names, chosen.T, strict=True)]
         each = [""] if len(chosen) == 1 else [f"[{k + 1}]" for k in range(len(chosen))]
         result.tables.append(SimpleTable(rows, headers=["smoothing parameter", *each]))
-    if fitted.persons is not None:
-        table = fitted.persons.variances
+    held = fitted.levels
+    if held is not None:
+        table = held.variances
         rows = [(level, *(f"{v:.4g}" for v in row)) for level, row in zip(table.index, table.to_numpy(), strict=True)]
         result.tables.append(SimpleTable(rows, headers=["level", *table.columns]))
     result.add_extra_txt([*_notes(fitted), *_guarantee(fitted)])
@@ -178,8 +179,9 @@ def _notes(fitted: Fitted) -> list[str]:
     else:
         said = said_of_rows(fitted.settings.person_rows) if fitted.errors.grouped else None
     notes += [] if said is None else [f"Rows of a person: {said}."]
+    if fitted.levels is not None:
+        notes += fitted.levels.notes()
     if fitted.persons is not None:
-        notes += fitted.persons.notes()
         errors = errors or BY_PERSON[fitted.errors.kind_of(None)]
     notes.append((errors or ERRORS[fitted.errors.kind_of(None)]) + ".")
     lost = fitted.fit.unidentified()

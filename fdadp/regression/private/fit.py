@@ -20,7 +20,7 @@ from fdadp.functional.gaps import GAPS
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Privacy
-from fdadp.privacy.rows._laws import Law
+from fdadp.privacy.rows._laws import MEAN, Law
 from fdadp.private.advice import advise, beyond_scale, describe_ranges
 from fdadp.private.private_fitted import as_terms, importances, released_variance, unexplained_variance
 from fdadp.private.public.columns import CurvesColumn, LabelColumn, NumberColumn
@@ -29,6 +29,14 @@ from fdadp.private.release.mechanisms import EndToEnd, Mechanism, mechanism_of
 from fdadp.regression.fitted.errors import CoefficientErrors
 from fdadp.regression.fitted.fitted import Fitted, FittedResponse, Released
 from fdadp.regression.private.chunks import DeclaredTable
+from fdadp.regression.private.mixed import (
+    coordinates,
+    mixed_inputs,
+    mixed_model,
+    persons_asked,
+    planned_mixed,
+    spend_mixed,
+)
 from fdadp.regression.private.read import (
     OF_ANCHOR,
     ColumnReader,
@@ -48,10 +56,12 @@ from fdadp.regression.whole import read_terms
 if TYPE_CHECKING:
     from fdadp._common.typing import ArrayLike, FloatArray
     from fdadp.privacy.noise.sources import Noise
+    from fdadp.private.levels.mixed_rows import MixedCoordinates
     from fdadp.private.plan.design import PrivateDesign
     from fdadp.private.plan.plan import Plan
     from fdadp.private.public.columns import Column, Range
     from fdadp.private.release.fit import Spent
+    from fdadp.regression.private.mixed import PersonsAsked
     from fdadp.regression.private.read import Made
     from fdadp.regression.reading.columns import Grids
 
@@ -82,6 +92,8 @@ class Prepared(NamedTuple):
         For the ledger.
     design : callable
         Returns the public coordinates.
+    mixed : (PersonsAsked, MixedCoordinates) or None
+        Of a mixed model, ``re(id, covariance="free")``, which takes the place of `design`.
     """
 
     mechanism: EndToEnd[Any]
@@ -95,6 +107,7 @@ class Prepared(NamedTuple):
     law: Law
     public: dict[str, Any]
     design: Callable[[], PrivateDesign]
+    mixed: tuple[PersonsAsked, MixedCoordinates] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,10 +191,11 @@ def prepared(
     from fdadp.private.whitened.registry import white_term
 
     settings = private.model
-    law = private_law(settings.person_rows, settings.max_rows)
-    mechanism = private.check(**not_yet)
-    prior = mechanism.public_prior
     parsed = read_terms(settings, lambda: table.kinds)
+    mechanism = private.check(**not_yet)
+    persons = persons_asked(parsed.terms, settings, mechanism)
+    law = private_law(settings.person_rows, settings.max_rows) if persons is None else MEAN
+    prior = mechanism.public_prior if persons is None else persons.prior(mechanism)
     if not parsed.intercept or (settings.of_curves and not parsed.mean_curve):
         raise InputError("formula must have an intercept (and a mean curve) in a private fit: the mean is released")
     offset = parsed.one_offset(offset)
@@ -189,7 +203,8 @@ def prepared(
     if not parsed.terms:
         raise InputError("formula must have at least one term in a private fit, got none")
     reading = ColumnReader(table, prior, private.gaps_of)
-    terms = reading.terms(parsed.terms, settings.missing)
+    fixed = [term for term in parsed.terms if persons is None or term is not persons.term]
+    terms = reading.terms(fixed, settings.missing)
     found = reading.public
     columns = found.columns
     asked = public_response(table.bounds, name, settings.family, curves=settings.of_curves)
@@ -216,7 +231,12 @@ def prepared(
         return PrivateDesign.of(prior, columns, whitened, t)
 
     public = {"model": " + ".join(names)} | _public(columns, found.made, asked, name, t, prior.describe()) | of_offset
-    return Prepared(mechanism, name, found, asked, response, y_bounds, offset, less, law, public, design)
+    mixed = None
+    if persons is not None:
+        assert t is not None
+        mixed = persons, coordinates(persons, columns, whitened, prior, t, y_bounds)
+        public |= mixed_inputs(persons, columns)
+    return Prepared(mechanism, name, found, asked, response, y_bounds, offset, less, law, public, design, mixed)
 
 
 def _anchor(columns: Sequence[Column], made: Mapping[str, Made], offset: Any, response: str, y_bounds: Any) -> str:
@@ -281,6 +301,8 @@ def plan_private(
         privacy.check_unit(groups)
     points = {name: np.linspace(0, 1, g) if isinstance(g, int) else g for name, g in (grids or {}).items()}
     found = prepared(private, DeclaredTable([], points, private.public_bounds()), offset=offset)
+    if found.mixed is not None:
+        return planned_mixed(privacy, found.mechanism, found.mixed[1], n)
     with one_blas_thread():
         design = found.design()
     plan, _ = planned(privacy, found.asked.spending(found.mechanism), lambda: design, n, found.law)
@@ -321,10 +343,14 @@ def fit_private(
         data = DeclaredTable(data, grids, private.public_bounds())
     table = data if isinstance(data, PrivateTable) else PrivateTable(data, grids, private.public_bounds(), y)
     found = prepared(private, table, given=y, offset=offset, **not_yet)
-    if groups is not None:
+    if found.mixed is not None:
+        groups = found.mixed[0].groups(groups)
+    elif groups is not None:
         warn_of_rows(private.model.person_rows, private.model.family.name)
     given = tuple(found.reading.given.values())
     values, groups = table.handed(given, groups, found.name, privacy=private.privacy, by=by)
+    if found.mixed is not None:
+        return _fit_mixed(model, private, found, values, groups, noise)
     spent = spend(
         model,
         values,
@@ -339,6 +365,44 @@ def fit_private(
         law=found.law,
     )
     return _fitted(private, found, spent)
+
+
+def _fit_mixed(
+    model: Any, private: PrivateSettings, found: Prepared, values: Any, groups: Any, noise: Noise | None
+) -> Fitted:
+    """A mixed model, from what is asked of persons."""
+    assert found.mixed is not None and found.response is not None
+    asked, public = found.mixed
+    privacy, t = private.privacy, found.response.grid
+    cohort = privacy.cohort(
+        values, groups=groups, mechanism="mixed model", noise=noise, estimator=model, public=found.public
+    )
+    prepare = found.reading.prepared(found.less)
+    seen, plan = spend_mixed(cohort, privacy, found.mechanism, public, prepare)
+    with one_blas_thread():
+        mixed = mixed_model(asked, public, seen, t, plan.n * privacy.epsilon)
+    ledger = seen.ledger
+    released = Released(
+        notes=mixed.warned + mixed.notes,
+        warned=mixed.warned,
+        importances=mixed.importances,
+        curve_prior=found.mechanism.public_prior.x,
+        columns=mixed.columns,
+        ledger=ledger,
+        privacy=replace(privacy) if ledger.private else None,
+        plan=plan,
+        persons=mixed.persons,
+    )
+    reading = found.reading
+    return Fitted(
+        response=FittedResponse(name=found.name, curves=_without_rows(found.response), classes=None),
+        errors=CoefficientErrors(settings=private.model, fit=mixed.fit, variances={"released": mixed.variance}),
+        covariates=PrivateColumns(reading.axes, reading.made, reading.numbers, reading.units),
+        null_deviance=float("nan"),
+        offset=found.offset,
+        shares=(mixed.explained, mixed.explained),
+        released=released,
+    )
 
 
 def fit_private_chunks(

@@ -415,6 +415,11 @@ def beside(
 
 def check_person_rows(person_rows: Any, *, grouped: bool) -> None:
     """Refuse what is no law, and a law where nobody has several rows; raises InputError."""
+    if isinstance(person_rows, str) and person_rows == "exchangeable":
+        raise InputError(
+            "person_rows='exchangeable' is there for re(id, covariance='free') in a private fit alone: rows that end "
+            "with an event, for one, are not exchangeable"
+        )
     if person_rows is not None and not (isinstance(person_rows, str) and person_rows in LAWS):
         raise InputError(f"person_rows must be 'mean', 'sum' or None, got {person_rows!r}")
     if person_rows is not None and not grouped:

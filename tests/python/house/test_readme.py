@@ -27,7 +27,7 @@ PAGES = {
     "docs/which-model.md": 1,
     "docs/forecasts.md": 1,
     "docs/private.md": 4,
-    "docs/repeated.md": 3,
+    "docs/repeated.md": 4,
     "docs/survival.md": 2,
     "docs/study.md": 1,
     "docs/table1.md": 2,

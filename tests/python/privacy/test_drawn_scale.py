@@ -103,6 +103,17 @@ CASES = {
         modes=("pure", "gdp"),
         alone=False,
     ),
+    "person moment, of two": Case(
+        lambda c: (
+            c.by_person(lambda r: r, max_rows=ROWS_OF_ONE)
+            .person_moment(lambda r: r[0], lambda r: r[1], law="mean", clip=1.0, share=1.0, name="it")
+            .value
+        ),
+        SIDES[0] + (np.array([1.0]),),
+        SIDES[1] + (np.array([1.0]),),
+        modes=("pure", "gdp"),
+        alone=False,
+    ),
     "matrix Laplace, symmetric": Case(of("second_moment", clip=1.0, norm="nuclear"), *AXES, modes=("pure", "gdp")),
     "matrix Laplace, product": Case(
         outer(norm="nuclear"), SIDES[0] + AXES[0], SIDES[1] + AXES[0], modes=("pure", "gdp")

@@ -272,7 +272,7 @@ def test_numbers_groups_weights_and_private_fits_are_refused():
     with pytest.raises(InputError, match="weights must be None"):
         FunctionalRegression(FORMULA).fit(data, weights=np.ones(len(data["id"])))
     bounds = {"Y": (-9, 9), "x": (-4, 4), "day": (0, 1), "id": sorted(set(data["id"]))}
-    with pytest.raises(FdadpError, match="levels are private"):
+    with pytest.raises(FdadpError, match="max_rows must be given with re"):  # of test_private_mixed.py the rest
         FunctionalRegression(FORMULA, privacy=Privacy(1.0, 1e-6, n=400), bounds=bounds).fit(data)
 
 
