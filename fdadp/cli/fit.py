@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,7 +13,8 @@ import fdadp
 from fdadp.cli import inputs
 from fdadp.cli import options as option
 from fdadp.cli.inputs import FileFormat
-from fdadp.cli.options import ONLY_PRIVATE, refuse_given
+from fdadp.cli.options import ONLY_PRIVATE, components_of, refuse_given
+from fdadp.cli.persons import EventOptions, TimesToEvent
 from fdadp.cli.private_files import PrivateFiles, bounds_of, check_writable, labels_of, save_model, write_ledger
 from fdadp.errors import InputError
 
@@ -103,20 +103,6 @@ class Additive:
         return fdadp.AdditiveFunctionOnFunction(**settings, **sizes, **private)
 
 
-def components_of(text: str | None) -> float:
-    """Number of components, or the share to explain; raises InputError for other texts."""
-    if text is None:
-        return 0.95
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"--components must be a whole number or a share such as 0.95, got {text!r}") from None
-
-
 def _basis(text: str | None) -> int | str:
     return "auto" if text is None else int(text) if text.isdecimal() else text
 
@@ -145,6 +131,7 @@ def fit(
     person_rows: option.PersonRows = None,
     max_rows: option.MaxRows = None,
     offset: Annotated[str | None, typer.Option(help="Column, or expression of some, that is added as it is.")] = None,
+    events: EventOptions,
     sizes: Sizes,
     how: FileFormat,
     grid: option.Grid = None,
@@ -167,6 +154,7 @@ def fit(
     Examples:
       fdadp fit X.csv Y.csv --out model.npz
       fdadp fit "Y ~ ff(X) + s(age) + region" --curves X=x.csv --curves Y=y.csv --table people.csv --id pid
+      fdadp fit "Surv(months, died) ~ lf(X) + age" --curves X=x.csv --table people.csv --id pid --times 0:12:13
       fdadp fit "Y ~ ff(X)" --curves X=x.csv --curves Y=y.csv --bounds X=30:180 --bounds Y=30:180 --epsilon 1 --n 3000
       fdadp fit X.csv Y.csv --bounds X=30:180 --bounds Y=30:180 --epsilon 0.5 --study wards.fdadp
     """
@@ -174,7 +162,7 @@ def fit(
     how = replace(how, grid=labels_of(grid))
     law = _law(person_rows, max_rows, has_persons=groups is not None or rows.id is not None)
     privacy = private.privacy()
-    beside = {"--curves": rows.curves, "--family": family, "--offset": offset}
+    beside = {"--curves": rows.curves, "--family": family, "--offset": offset, **events.given}
     settings = {"smoothing": smoothing, "missing": missing, "progress": "auto" if progress is None else progress}
     asked = _model_asked_for(what, how, rows.id, sizes, beside, settings, law)
     if privacy is None:
@@ -207,7 +195,7 @@ def _model_asked_for(
     beside: dict[str, Any],
     settings: dict[str, Any],
     law: dict[str, Any],
-) -> Additive | Formula:
+) -> Additive | Formula | TimesToEvent:
     """The model of two files, or that of a formula.
 
     Parameters
@@ -238,8 +226,13 @@ def _model_asked_for(
         refuse_given(
             sizes.given, "is there for two files, X and Y: in a formula sizes stand within terms, as ff(X, k=8)"
         )
-        settings = {**settings, **law, "family": beside["--family"] or "gaussian"}
-        settings["missing"] = inputs.treatments_of(settings["missing"])
+        settings = {**settings, **law, "missing": inputs.treatments_of(settings["missing"])}
+        if what[0].lstrip().startswith("Surv("):
+            return TimesToEvent.of(what[0], beside, settings, how, id)
+        refuse_given(
+            {name: beside[name] for name in ("--times", "--baseline")}, "is there for formulas of Surv(time, event)"
+        )
+        settings["family"] = beside["--family"] or "gaussian"
         return Formula(what[0], beside["--curves"], settings, beside["--offset"], how, id)
     raise InputError(
         "fit must have a formula, as 'Y ~ ff(X)', or two files, of predictor and of response curves, got "
@@ -273,7 +266,7 @@ class Formula:
         files = PrivateFiles.of(inputs.named_files(self.curves), table, self.id, self.how).by_names(groups, privacy)
         kind = model_of(self.formula, files.grids(), files.names)
         model = kind(self.formula, privacy=privacy, bounds=bounds, **self.settings)
-        named = {name.strip("`") for name in re.findall(r"`[^`]*`|\w+", self.formula)}
+        named = inputs.named_in(self.formula)
         files.check_has([*(name for name in bounds if name in named), *filter(None, (groups, self.offset))])
         asked: dict[str, Any] = {"groups": groups, "offset": self.offset}
         grids, declared = files.grids(), privacy.n is not None

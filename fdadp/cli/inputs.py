@@ -89,6 +89,11 @@ def named_files(entries: Sequence[str] | None) -> dict[str, CurvesFile]:
     return option.by_name(entries, "--curves", "NAME=FILE or NAME=FILE:PREFIX*, as X=x.csv", CurvesFile.of)
 
 
+def named_in(formula: str) -> set[str]:
+    """Words of a formula, columns among them."""
+    return {name.strip("`") for name in re.findall(r"`[^`]*`|\w+", formula)}
+
+
 def treatments_of(texts: Sequence[str] | None) -> str | dict[str, str]:
     """What is done about gaps: of all columns, or by column.
 
@@ -192,8 +197,13 @@ def _how_joined(data: dict[str, Any], id: str | None) -> tuple[dict[str, Any], s
 
 
 def has_ids(rows: Any) -> bool:
-    """Whether a file labelled these rows: their index is there, and was not made by counting."""
-    return type(getattr(rows, "index", None)).__name__ not in ("NoneType", "RangeIndex", "builtin_function_or_method")
+    """Whether a file labelled these rows: their index is there, and has a name, or was not made by counting.
+
+    pandas 3 keeps ids 1, 2, 3, ... of a column as a ``RangeIndex``, under the name of the column.
+    """
+    index = getattr(rows, "index", None)
+    counted = type(index).__name__ in ("NoneType", "RangeIndex", "builtin_function_or_method")
+    return not counted or getattr(index, "name", None) is not None
 
 
 def _label_columns(files: Iterable[CurvesFile], how: FileFormat) -> set[str]:
@@ -215,7 +225,7 @@ def _labelled(frame: pd.DataFrame, file: Path | CurvesFile, how: FileFormat, id:
     path = own.path
     known = _label_columns([own], how)
     unnamed = not known and not own.is_csv
-    if type(frame.index).__name__ == "RangeIndex" or not (unnamed or id in known):
+    if not has_ids(frame) or not (unnamed or id in known):
         raise InputError(
             f"--id must be the first column of a file of curves, and label its rows: {id!r} of {path} is not"
         )
@@ -333,8 +343,11 @@ def load_model(path: Path) -> Any:
         "additive-function-on-function": fdadp.AdditiveFunctionOnFunction,
         "FunctionalRegression": fdadp.FunctionalRegression,
         "ScalarRegression": fdadp.ScalarRegression,
+        "SurvivalRegression": fdadp.SurvivalRegression,
+        "multilevel-fpca": fdadp.MultilevelFPCA,
         "private-mean": fdadp.PrivateMean,
         "private-fpca": fdadp.PrivateFPCA,
+        "private-multilevel-fpca": fdadp.summaries.PrivateMultilevelFPCA,
         "private-table1": fdadp.PrivateTable1,
     }
     kind = sealed(path).kind

@@ -1,4 +1,4 @@
-"""The command line: ``fdadp fit | predict | evaluate | summary | ledger | plot | mean | fpca | table1 | plan | ...``.
+"""The command line: ``fdadp fit | predict | evaluate | summary | ledger | plot | mean | fpca | mfpca | ...``.
 
 Mistakes in files and settings come out as one line on stderr with exit status 2, and nothing is half-written.
 """
@@ -16,6 +16,7 @@ from fdadp.cli.demo import audit, demo, plan
 from fdadp.cli.federated import app as federated
 from fdadp.cli.fit import fit
 from fdadp.cli.options import spread
+from fdadp.cli.persons import mfpca, survival
 from fdadp.cli.predict import evaluate, predict
 from fdadp.cli.study import study
 from fdadp.cli.summaries import fpca, mean, table1
@@ -46,7 +47,8 @@ def fdadp(
     """Functional data regression with differential privacy."""
 
 
-for command in (fit, predict, evaluate, views.summary, views.ledger, views.plot, mean, fpca, table1, plan):
+of_models = (fit, predict, evaluate, views.summary, views.ledger, views.plot)
+for command in (*of_models, mean, fpca, mfpca, table1, survival, plan):
     app.command()(spread(command))
 app.add_typer(study, name="study")
 app.add_typer(federated, name="federated")

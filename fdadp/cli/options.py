@@ -193,3 +193,17 @@ def by_name(texts: Sequence[str] | None, option: str, form: str, convert: Callab
             raise InputError(f"{option} must be given once of each column, got {name} twice")
         found[name] = own
     return found
+
+
+def components_of(text: str | None) -> float:
+    """Number of components, or the share to explain; raises InputError for other texts."""
+    if text is None:
+        return 0.95
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--components must be a whole number or a share such as 0.95, got {text!r}") from None

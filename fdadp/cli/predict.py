@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ import typer
 import fdadp
 from fdadp.cli import options as option
 from fdadp.cli.inputs import FileFormat, has_ids, labelled_files, load_model, read_columns
-from fdadp.cli.private_files import write_shown
+from fdadp.cli.private_files import edges_of, write_shown
 from fdadp.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
@@ -30,12 +31,15 @@ def predict(
     ] = None,
     *,
     rows: option.DataOptions,
+    times: Annotated[
+        str | None, typer.Option(help="Of times to an event: where survival is told, as 1,4,8. (default: all periods)")
+    ] = None,
     interval: Annotated[
         float | None, typer.Option(help="Level of prediction intervals, written beside it as -lower and -upper.")
     ] = None,
     how: FileFormat,
 ) -> None:
-    """Predict the responses of new rows with a saved model.
+    """Predict the responses of new rows with a saved model; of times to an event survival curves.
 
     \b
     Examples:
@@ -49,7 +53,14 @@ def predict(
     suffix = check_suffix(out)
     fitted = load_model(model)
     data = _new(fitted, model, [] if x is None else [x], ["X"], rows, how)
-    files = {out: _as_frame(fitted.predict(data), data, fitted)}
+    if hasattr(fitted, "predict_survival"):
+        if interval is not None:
+            raise InputError("--interval must be left out for times to an event")
+        files = {out: _survival(fitted, data, edges_of(times, "--times"))}
+    elif times is not None:
+        raise InputError("--times is there for models of times to an event")
+    else:
+        files = {out: _as_frame(fitted.predict(data), data, fitted)}
     if interval is not None:
         stem = out.name[: -len(suffix)]
         with warnings.catch_warnings():
@@ -93,10 +104,26 @@ def evaluate(
         write_shown(out, json.dumps(found, indent=1) + "\n", "figures")
 
 
+def _survival(fitted: Any, data: Any, times: Sequence[float] | None) -> pd.DataFrame:
+    """Survival curves of new persons, one a row."""
+    import pandas as pd
+
+    found = fitted.predict_survival(data, times)
+    columns = fitted.times_ if times is None else times
+    return found if isinstance(found, pd.DataFrame) else pd.DataFrame(_values(found), columns=pd.Index(columns))
+
+
 def _figures(fitted: Any, data: Any, level: float) -> dict[str, float]:
     """Share explained, root mean squared error and coverage, where responses were observed."""
     import numpy as np
 
+    if hasattr(fitted, "predict_survival"):
+        from fdadp.functional.metrics import concordance
+        from fdadp.regression.survival import SurvivalFormula
+
+        names = SurvivalFormula.read(fitted.formula)
+        time, event = (np.ravel(_values(data[name])) for name in (names.time, names.event))
+        return {"rows": float(len(time)), "concordance": concordance(time, event, np.asarray(fitted.predict(data)))}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a score is not private is said in a sentence of its own
         additive = isinstance(data, list)
@@ -144,7 +171,7 @@ def _new(
 
     if not hasattr(fitted, "predict"):
         raise InputError(f"{model} must hold a regression, got a {type(fitted).__name__}, which predicts nothing")
-    if hasattr(fitted, "response_name_"):
+    if by_formula(fitted):
         if files:
             raise InputError(f"files must be named for a model by a formula, as --curves X={files[0]}")
         data, by = read_columns(rows.curves, rows.table, how, id=rows.id)
@@ -156,6 +183,11 @@ def _new(
     frames = list(aligned(by, data, names[0], every=True)[0].values())
     _check_grid(frames[0], files[0], fitted)
     return frames if len(frames) > 1 else frames[0]
+
+
+def by_formula(fitted: Any) -> bool:
+    """Whether a model reads columns by name."""
+    return hasattr(fitted, "response_name_") or hasattr(fitted, "predict_survival")
 
 
 def _check_grid(frame: pd.DataFrame, path: Path, fitted: Any) -> None:
@@ -221,9 +253,11 @@ def ledger(
 def plot(
     model: option.Model,
     out: Annotated[Path, typer.Option(help="The figure: .png, .pdf or .svg.")] = Path("model.png"),
-    term: Annotated[str | None, typer.Option(help="Of a formula: this term. (default: all)")] = None,
+    term: Annotated[
+        str | None, typer.Option(help="Of a formula: this term; of mfpca: person or row. (default: all; person)")
+    ] = None,
 ) -> None:
-    """Draw a saved model: its terms, its surface, a mean curve with its band, or eigenfunctions.
+    """Draw a saved model: its terms, its surface, a mean curve with its band, eigenfunctions, or survival.
 
     \b
     Examples:
@@ -233,10 +267,15 @@ def plot(
     if out.suffix not in (".png", ".pdf", ".svg"):
         raise FileFormatError(f"--out must end in .png, .pdf or .svg, got {out.name!r}")
     fitted = load_model(model)
-    by_formula = hasattr(fitted, "response_name_")
-    if term is not None and not by_formula:
+    figure: Any
+    if hasattr(fitted, "plot_survival"):
+        figure = fitted.plot_survival() if term is None else fitted.model_.plot(term)
+    elif hasattr(fitted, "levels") or by_formula(fitted):
+        figure = fitted.plot(term)
+    elif term is None:
+        figure = _picture(fitted)
+    else:
         raise InputError(f"--term is there for models by a formula, got a {type(fitted).__name__}")
-    figure: Any = fitted.plot(term) if by_formula else _picture(fitted)
     out.parent.mkdir(parents=True, exist_ok=True)  # as of every --out
     figure.savefig(out, dpi=150)
     typer.echo(f"figure: {out}")

@@ -51,18 +51,38 @@ def labels_of(texts: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
         Another text, or a name twice.
     """
 
-    def convert(points: str) -> tuple[str, ...]:
-        if "," in points:
-            return tuple(part.strip() for part in points.split(","))
-        low, high, count = points.split(":")
-        last = int(count) - 1
-        if last < 1:
-            raise ValueError
-        width = (float(high) - float(low)) / last
-        return tuple(f"{float(low) + j * width:.12g}" for j in range(last + 1))
+    return by_name(texts, "--grid", "LOW:HIGH:COUNT of two points or more, as X=0:23:24, or X=0,1,5", _points)
 
-    form = "LOW:HIGH:COUNT of two points or more, as X=0:23:24, or X=0,1,5"
-    return by_name(texts, "--grid", form, convert)
+
+def _points(text: str) -> tuple[str, ...]:
+    """Points LOW:HIGH:COUNT, even, or POINT,POINT,...; raises ValueError for another text."""
+    if "," in text:
+        return tuple(part.strip() for part in text.split(","))
+    low, high, count = text.split(":")
+    last = int(count) - 1
+    if last < 1:
+        raise ValueError
+    width = (float(high) - float(low)) / last
+    return tuple(f"{float(low) + j * width:.12g}" for j in range(last + 1))
+
+
+def edges_of(text: str | None, option: str) -> list[float] | None:
+    """Ends of periods, as points of a grid are written; raises InputError for another text."""
+    if text is None:
+        return None
+    try:
+        return [float(point) for point in _points(text)]
+    except ValueError:
+        raise InputError(f"{option} must be LOW:HIGH:COUNT, as 0:8:9, or 0,1,2,4,8, got {text!r}") from None
+
+
+def read_entries(files: PrivateFiles, names: Sequence[str]) -> dict[str, Any]:
+    """Columns of files, entries as they are: what they mean is the kernel's to say, entry by entry."""
+    import numpy as np
+
+    blocks = list(files.tables())
+    read = {name: [np.asarray(block[name], dtype=object) for block in blocks] for name in dict.fromkeys(names)}
+    return {name: np.concatenate(parts or [np.empty(0, dtype=object)]) for name, parts in read.items()}
 
 
 @dataclass(frozen=True)
@@ -279,10 +299,11 @@ def write_ledger(model: Any, out: Path) -> None:
     ledger = out.with_suffix(".ledger.json")
     write_text(ledger, model.ledger_.to_json())
     typer.echo(f"{model.ledger_}\n\nLedger written to {ledger}")
-    if model.privacy_.study is not None:
+    privacy = model.model_.privacy_ if hasattr(model, "predict_survival") else model.privacy_
+    if privacy.study is not None:
         from fdadp.privacy.study import Study
 
-        typer.echo(Study(model.privacy_.study).headline)
+        typer.echo(Study(privacy.study).headline)
     typer.echo("")
 
 

@@ -14,7 +14,7 @@ import fdadp
 from fdadp.cli import options as option
 from fdadp.cli import private_files
 from fdadp.cli.inputs import CurvesFile, FileFormat, Marks, check_out, read_file
-from fdadp.cli.options import ONLY_PRIVATE, refuse_given
+from fdadp.cli.options import ONLY_PRIVATE, components_of, refuse_given
 from fdadp.cli.private_files import PrivateFiles
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular import text_of
@@ -57,8 +57,8 @@ def mean(
 
     privacy = private.required("mean")
     fraction(level, "level")
-    fitted = fdadp.PrivateMean(privacy=privacy, bounds=_range(bounds))
-    _release(fitted, curves, table, groups, id, out, FileFormat(marks.sep, marks.decimal))
+    fitted = fdadp.PrivateMean(privacy=privacy, bounds=range_of(bounds))
+    release(fitted, curves, table, groups, id, out, FileFormat(marks.sep, marks.decimal))
     low, high = (np.ravel(side) for side in fitted.band(level))
     columns = {"point": fitted.grid_, "mean": fitted.mean_, "lower": low, "upper": high}
     _finish(fitted, pd.DataFrame(columns), out)
@@ -86,14 +86,13 @@ def fpca(
       fdadp fpca Y.csv --components 3
       fdadp fpca Y.csv --components 3 --bounds 30:180 --epsilon 1 --delta 1e-6 --n 3000
     """
-    from fdadp.cli.fit import components_of
 
     count, how = components_of(components), replace(how, grid=private_files.labels_of(grid))
     privacy = private.privacy()
     if privacy is not None:
         refuse_given({"--no-header": not how.header}, "cannot be in a private release")
-        released = fdadp.PrivateFPCA(n_components=count, privacy=privacy, bounds=_range(bounds))
-        _release(released, curves, table, groups, id, out, how)
+        released = fdadp.PrivateFPCA(n_components=count, privacy=privacy, bounds=range_of(bounds))
+        release(released, curves, table, groups, id, out, how)
         _say_shares(released)
         _finish(released, _functions(released), out)
         return
@@ -105,7 +104,7 @@ def fpca(
     _write(_functions(fitted), out)
 
 
-def _release(
+def release(
     fitted: Any, curves: Path, table: Path | None, groups: str | None, id: str | None, out: Path, how: FileFormat
 ) -> None:
     """Fit from a file that the kernel reads, line by line or in pieces."""
@@ -155,7 +154,7 @@ def _say_shares(fitted: Any) -> None:
         typer.echo(f"component {k}: {100 * share:.1f} % of the variance")
 
 
-def _range(text: str | None) -> Any:
+def range_of(text: str | None) -> Any:
     """Public range of the values; raises InputError."""
     if text is None:
         raise InputError("--bounds must be the public range of the values, as --bounds 30:180")
@@ -200,6 +199,8 @@ def table1(
       fdadp table1 people.csv --bounds age=18:100 --bounds arm=drug,placebo --by arm --epsilon 1 --delta 1e-6 --n 3000
       fdadp table1 people.csv --by arm --epsilon 0.5 --study trial.fdadp --write table1.html
     """
+    import pandas as pd
+
     from fdadp._common.checks import fraction
 
     privacy = private.required("table1")
@@ -217,12 +218,12 @@ def table1(
     fitted = fdadp.PrivateTable1(privacy=privacy, **_declared(said, given, facts, has_study=private.study is not None))
     plan, names = fitted.plan(), [*fitted.facts, *([] if groups is None else [groups])]
     files = PrivateFiles.of({}, people, how=FileFormat(marks.sep, marks.decimal))
-    _check_has(files.names, names, people)
+    check_has(files.names, names, people)
     privacy.check_unit(groups)
     if dry_run:
         typer.echo(plan.to_string(float_format=lambda value: f"{value:.4g}"))
         return
-    frame = _read(files, names)
+    frame = pd.DataFrame(private_files.read_entries(files, names))
     fitted.fit(frame, groups=None if groups is None else frame[groups])
     private_files.write_ledger(fitted, out)
     private_files.save_model(fitted, out, level)
@@ -256,7 +257,7 @@ def _declared(said: dict[str, Any], given: dict[str, Any], facts: Path | None, *
     return said | {name: value for name, value in given.items() if value is not None}
 
 
-def _check_has(there: Sequence[str], names: Sequence[str], people: Path) -> None:
+def check_has(there: Sequence[str], names: Sequence[str], people: Path) -> None:
     """Refuse columns that a file has not, or has more than once: names, no expressions."""
     from fdadp.regression.reading.columns import unknown_column
 
@@ -301,16 +302,6 @@ def _numbers(text: str | None) -> Sequence[float] | None:
         return () if text == "none" else [float(part) for part in text.split(",")]
     except ValueError:
         raise InputError(f"--quantiles must be numbers with commas, as 0.1,0.5,0.9, or none, got {text!r}") from None
-
-
-def _read(files: PrivateFiles, names: Sequence[str]) -> pd.DataFrame:
-    """Columns of a file, entries as they are: what they mean is the kernel's to say, entry by entry."""
-    import numpy as np
-    import pandas as pd
-
-    blocks = list(files.tables())
-    read = {name: [np.asarray(block[name], dtype=object) for block in blocks] for name in dict.fromkeys(names)}
-    return pd.DataFrame({name: np.concatenate([np.empty(0, dtype=object), *parts]) for name, parts in read.items()})
 
 
 def _write_table(fitted: fdadp.PrivateTable1, path: Path, level: float) -> None:

@@ -205,7 +205,7 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         if self._keep_steps(names, table, followed, groups):
             return self
         periods = self._periods(followed)
-        rows, responses, ids = expanded(table, followed, periods, names[:2], missing=self.missing, ids=groups)
+        rows, responses, ids = expanded(table, followed, periods, names, missing=self.missing, ids=groups)
         baseline = self._term(periods.count, responses)
         law = {} if ids is None else {"person_rows": "sum"}
         model = self._inner(names.of_periods(baseline, periods), **law).fit(rows, groups=ids)
@@ -231,7 +231,7 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         edges = np.concatenate(([0.0], ends))
         model = self._inner(names.of_periods("", Periods(edges, "exposure")))
         fitted = fit_at_all_times(
-            model, lambda exposure: of_persons(table, followed, names[:2], exposure, self.missing), followed
+            model, lambda exposure: of_persons(table, followed, names, exposure, self.missing), followed
         )
         if fitted is None:
             return False

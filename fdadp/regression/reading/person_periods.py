@@ -7,6 +7,7 @@ the event of the person: rows after a person's end have no response, are nobody'
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -216,13 +217,13 @@ def expanded(
     table: ColumnTable,
     followed: Followed,
     periods: Periods,
-    names: tuple[str, str],
+    names: tuple[str, str, str],
     *,
     missing: str | Mapping[str, str] = "auto",
     ids: Any = None,
 ) -> tuple[RepeatedColumns, FloatArray, Any]:
     """The table of person-periods of an ordinary fit; responses of persons and periods (n, K); ids of the rows."""
-    time, event = names
+    time, event, _ = names
     responses = periods.responses(followed.time, followed.event)
     seen = np.isfinite(responses)
     periods.refuse_many(int(seen.sum()))
@@ -245,7 +246,7 @@ def expanded(
 def of_persons(
     table: ColumnTable,
     followed: Followed,
-    names: tuple[str, str],
+    names: tuple[str, str, str],
     exposure: FloatArray,
     missing: str | Mapping[str, str],
 ) -> RepeatedColumns:
@@ -257,11 +258,11 @@ def of_persons(
 def _repeated(
     table: ColumnTable,
     person: IntArray,
-    names: tuple[str, str],
+    names: tuple[str, str, str],
     made: Mapping[str, Any],
     missing: str | Mapping[str, str],
 ) -> RepeatedColumns:
-    """Columns of persons, repeated as `person` says."""
+    """Columns of persons, repeated as `person` says; `names` are time, event, and the text of those that explain."""
 
     def repeat(name: str) -> Any:
         how = missing if isinstance(missing, str) else missing.get(name, "raise")
@@ -273,7 +274,9 @@ def _repeated(
         values = column.values[person]
         return values if column.order is None else pd.Categorical(values, categories=list(column.order), ordered=False)
 
-    return RepeatedColumns(_columns(table, *names), repeat, made)
+    time, event, right = names
+    used = {word.strip("`") for word in re.findall(r"`[^`]*`|\w+", right)}
+    return RepeatedColumns([name for name in _columns(table, time, event) if name in used], repeat, made)
 
 
 # With privacy: the same, by the kernel.

@@ -198,6 +198,16 @@ def test_a_piecewise_exponential_model_is_one_with_exposures():
         clone(model).fit(pd.concat([table, pd.DataFrame({"a": [0.0], "b": 0.0, "time": 0.0, "died": 1})]))
 
 
+def test_columns_that_the_formula_does_not_name_may_have_gaps():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=200), "time": rng.exponential(2, 200), "died": np.arange(200) % 2})
+    beside = table.assign(note=np.where(np.arange(200) == 3, np.nan, 1.0), text=None)
+    for times in (None, range(4)):
+        model = SurvivalRegression("Surv(time, died) ~ a", times=times, family="poisson")
+        found = [clone(model).fit(own).model_.coefficients_ for own in (table, beside)]
+        np.testing.assert_array_equal(*found)
+
+
 def test_missing_covariates_are_named_by_the_row_of_the_person():
     table = people()
     table.loc[3, "a"] = np.nan
