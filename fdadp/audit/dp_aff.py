@@ -92,11 +92,8 @@ def simulated(scenario: int, n: int, seed: object, n_points: int = 31) -> tuple[
     from fdadp.datasets import simulate_affr
 
     curves = simulate_affr(scenario, n=n, seed=seed, n_points=n_points)  # type: ignore[arg-type]
-    return (
-        np.ascontiguousarray(curves.X.data_matrix[..., 0]),
-        np.ascontiguousarray(curves.Y.data_matrix[..., 0]),
-        curves.mean_function,
-    )
+    X, Y = (np.ascontiguousarray(own.data_matrix[..., 0]) for own in (curves.X, curves.Y))
+    return X, Y, curves.mean_function
 
 
 Data = tuple[Any, Any, Any]

@@ -161,17 +161,11 @@ def simulate(
     mean_function = truth.mean(grid) + truth.signal(x_true, grid, grid, quadrature_weights(grid))
     y = mean_function + smooth_noise * errors(n, grid, rng) + white_noise * rng.normal(size=(n, size))
     x = x_true + x_noise * rng.normal(size=(n, size))
-    return SimulatedCurves(
-        X=FDataGrid(x, grid_points=grid, dataset_name=name, argument_names=("s",), coordinate_names=("X",)),
-        Y=FDataGrid(y, grid_points=grid, dataset_name=name, argument_names=("t",), coordinate_names=("Y",)),
-        X_true=x_true,
-        mean_function=mean_function,
-        s=grid,
-        t=grid,
-        name=name,
-        seed=seed,
-        _truth=truth,
+    X, Y = (
+        FDataGrid(values, grid_points=grid, dataset_name=name, argument_names=(argument,), coordinate_names=(own,))
+        for values, argument, own in ((x, "s", "X"), (y, "t", "Y"))
     )
+    return SimulatedCurves(X, Y, x_true, mean_function, grid, grid, name, seed, truth)
 
 
 def check_number(value: Any, name: str) -> float:

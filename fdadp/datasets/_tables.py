@@ -87,16 +87,10 @@ def load_adult(*, download: bool = True) -> TableDataset:
     >>> adult.X.shape  # doctest: +SKIP
     """
     parts = ("train", "test")
+    prepared = [f"adult_{part}.csv.gz" for part in parts]
     columns = find_data(
         "Adult",
-        _places(
-            [f"adult_{part}.csv.gz" for part in parts],
-            ["adult.data", "adult.test"],
-            "adult/",
-            _adult,
-            ADULT_SHA256,
-            download,
-        ),
+        _places(prepared, ["adult.data", "adult.test"], "adult/", _adult, ADULT_SHA256, download),
         ADULT_SHA256,
         "Put adult.data and adult.test into a folder and set FDADP_DATA to it, or allow the download (download=True).",
     )

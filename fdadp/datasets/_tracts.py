@@ -313,16 +313,11 @@ def _load(study: _TractStudy, visit: str, complete: str, as_frame: bool, online:
         rows = rows[~pd.Series(columns[study.person][rows]).duplicated().to_numpy()]
     scalars = {name: _tidy(columns[name][rows]) for name in study.scalars}
     covariates = pd.DataFrame(scalars, index=pd.Index(rows))
-    curves = {
-        block: _places.make_curves(
-            columns[block][rows],
-            np.linspace(0.0, 1.0, points),
-            name=block,
-            argument="position",
-            index=covariates.index if as_frame else None,
-        )
-        for block, points in BLOCKS.items()
-    }
+    index = covariates.index if as_frame else None
+    curves: dict[str, Any] = {}
+    for block, points in BLOCKS.items():
+        grid = np.linspace(0.0, 1.0, points)
+        curves[block] = _places.make_curves(columns[block][rows], grid, name=block, argument="position", index=index)
     return FunctionalDataset(
         name=study.name,
         X=curves["cca"],

@@ -193,15 +193,11 @@ def _one_split(
             {"scheme": NO_PRIVACY, **_score_model(fit, x_new, y_new)},
         ]
         grid = [(reading, epsilon, draw) for reading, epsilon in settings for draw in range(draws)]
-        noisy = published_draws(
-            fit,
-            X,
-            Y,
-            (
-                (Privacy(epsilon, random_state=noise_seeds[draw]), PublishedNoise(sensitivity=reading))
-                for reading, epsilon, draw in grid
-            ),
+        asked = (
+            (Privacy(epsilon, random_state=noise_seeds[draw]), PublishedNoise(sensitivity=reading))
+            for reading, epsilon, draw in grid
         )
+        noisy = published_draws(fit, X, Y, asked)
         for (reading, epsilon, draw), release in zip(grid, noisy, strict=True):
             where = {"scheme": PUBLISHED, "sensitivity": reading, "epsilon": epsilon, "draw": draw}
             blind = _score_model(with_intervals_of(release, fit), x_new, y_new)

@@ -390,8 +390,5 @@ class PublishedDPDPCA(Published):
         noise = np.zeros((d, d), dtype=np.int64)
         noise[np.triu_indices(d)] = gaussian(scales, self.random_state)
         mask = [secrets.randbelow(int(key.n)) for _ in range(d)]  # the result does not depend on it: no seed
-        return (
-            mask,
-            symmetric(noise),
-            Release("N S", len(scales), "Gaussian", sd, sensitivity, self.epsilon, delta=delta),
-        )
+        release = Release("N S", len(scales), "Gaussian", sd, sensitivity, self.epsilon, delta=delta)
+        return mask, symmetric(noise), release

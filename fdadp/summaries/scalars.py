@@ -23,7 +23,7 @@ from fdadp.privacy.boundary import RAGGED, Table, column_names, labels, table
 from fdadp.private.public.columns import Range, public_range
 from fdadp.private.public.inputs import private_curves
 from fdadp.summaries import opening
-from fdadp.summaries.opening import MISSING_COUNTS, Estimates, Row, flat
+from fdadp.summaries.opening import MISSING_COUNTS, Estimates, Row, answer_to, declared_n, flat, open_cohort
 from fdadp.summaries.questions.numbers import AskDistribution, AskMoments, Distribution, NumberMoments, cell_edges
 from fdadp.summaries.questions.questions import AskCells, CellCounts, NoisyEstimate, ask, half_width
 
@@ -191,10 +191,10 @@ def private_quantiles(
     pair = opening.bounds_of(x, bounds, privacy)
     edges = cell_edges(pair, step, pure=privacy.delta is None)
     public = {"bounds": pair, "cells": len(edges) - 1, "quantiles": list(wanted)}
-    cohort = opening.open_cohort(privacy, {"x": x}, opening.numbers_of(x), groups, "private quantiles", public)
+    cohort = open_cohort(privacy, {"x": x}, opening.numbers_of(x), groups, "private quantiles", public)
     values = None if step is None else (edges[1:] + edges[:-1]) / 2
     question = AskDistribution(edges, None, pure=cohort.pure, values=values)
-    found = opening.answer_to(cohort, question, "cumulative counts")
+    found = answer_to(cohort, question, "cumulative counts")
     return Estimates("quantile", cohort.ledger, partial(_quantiles, found, wanted), level, sampling)
 
 
@@ -215,8 +215,8 @@ def _moments(
 ) -> tuple[NumberMoments, Cohort]:
     opening.check(privacy, level, sampling)
     pair = opening.bounds_of(x, bounds, privacy)
-    cohort = opening.open_cohort(privacy, {"x": x}, opening.numbers_of(x), groups, mechanism, {"bounds": pair})
-    return opening.answer_to(cohort, AskMoments(pair, None, pure=cohort.pure), "moments"), cohort
+    cohort = open_cohort(privacy, {"x": x}, opening.numbers_of(x), groups, mechanism, {"bounds": pair})
+    return answer_to(cohort, AskMoments(pair, None, pure=cohort.pure), "moments"), cohort
 
 
 # Private counts, one release each, with intervals: of persons, classes, bins, and cells of a table.
@@ -262,7 +262,7 @@ def private_count(data: Any, *, privacy: Privacy, groups: Any = None, level: flo
     if privacy.n is not None:
         raise PrivacyError(f"n must be left out where persons are counted, got {privacy.n}: a declared n is public")
     private = table(data, "data")
-    cohort = opening.open_cohort(privacy, {"data": data}, private, groups, "private count", {})
+    cohort = open_cohort(privacy, {"data": data}, private, groups, "private count", {})
     value, sd = cohort.count(share=1.0, floor=0.0)
     return Estimates("count", cohort.ledger, partial(_count, float(value), float(sd), cohort.pure), level)
 
@@ -328,7 +328,7 @@ def private_histogram(
         names = [f"[{a}, {b}{']' if k == len(cuts) - 2 else ')'}" for k, (a, b) in enumerate(itertools.pairwise(said))]
         private = opening.numbers_of(x)
     public = {"levels": names} if cuts is None else {"edges": cuts.tolist()}
-    cohort = opening.open_cohort(privacy, {"x": x}, private, groups, "private histogram", public | MISSING_COUNTS)
+    cohort = open_cohort(privacy, {"x": x}, private, groups, "private histogram", public | MISSING_COUNTS)
 
     def code(block: tuple[Any, ...]) -> FloatArray:
         values = flat(block)
@@ -337,9 +337,7 @@ def private_histogram(
         inside = (values >= cuts[0]) & (values <= cuts[-1])
         return np.where(inside, np.searchsorted(cuts[1:-1], values, side="right"), np.nan)
 
-    found = opening.answer_to(
-        cohort, AskCells(len(names), opening.declared_n(cohort), pure=cohort.pure), "counts", code
-    )
+    found = answer_to(cohort, AskCells(len(names), declared_n(cohort), pure=cohort.pure), "counts", code)
     return Estimates("cell", cohort.ledger, partial(_cells, found, tuple(names)), level, sampling)
 
 
@@ -391,14 +389,8 @@ def private_cross_table(
     if cells > LARGEST_TABLE:
         raise InputError(f"columns must make at most {LARGEST_TABLE} cells, got {cells}")
     privacy.hold(facts.items())
-    cohort = opening.open_cohort(
-        privacy,
-        {"X": X},
-        opening.codes_table(X, facts),
-        groups,
-        "private cross-table",
-        {"columns": facts} | MISSING_COUNTS,
-    )
+    private, public = opening.codes_table(X, facts), {"columns": facts} | MISSING_COUNTS
+    cohort = open_cohort(privacy, {"X": X}, private, groups, "private cross-table", public)
 
     def code(block: tuple[Any, ...]) -> FloatArray:
         out = np.zeros(len(block[0]))
@@ -406,7 +398,7 @@ def private_cross_table(
             out = out * size + block[0][:, j]
         return out
 
-    found = opening.answer_to(cohort, AskCells(cells, opening.declared_n(cohort), pure=cohort.pure), "counts", code)
+    found = answer_to(cohort, AskCells(cells, declared_n(cohort), pure=cohort.pure), "counts", code)
     names = tuple(tuple(facts[name][k] for name, k in zip(facts, at, strict=True)) for at in np.ndindex(*sizes))
     return Estimates("cell", cohort.ledger, partial(_cells, found, names), level, sampling)
 
@@ -577,7 +569,7 @@ def suggest_bounds(
                     f"{privacy.epsilon:g} for {len(names)} column(s), {name!r} among them: it takes {needed} persons, "
                     "or bounds from subject knowledge, which cost nothing"
                 )
-    cohort = opening.open_cohort(privacy, {"X": given}, private, groups, "suggested bounds", shown)
+    cohort = open_cohort(privacy, {"X": given}, private, groups, "suggested bounds", shown)
     found, beyond = {}, {}
     for j, (name, cells) in enumerate(zip(names, edges, strict=True)):
         question = AskDistribution(cells, None, pure=cohort.pure)

@@ -181,18 +181,11 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
         released = []
         for part in parts:
             at = names.index(part.column or self.by or names[0])
-            group = names.index(self.by) if part.grouped and self.by is not None else None
-            released.append(
-                ask(
-                    cohort,
-                    part.question,
-                    partial(_column, at),
-                    share=part.share,
-                    name=part.name,
-                    group=None if group is None else partial(_column, group),
-                    groups=0 if self.by is None else len(facts[self.by]),
-                )
-            )
+            by: dict[str, Any] = {}
+            if part.grouped and self.by is not None:
+                by = {"group": partial(_column, names.index(self.by)), "groups": len(facts[self.by])}
+            column = partial(_column, at)
+            released.append(ask(cohort, part.question, column, share=part.share, name=part.name, **by))
         self.ledger_, self.privacy_ = cohort.ledger, replace(privacy)
         self._keep(facts, released)
         return self
@@ -334,13 +327,8 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
             if len(arrays["released"]) != sum(sizes):
                 raise ValueError("released numbers are not those of the settings")
             flat = np.split(arrays["released"], np.cumsum(sizes)[:-1])
-            model._keep(
-                facts,
-                [
-                    (values.reshape(block, -1), float(sd))
-                    for values, block, sd in zip(flat, blocks, arrays["sds"], strict=True)
-                ],
-            )
+            noisy = [values.reshape(block, -1) for values, block in zip(flat, blocks, strict=True)]
+            model._keep(facts, list(zip(noisy, map(float, arrays["sds"]), strict=True)))
         return model
 
     # ------------------------------------------------------------------ what is behind it

@@ -279,14 +279,8 @@ def serve(grid: Grid, context: Context) -> None:
     def progress(index: int, shares: int) -> None:
         print(f"release {index}: sum of {shares} shares", flush=True)
 
-    proxy = Proxy(
-        contract,
-        timeout=config["timeout"] or None,
-        n_jobs=config["n_jobs"],
-        progress=progress,
-        retries=config["retries"],
-        pause=config["pause"],
-    )
+    settings = {name: config[name] for name in ("n_jobs", "retries", "pause")}
+    proxy = Proxy(contract, timeout=config["timeout"] or None, progress=progress, **settings)
     try:
         totals = proxy.run(exchange)
     finally:

@@ -200,7 +200,8 @@ class FPCA(Components):
         smoother = FaceSmoother.on(grid, self.n_knots)
         turned = centred @ smoother.basis  # the (T, T) covariance is never formed
         total = float((centred**2).sum()) / len(values)
-        return smoother.eigenbasis(turned.T @ turned / len(values), total, mean, refine=self.refine, **options)
+        smoothed, noise, _ = smoother.smooth(turned.T @ turned / len(values), total, refine=self.refine)
+        return smoother.eigenbasis(smoothed, noise, mean, **options)
 
     def _check_parameters(self) -> None:
         one_of(self.method, "method", METHODS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
@@ -103,18 +104,15 @@ class FaceSmoother:
 
     def eigenbasis(
         self,
-        projected: FloatArray,
-        total: float,
+        smoothed: FloatArray,
+        noise: float,
         mean: FloatArray,
         *,
         n_components: float,
         max_components: int | None,
         quadrature: str,
-        smoothing: float | None = None,
-        refine: bool = False,
     ) -> Eigenbasis:
-        """Eigenbasis of the smoothed covariance, from ``Q'CQ`` and ``tr C``."""
-        smoothed, noise, _ = self.smooth(projected, total, smoothing=smoothing, refine=refine)
+        """Eigenbasis of the smoothed covariance, as :meth:`smooth` gives it."""
         weights = grid_weights(self.grid, quadrature)
         # Orthonormal coordinates under the weights: Q E g^{-1/2}, with Q'WQ = E g E'.
         gram, turn = eigh((self.basis * weights[:, None]).T @ self.basis)
@@ -214,16 +212,10 @@ def face_eigenbasis(
     """
     mu, cov, points = check_moments(mean, covariance, grid)
     smoother = FaceSmoother.on(points, n_knots)
-    return smoother.eigenbasis(
-        smoother.basis.T @ cov @ smoother.basis,
-        float(np.trace(cov)),
-        mu,
-        n_components=n_components,
-        max_components=max_components,
-        quadrature=quadrature,
-        smoothing=smoothing,
-        refine=refine,
-    )
+    projected = smoother.basis.T @ cov @ smoother.basis
+    smoothed, noise, _ = smoother.smooth(projected, float(np.trace(cov)), smoothing=smoothing, refine=refine)
+    size: dict[str, Any] = {"n_components": n_components, "max_components": max_components}
+    return smoother.eigenbasis(smoothed, noise, mu, quadrature=quadrature, **size)
 
 
 def face_smooth(

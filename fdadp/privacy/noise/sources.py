@@ -229,17 +229,11 @@ class OpenDPNoise:
 def _matrix_sampler(
     kind: str, size: int, sensitivity: float, amount: float, scale: float, columns: int, draw: Callable[[], Drawn]
 ) -> Sampler:
-    return Sampler(
-        kind,
-        size,
-        float(sensitivity),
-        amount,
-        analytic_cost(kind, sensitivity, scale),
-        scale,
-        lambda exact: matrices.add_wrapped(exact, draw().integers),
-        columns=columns,
-        matrix=draw,
-    )
+    def noisy(exact: IntArray) -> IntArray:
+        return matrices.add_wrapped(exact, draw().integers)
+
+    spent = analytic_cost(kind, sensitivity, scale)
+    return Sampler(kind, size, float(sensitivity), amount, spent, scale, noisy, columns=columns, matrix=draw)
 
 
 def _law_of_ours(

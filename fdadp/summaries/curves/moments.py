@@ -207,14 +207,8 @@ def release_mean(
     size = shrunk_scale(size, error, half / tuning.size_guess, PRIOR)
     total, sd = cohort.sum(rows.away, clip=tuning.size_clip * wide * size, size=m, share=rough, name="rough mean")
     rows.centre = anchor + shrunk_coefficients(rows.centre - anchor + total / n, sd / n, prior_shares)[0]
-    spread, error = cohort.geometric_mean(
-        rows.distance,
-        size / tuning.spread_below,
-        tuning.size_clip * size,
-        share=tuning.spread,
-        name="spread of curves",
-        n=n,
-    )
+    low, high = size / tuning.spread_below, tuning.size_clip * size
+    spread, error = cohort.geometric_mean(rows.distance, low, high, share=tuning.spread, name="spread of curves", n=n)
     spread = shrunk_scale(spread, error, size / tuning.size_clip, PRIOR)
     largest = half + float(np.linalg.norm(rows.centre))
     rows.edges, rows.pure = spread * EDGES, cohort.pure

@@ -214,14 +214,9 @@ def ask(
         return added, np.where(np.isfinite(code), code, float(groups))
 
     blocks = None if group is None else groups + 1
+    size, positive = (blocks or 1) * question.size, question.nonnegative
     noisy, sd = cohort.sum(
-        rows,
-        clip=question.clip,
-        size=(blocks or 1) * question.size,
-        share=share,
-        name=name,
-        nonnegative=question.nonnegative,
-        blocks=blocks,
+        rows, clip=question.clip, size=size, share=share, name=name, nonnegative=positive, blocks=blocks
     )
     return np.asarray(noisy).reshape(-1, question.size), float(sd)
 
@@ -313,13 +308,8 @@ class CellCounts:
         normal = math.sqrt(drawn * at * (1 - at))
         total = math.hypot(normal, noise)
         if self.pure:
-            z = half_width(
-                level,
-                math.hypot(normal, rest * self.sd * math.sqrt(self.copies)),
-                [one * self.sd],
-                pure=True,
-                copies=self.copies,
-            )
+            about_normal = math.hypot(normal, rest * self.sd * math.sqrt(self.copies))
+            z = half_width(level, about_normal, [one * self.sd], pure=True, copies=self.copies)
         else:
             z = half_width(level, total, [], pure=False)
         low, high = fieller(float(self.counts[k]), n, z / total if total else 0.0, variance, (0.0, 1.0))
