@@ -144,7 +144,7 @@ def published_draws(
         noisy = _with_noise(found, sensitivities, privacy, mechanism.sensitivity)
         draw = copy.copy(model)
         draw.privacy, draw.mechanism = privacy, mechanism
-        draw._keep(replace(model.fitted_, surface=noisy, fitted_with={"privacy": privacy, "mechanism": mechanism}))
+        draw._keep(model.fitted_.with_surface(noisy, fitted_with={"privacy": privacy, "mechanism": mechanism}))
         yield draw if intervals == "honest" else with_intervals_of(draw, model)
 
 
@@ -155,7 +155,7 @@ def with_intervals_of(
     blind = copy.copy(draw)
     own, before = draw.fitted_.surface, model.fitted_.surface.fit
     fit = replace(own.fit, spread=before.spread, sigma2=before.sigma2)
-    return blind._keep(replace(draw.fitted_, surface=replace(own, fit=fit)))
+    return blind._keep(draw.fitted_.with_surface(replace(own, fit=fit)))
 
 
 def _with_noise(found: SurfaceFit, sensitivities: Sensitivities, privacy: Privacy, sensitivity: str) -> SurfaceFit:

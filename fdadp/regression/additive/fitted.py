@@ -72,11 +72,9 @@ class FittedSurface(Fitted):
     def of(cls, surface: SurfaceFit, completion: Completion, x: Curves, y: Curves, **more: Any) -> FittedSurface:
         """That of curves as they came; nothing of their values is kept."""
         names = None if x.gridded or x.columns is None else pd.Index([str(name) for name in x.columns])
-        law = {"released" if surface.limited else "pointwise": surface.law}
-        settings = ModelSettings(response_basis="eigen")
         return cls(
             response=FittedResponse(name="Y", curves=y.without_rows()),
-            errors=CoefficientErrors(settings=settings, fit=surface.fit, beyond=surface.beyond, variances=dict(law)),
+            errors=_errors_of(surface),
             covariates=Covariates({"X": x.grid}, completion, units_of({"X": x})),
             null_deviance=float("nan"),
             basis=surface.basis,
@@ -84,6 +82,10 @@ class FittedSurface(Fitted):
             x=replace(x.without_rows(), columns=names),
             **more,
         )
+
+    def with_surface(self, surface: SurfaceFit, **more: Any) -> FittedSurface:
+        """The same curves with another surface, such as one with noise: predictions and intervals are its own."""
+        return replace(self, surface=surface, errors=_errors_of(surface), basis=surface.basis, **more)
 
     @property
     def private(self) -> bool:
@@ -109,6 +111,13 @@ class FittedSurface(Fitted):
         """Curves at points as Y came, with the labels of X."""
         assert self.response.curves is not None
         return self.response.curves.wrap(values, points, rows=x.curves("X"))
+
+
+def _errors_of(surface: SurfaceFit) -> CoefficientErrors:
+    """The surface's coefficients, and what is known of errors about it."""
+    law: dict[str, Any] = {"released" if surface.limited else "pointwise": surface.law}
+    settings = ModelSettings(response_basis="eigen")
+    return CoefficientErrors(settings=settings, fit=surface.fit, beyond=surface.beyond, variances=law)
 
 
 # Summary tables of a fit, as statsmodels' ``Summary`` (text, HTML, LaTeX).
