@@ -79,3 +79,77 @@ print.fdadp_plan <- function(x, ...) {
   cat(x$text, "\n", sep = "")
   invisible(x)
 }
+
+#' What private components, survival and hazards will be worth
+#'
+#' Before any data are touched: what private components of persons and of their curves will hold, how wide the limits of a
+#' private survival curve will be, and what a private regression of times to an event will explain. The first and the last
+#' simulate and fit cohorts, which takes up to half a minute.
+#'
+#' @param n Number of people.
+#' @param max_rows Curves of a person that count at most.
+#' @param epsilon,delta The budget; `delta` left out or 0 means pure epsilon.
+#' @param rows How many curves each person has, or shares of people with 1, 2, ... curves; default 1 to `max_rows`, equally often.
+#' @param npc Components of each level, of which the captured variance is told.
+#' @param icc Share of the smooth variance that is between people.
+#' @param white Share of the variance of single points that is noise.
+#' @param edges,times Public: where time begins, and the ends of intervals.
+#' @param survival Expected share of people without the event at the last time, or the shares at all ends.
+#' @param lost Share of people who are censored before the last time.
+#' @param classes Classes that are told apart, equally large.
+#' @param level Of the limits.
+#' @param formula,bounds,points As of [plan_dp()], of a formula such as `Surv(months, died) ~ lf(X) + age`.
+#' @param spread Standard deviation over people of the logarithm of hazards, or of odds.
+#' @param effects `"rough"`, as fits are prepared for, or `"smooth"`, a slow wave or two.
+#' @param family,baseline `"binomial"` or `"poisson"`; `"auto"`, `"factor"`, `"smooth"` or `"linear"`.
+#' @param adjacency As of [plan_dp()].
+#' @return A list of class `fdadp_plan` with the `text` of the forecast. `plan_levels()`: `captured`, a data frame of `level`, `mean`, `worst`
+#'   (what nine of ten cohorts exceed) and `error`; `icc_width`. `plan_survival()`: `widths`, a data frame of `time`, `survival`,
+#'   `width`, `exact_width` (without privacy) and, of two classes, `difference_width`; `coverage`. `plan_hazards()`: `share`, `worst_share`,
+#'   `error`, `mean_error`, `survival_error`.
+#' @examples
+#' if (fdadp_available()) {
+#'   plan_survival(2000, epsilon = 1, delta = 1e-6, edges = 0:12, survival = 0.3)$widths
+#' }
+#' @export
+plan_levels <- function(n, max_rows, epsilon = 1, delta = NULL, rows = NULL, npc = 4, icc = 0.5, white = 0.2, adjacency = NULL) {
+  no_na(n = n, max_rows = max_rows, epsilon = epsilon, delta = delta, rows = rows, npc = npc, icc = icc, white = white, adjacency = adjacency)
+  plan <- call_python(
+    "plan_levels",
+    n = as_whole(n), max_rows = as_whole(max_rows), epsilon = epsilon, delta = delta, rows = if (length(rows) == 1) as_whole(rows) else rows,
+    n_components = as_whole(npc), icc = icc, white = white, adjacency = adjacency
+  )
+  plan$captured <- as.data.frame(lapply(plan$captured, unlist))
+  structure(plan, class = "fdadp_plan")
+}
+
+#' @rdname plan_levels
+#' @export
+plan_survival <- function(n, epsilon = 1, delta = NULL, edges, survival = 0.5, lost = 0.2, classes = 1, level = 0.95, adjacency = NULL) {
+  no_na(n = n, epsilon = epsilon, delta = delta, edges = edges, survival = survival, lost = lost, classes = classes, level = level, adjacency = adjacency)
+  plan <- call_python(
+    "plan_survival",
+    n = as_whole(n), epsilon = epsilon, delta = delta, edges = as.numeric(edges), survival = survival, lost = lost, classes = as_whole(classes),
+    level = level, adjacency = adjacency
+  )
+  plan$widths <- as.data.frame(lapply(plan$widths, unlist))
+  structure(plan, class = "fdadp_plan")
+}
+
+#' @rdname plan_levels
+#' @export
+plan_hazards <- function(formula, n, epsilon = 1, delta = NULL, times, bounds, points = NULL, survival = 0.5, lost = 0.2, spread = 0.8,
+                         effects = "rough", family = "binomial", baseline = "auto", adjacency = NULL) {
+  no_na(n = n, epsilon = epsilon, delta = delta, times = times, survival = survival, lost = lost, spread = spread, adjacency = adjacency)
+  if (!inherits(formula, "formula") || length(formula) != 3) {
+    input_error("formula must be of the form Surv(time, event) ~ terms, got ", paste(deparse(formula), collapse = " "))
+  }
+  if (!is.list(bounds) || is.null(names(bounds))) input_error("bounds must be a list by column, list(X = c(low, high)), got ", class(bounds)[1])
+  plan <- call_python(
+    "plan_hazards",
+    formula = paste(text_of(formula[[2]]), "~", as_python(formula[[3]])), n = as_whole(n), epsilon = epsilon, delta = delta,
+    times = as.numeric(times), bounds = lapply(bounds, as_bounds), points = lapply(points, as_whole), survival = survival, lost = lost,
+    spread = spread, effects = effects, family = family_name(family), baseline = baseline, adjacency = adjacency
+  )
+  structure(plan, class = "fdadp_plan")
+}

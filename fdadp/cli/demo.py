@@ -143,11 +143,101 @@ def plan(
         own["numbers"] = by_name(said.numbers, "--numbers", "NAME=MEAN:SD, as age=55:14", _mean_and_sd)
         own["importances"] = by_name(said.importances, "--importances", "TERM=SHARE, as 'ff(X)=0.6'", float)
         forecast = fdadp.plan(formula, n, epsilon, delta, adjacency=adjacency, **own)
+    _show(forecast, out)
+    if formula is None and out is not None:
+        _draw(forecast.plot, out / "forecast.png")
+
+
+def _show(forecast: Any, out: Path | None) -> None:
+    """Print a forecast, and write it to a folder."""
     typer.echo(str(forecast))
     if out is None:
         return
     out.mkdir(parents=True, exist_ok=True)
     (out / "forecast.txt").write_text(f"{forecast}\n", encoding="utf-8")
     typer.echo(f"\ntext: {out / 'forecast.txt'}")
-    if formula is None:
-        _draw(forecast.plot, out / "forecast.png")
+
+
+@dataclass(frozen=True)
+class OfRelease:
+    """Persons and budget of what is forecast, and where the text goes."""
+
+    n: Annotated[int, typer.Option(help="Persons.")]
+    epsilon: Annotated[float, typer.Option(help="Budget.")] = 1.0
+    delta: Annotated[float, typer.Option(help="Of (ε, δ), as 1e-6; 0: pure ε.")] = 0.0
+    adjacency: Annotated[str, typer.Option(help="zero-out (n public), add-remove (n private) or replace.")] = "zero-out"
+    out: Annotated[Path | None, typer.Option(help="Folder for forecast.txt.")] = None
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """As functions of the planner take them."""
+        return {name: getattr(self, name) for name in ("n", "epsilon", "delta", "adjacency")}
+
+
+@dataclass(frozen=True)
+class OfCourse:
+    """How many persons are expected to have the event, and how many are lost before the last time."""
+
+    survival: Annotated[
+        list[float] | None,
+        typer.Option(help="Expected share without the event at the last time; repeated: at each. (default: 0.5)"),
+    ] = None
+    lost: Annotated[float, typer.Option(help="Share of persons who are censored before the last time.")] = 0.2
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """As functions of the planner take them."""
+        given = self.survival or [0.5]
+        return {"survival": given[0] if len(given) == 1 else given, "lost": self.lost}
+
+
+def plan_levels(
+    release: OfRelease,
+    *,
+    max_rows: Annotated[int, typer.Option(help="Curves of a person that count at most.")],
+    rows: Annotated[
+        list[float] | None,
+        typer.Option(help="Curves that each person has; repeated: shares of persons with 1, 2, ... curves."),
+    ] = None,
+    components: Annotated[int, typer.Option(help="Components of each level.")] = 4,
+    icc: Annotated[float, typer.Option(help="Share of the smooth variance that is between persons.")] = 0.5,
+    white: Annotated[float, typer.Option(help="Share of the variance of single points that is noise.")] = 0.2,
+) -> None:
+    """Predict what private components of persons and of their curves will hold, before any data are touched."""
+    own: Any = None
+    if rows:
+        own = rows if len(rows) > 1 else int(rows[0]) if rows[0].is_integer() else rows[0]
+    how: dict[str, Any] = {"rows": own, "n_components": components, "icc": icc, "white": white}
+    _show(fdadp.planner.plan_levels(max_rows=max_rows, **release.asked, **how), release.out)
+
+
+def plan_survival(
+    release: OfRelease,
+    course: OfCourse,
+    *,
+    edge: Annotated[list[float], typer.Option(help="Where time begins, and each end of an interval; repeated.")],
+    classes: Annotated[int, typer.Option(help="Classes that are told apart, equally large.")] = 1,
+    level: Annotated[float, typer.Option(help="Of the limits.")] = 0.95,
+) -> None:
+    """Predict how wide the limits of a private survival curve will be, before any data are touched."""
+    own = fdadp.planner.plan_survival(edges=edge, classes=classes, level=level, **release.asked, **course.asked)
+    _show(own, release.out)
+
+
+def plan_hazards(
+    formula: Annotated[str, typer.Argument(help="As 'Surv(months, died) ~ lf(X) + age'.")],
+    release: OfRelease,
+    course: OfCourse,
+    *,
+    edge: Annotated[list[float], typer.Option(help="Where time begins, and each end of a period; repeated.")],
+    bounds: Annotated[list[str] | None, typer.Option(metavar="NAME=PUBLIC", help=BOUNDS)] = None,
+    points: Annotated[list[str] | None, typer.Option(metavar="NAME=POINTS", help="Grids of curves.")] = None,
+    spread: Annotated[float, typer.Option(help="Sd over persons of the logarithm of hazards, or odds.")] = 0.8,
+    effects: Annotated[str, typer.Option(help="rough, as fits are prepared for, or smooth.")] = "rough",
+    family: Annotated[str, typer.Option(help="binomial or poisson.")] = "binomial",
+    baseline: Annotated[str, typer.Option(help="auto, factor, smooth or linear.")] = "auto",
+) -> None:
+    """Predict what a private regression of times to an event will explain, before any data are touched."""
+    how: dict[str, Any] = {"bounds": bounds_of(bounds), "grids": points_of(points), "spread": spread}
+    how |= {"effects": effects, "family": family, "baseline": baseline}
+    _show(fdadp.planner.plan_hazards(formula, times=edge, **release.asked, **course.asked, **how), release.out)

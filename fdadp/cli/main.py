@@ -12,7 +12,7 @@ import typer
 from fdadp._common.terminal import Plain, Variadic
 from fdadp._version import __version__
 from fdadp.cli import predict as views
-from fdadp.cli.demo import audit, demo, plan
+from fdadp.cli.demo import audit, demo, plan, plan_hazards, plan_levels, plan_survival
 from fdadp.cli.federated import app as federated
 from fdadp.cli.fit import fit
 from fdadp.cli.options import spread
@@ -48,7 +48,8 @@ def fdadp(
 
 
 of_models = (fit, predict, evaluate, views.summary, views.ledger, views.plot)
-for command in (*of_models, mean, fpca, mfpca, table1, survival, plan):
+plans = (plan, plan_levels, plan_survival, plan_hazards)
+for command in (*of_models, mean, fpca, mfpca, table1, survival, *plans):
     app.command()(spread(command))
 app.add_typer(study, name="study")
 app.add_typer(federated, name="federated")

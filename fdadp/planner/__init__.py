@@ -3,5 +3,16 @@
 from __future__ import annotations
 
 from fdadp.planner.forecast import Forecast, plan
+from fdadp.planner.of_levels import LevelsForecast, plan_levels
+from fdadp.planner.of_survival import HazardsForecast, SurvivalForecast, plan_hazards, plan_survival
 
-__all__ = ["Forecast", "plan"]
+__all__ = [
+    "Forecast",
+    "HazardsForecast",
+    "LevelsForecast",
+    "SurvivalForecast",
+    "plan",
+    "plan_hazards",
+    "plan_levels",
+    "plan_survival",
+]

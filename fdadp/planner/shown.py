@@ -10,7 +10,7 @@ from fdadp.private.plan.plan import Plan
 
 
 @dataclass(frozen=True)
-class Shown:
+class AnyForecast:
     """What every forecast says first, and its text and table.
 
     Attributes
@@ -18,17 +18,14 @@ class Shown:
     n : int
     epsilon, delta, adjacency
         As asked for; the number of persons is private under ``"add-remove"``.
-    plan : Plan
-        How the budget would be shared out.
     """
 
     n: int
     epsilon: float
     delta: float | None
     adjacency: str
-    plan: Plan = field(repr=False)
 
-    mechanism: ClassVar[str] = "dp-aff"
+    mechanism: ClassVar[str]
     """Of the fits that it is for, as ledgers have it."""
 
     def _title(self, of: str = "") -> str:
@@ -56,9 +53,29 @@ class Shown:
 
     def __str__(self) -> str:
         facts = [f"  {name:<52}{value:>12}" for name, value in self._facts()]
-        lines = [self._title(), "", *facts, "", *self._curves(), self._closing, ""]
-        return "\n".join(lines) + str(self.plan)
+        return "\n".join([self._title(), "", *facts, "", *self._curves(), self._closing])
 
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in self._facts())
-        return f"<p>{html.escape(self._title())}</p><table>{rows}</table>{self.plan._repr_html_()}"
+        return f"<p>{html.escape(self._title())}</p><table>{rows}</table>"
+
+
+@dataclass(frozen=True)
+class Shown(AnyForecast):
+    """A forecast with the plan of the fit.
+
+    Attributes
+    ----------
+    plan : Plan
+        How the budget would be shared out.
+    """
+
+    plan: Plan = field(repr=False)
+
+    mechanism: ClassVar[str] = "dp-aff"
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.plan}"
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() + self.plan._repr_html_()

@@ -91,9 +91,7 @@ def private_survival(
     True
     """
     check(privacy, level)
-    cuts = edge_list(edges)
-    if cuts.size - 1 > MOST_INTERVALS:
-        raise InputError(f"edges must make at most {MOST_INTERVALS} intervals, got {cuts.size - 1}")
+    cuts = survival_edges(edges)
     if by is not None and (not isinstance(by, Mapping) or len(by) != 1):
         raise InputError(f"by must be the classes of one column by its name, got {by!r}")
     classes = {name: level_list(own, f"by[{name!r}]") for name, own in (by or {}).items()}
@@ -127,6 +125,14 @@ def private_survival(
     return Estimates("survival", cohort.ledger, rows, level)
 
 
+def survival_edges(edges: Any) -> FloatArray:
+    """Where time begins and the ends of intervals, (K + 1,); raises InputError where they are wrong or too many."""
+    cuts = edge_list(edges)
+    if cuts.size - 1 > MOST_INTERVALS:
+        raise InputError(f"edges must make at most {MOST_INTERVALS} intervals, got {cuts.size - 1}")
+    return cuts
+
+
 @dataclass(frozen=True)
 class SurvivalCounts:
     """Noisy events d and censored q of K intervals, and numbers at risk that are linear in them.
@@ -135,7 +141,7 @@ class SurvivalCounts:
     ----------
     d, q, risk : ndarray of shape (K,)
         `risk` at the start of each interval, less half of its censored.
-    through_d, through_q, through_rest : ndarray of shape (K, K), (K, K), (K,)
+    through_d, through_rest : ndarray of shape (K, K), (K,)
         Derivatives of `risk`; the last one by the two counts outside (beyond the last edge, missing): its norm.
     sd : float
         Of the noise in each count.
@@ -145,7 +151,6 @@ class SurvivalCounts:
     q: FloatArray
     risk: FloatArray
     through_d: FloatArray
-    through_q: FloatArray
     through_rest: FloatArray
     sd: float
 
@@ -169,7 +174,12 @@ class SurvivalCounts:
             risk = weight * before + (1 - weight) * later
         both = (1 - weight)[:, None] * (k[None] >= k[:, None]) - weight[:, None] * (k[None] < k[:, None])
         rest = np.sqrt((1 - weight) ** 2 + weight**2)
-        return cls(d, q, np.maximum(risk - q / 2, 1.0), both, both - np.eye(K) / 2, rest, sd)
+        return cls(d, q, np.maximum(risk - q / 2, 1.0), both, rest, sd)
+
+    @property
+    def through_q(self) -> FloatArray:
+        """Derivatives of `risk` by the censored, (K, K): who is censored in an interval is at risk for half of it."""
+        return self.through_d - np.eye(self.d.size) / 2
 
     @property
     def hazard(self) -> FloatArray:

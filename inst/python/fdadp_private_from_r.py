@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fdadp import DPAFF, FunctionalRegression, Privacy, ScalarRegression, plan
+from fdadp import DPAFF, FunctionalRegression, Privacy, ScalarRegression, plan, planner
 from fdadp.privacy.boundary import numbers
 
 MODELS = {False: FunctionalRegression, True: ScalarRegression}
@@ -74,6 +74,38 @@ def plan_of_formula(
         "plan": str(forecast.plan),
         "text": str(forecast),
     }
+
+
+def plan_levels(**asked: Any) -> dict[str, Any]:
+    """Forecast of private components of persons and of their curves."""
+    forecast = planner.plan_levels(**asked)
+    captured = {"level": list(forecast.captured)} | {
+        name: [getattr(one, name) for one in forecast.captured.values()] for name in ("mean", "worst", "error")
+    }
+    return {"captured": captured, "icc_width": forecast.icc_width, "text": str(forecast)}
+
+
+def plan_survival(**asked: Any) -> dict[str, Any]:
+    """Forecast of the limits of a private survival curve."""
+    forecast = planner.plan_survival(**asked)
+    widths = {
+        "time": list(forecast.ends),
+        "survival": list(forecast.survival),
+        "width": list(forecast.widths),
+        "exact_width": list(forecast.exact_widths),
+    }
+    if forecast.difference_widths:
+        widths["difference_width"] = list(forecast.difference_widths)
+    return {"widths": widths, "coverage": forecast.coverage, "text": str(forecast)}
+
+
+def plan_hazards(formula: str, bounds: Mapping[str, Any], points: Mapping[str, Any] | None, **asked: Any) -> dict[str, Any]:
+    """Forecast of a private regression of times to an event."""
+    own = {name: public(given) for name, given in dict(bounds).items()}
+    forecast = planner.plan_hazards(formula, bounds=own, grids=dict(points or {}), **asked)
+    names = ("error", "mean_error", "survival_error")
+    found = {"share": forecast.share.mean, "worst_share": forecast.share.worst, "text": str(forecast)}
+    return found | {name: getattr(forecast, name) for name in names}
 
 
 def fit_private_terms(spec: Mapping[str, Any], privacy: Mapping[str, Any], groups: Any, path: str) -> dict[str, Any]:

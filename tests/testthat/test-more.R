@@ -42,6 +42,27 @@ everything = dict(share=forecast.share, n=forecast.smallest_n, text=str(forecast
   expect_error(plan_dp(), "n must be given", class = "fdadp_input_error")
 })
 
+test_that("plans of levels, survival and hazards are Python's", {
+  skip_without_python()
+  python <- from_python("
+from fdadp.planner import plan_hazards, plan_levels, plan_survival
+texts = [plan_levels(1000, 3, 1.0, 1e-6, rows=[0.0, 0.5, 0.5], n_components=2, icc=0.4),
+        plan_survival(1000, 1.0, 1e-6, edges=range(4), survival=0.4, classes=2),
+        plan_hazards('Surv(months, died) ~ age + C(sex)', 1000, 1.0, 1e-6, times=range(4), bounds={'age': (0, 1), 'sex': ['f', 'm']})]
+texts = [str(one) for one in texts]
+", "texts")
+  levels <- plan_levels(1000, 3, 1, 1e-6, rows = c(0, 0.5, 0.5), npc = 2, icc = 0.4)
+  survival <- plan_survival(1000, 1, 1e-6, edges = 0:3, survival = 0.4, classes = 2)
+  public <- list(age = c(0, 1), sex = c("f", "m"))
+  hazards <- plan_hazards(Surv(months, died) ~ age + factor(sex), 1000, 1, 1e-6, times = 0:3, bounds = public)
+  expect_identical(c(levels$text, survival$text, hazards$text), unlist(python))
+  expect_identical(levels$captured$level, c("person", "row"))
+  expect_named(survival$widths, c("time", "survival", "width", "exact_width", "difference_width"))
+  expect_output(print(hazards), "explained share of the variance of hazards")
+  expect_error(plan_levels(1000, 1), "max_rows must be at least 2", class = "fdadp_privacy_error")
+  expect_error(plan_hazards(~age, 1000, times = 0:3, bounds = public), "formula must be of the form", class = "fdadp_input_error")
+})
+
 test_that("the plan of a formula is Python's, whatever the family", {
   skip_without_python()
   python <- from_python("

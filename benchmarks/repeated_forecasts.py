@@ -1,0 +1,226 @@
+"""Forecasts beside fits: several curves a person, survival, hazards: ``python benchmarks/repeated_forecasts.py``.
+
+Persons are drawn from laws that the planner does not know. A forecast is told what a user could say before there are
+data: persons, budget, numbers of curves, an intraclass correlation; survival, losses, how far hazards are apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import private_levels as curves
+
+from fdadp import Privacy, SurvivalRegression
+from fdadp.planner import plan_hazards, plan_levels, plan_survival
+from fdadp.summaries import PrivateMultilevelFPCA, private_survival
+
+DELTA = 1e-6
+BUDGETS = [(1.0, DELTA), (0.5, DELTA), (1.0, None)]
+
+
+def said(n: int, epsilon: float, delta: float | None) -> str:
+    return f"{n:,}, {epsilon:g}{'' if delta else ' pure'}"
+
+
+# Several curves a person.
+
+T = curves.T
+OU = np.exp(-np.abs(curves.t[:, None] - curves.t) / 0.1)
+ROOT_OU = np.linalg.cholesky(OU + 1e-9 * np.eye(T)).T
+
+
+def four(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Four waves of persons and four of rows, Gaussian."""
+    return curves.cohort(n, rng)
+
+
+def heavy(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The same with scores of Student's law of 4 degrees of freedom."""
+    ids = np.repeat(np.arange(n), rng.choice(np.arange(1, 8), n, p=curves.NUMBERS))
+    scores = [rng.standard_t(4, (m, 4)) / np.sqrt(2) for m in (n, ids.size)]
+    Y = np.sin(np.pi * curves.t) + ((scores[0] * np.sqrt(curves.OF_PERSONS)) @ curves.BETWEEN)[ids]
+    Y = Y + (scores[1] * np.sqrt(curves.OF_ROWS)) @ curves.WITHIN
+    return Y + 0.5 * rng.standard_normal(Y.shape), ids
+
+
+def rough(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Rows are Ornstein-Uhlenbeck curves of range .1, much rougher than the prior's."""
+    ids = np.repeat(np.arange(n), rng.choice(np.arange(1, 8), n, p=curves.NUMBERS))
+    Y = ((rng.standard_normal((n, 4)) * np.sqrt(curves.OF_PERSONS)) @ curves.BETWEEN)[ids]
+    return Y + np.sqrt(1.2) * rng.standard_normal((ids.size, T)) @ ROOT_OU, ids
+
+
+SMOOTH_ROWS = (curves.WITHIN.T * curves.OF_ROWS) @ curves.WITHIN
+LEVELS: dict[str, tuple[Callable[..., tuple[np.ndarray, np.ndarray]], np.ndarray]] = {
+    "four waves": (four, SMOOTH_ROWS),
+    "heavy tails": (heavy, SMOOTH_ROWS),
+    "rough rows": (rough, 1.2 * OU),
+}
+PERSONS = (curves.BETWEEN.T * curves.OF_PERSONS) @ curves.BETWEEN
+
+
+def captured(model: PrivateMultilevelFPCA, level: str, K: np.ndarray) -> float:
+    half = np.sqrt(model.weights_ / model.weights_.sum())
+    K = half[:, None] * K * half
+    Q = np.linalg.qr((model.eigenfunctions_[level][:4] * half).T)[0]
+    return float(np.trace(Q.T @ K @ Q) / np.linalg.eigvalsh(K)[-4:].sum())
+
+
+def levels(name: str, n: int, epsilon: float, delta: float | None, seeds: int) -> str:
+    draw, K_rows = LEVELS[name]
+    found = []
+    for seed in range(seeds):
+        Y, ids = draw(n, np.random.default_rng([seed, n]))
+        privacy = Privacy(epsilon, delta, n=n, random_state=seed)
+        model = PrivateMultilevelFPCA(n_components=4, privacy=privacy, bounds=(-8, 8), max_rows=7, allow_useless=True)
+        model.fit(Y, groups=ids)
+        low, high = model.icc_interval()
+        found.append([captured(model, "person", PERSONS), captured(model, "row", K_rows), high - low])
+    person, row = np.mean(found, axis=0)[:2]
+    width = float(np.median([one[2] for one in found]))
+    white = 0.0 if name == "rough rows" else 0.08
+    told = plan_levels(n, 7, epsilon, delta, rows=curves.NUMBERS, icc=round(curves.ICC, 2), white=white)
+    own = [told.captured["person"].mean, told.captured["row"].mean]
+    cells = [f"{a:.3f}, {b:.3f} ({a - b:+.3f})" for a, b in zip(own, (person, row), strict=True)]
+    ratio = f"{told.icc_width:.3f}, {width:.3f} ({told.icc_width / width - 1:+.0%})"
+    return f"| {name} | {said(n, epsilon, delta)} | {cells[0]} | {cells[1]} | {ratio} |"
+
+
+# Survival.
+
+EDGES = np.arange(0.0, 13.0)
+
+
+def followed(n: int, rng: np.random.Generator) -> pd.DataFrame:
+    t, c = rng.weibull(1.3, n) * 8, rng.uniform(3, 16, n)
+    return pd.DataFrame({"months": np.minimum(t, c), "died": t <= c})
+
+
+def survival(n: int, epsilon: float, delta: float | None, seeds: int) -> str:
+    widths = []
+    for seed in range(seeds):
+        privacy = Privacy(epsilon, delta, n=n, random_state=seed)
+        table = followed(n, np.random.default_rng([seed, n]))
+        rows = private_survival(table, "months", "died", edges=EDGES.tolist(), privacy=privacy).frame.sort_index()
+        widths.append((rows["high"] - rows["low"]).to_numpy())
+    found = np.mean(widths, axis=0)
+    truth = np.exp(-((EDGES[1:] / 8) ** 1.3))
+    told = plan_survival(n, epsilon, delta, edges=EDGES.tolist(), survival=truth.tolist(), lost=0.69)
+    rough_told = plan_survival(n, epsilon, delta, edges=EDGES.tolist(), survival=float(truth[-1]), lost=0.69)
+    at = [2, 5, 11]
+    cells = [f"{told.widths[i]:.3f}, {found[i]:.3f} ({told.widths[i] / found[i] - 1:+.0%})" for i in at]
+    off = np.array(rough_told.widths)[at] / found[at] - 1
+    return f"| {said(n, epsilon, delta)} | {' | '.join(cells)} | {', '.join(f'{one:+.0%}' for one in off)} |"
+
+
+# Hazards.
+
+S = np.linspace(0, 1, 25)
+
+
+def odds(n: int, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Log-odds that are linear in the mean of a curve and in age, and grow in time."""
+    scores = rng.normal(size=(n, 3)) / np.array([1, 1.5, 2.5])
+    X = scores @ np.stack([np.ones(25), np.sin(2 * np.pi * S), np.cos(2 * np.pi * S)])
+    age = rng.uniform(-1, 1, n)
+    h = 1 / (1 + np.exp(-((0.9 * X.mean(axis=1) + 0.6 * age)[:, None] - 1.85 + 0.1 * np.arange(8))))
+    event = rng.uniform(size=h.shape) < h
+    died = event.any(axis=1)
+    return {"X": X, "age": age, "time": np.where(died, event.argmax(axis=1) + 1.0, 8), "died": died * 1.0}, h
+
+
+def rates(n: int, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Proportional hazards, constant in time, with persons who are lost."""
+    X = rng.normal(size=(n, 2)) @ [np.ones(25), np.sin(2 * np.pi * S) / 2]
+    age = rng.uniform(-1, 1, n)
+    rate = np.exp(0.6 * X.mean(axis=1) + 0.5 * age) / 12
+    time, end = rng.exponential(1 / rate), rng.uniform(2, 16, n)
+    table = {"X": X, "age": age, "time": np.minimum(time, end), "died": (time <= end) * 1.0}
+    return table, np.repeat(rate[:, None], 8, axis=1)
+
+
+HAZARDS = {"odds": (odds, "binomial", 0.97, 0.19, 0.0), "rates": (rates, "poisson", 0.67, 0.46, 0.43)}
+BOUNDS = {"X": (-4, 4), "age": (-1, 1)}
+FORMULA = "Surv(time, died) ~ lf(X) + age"
+
+
+def hazards(name: str, n: int, epsilon: float, delta: float | None, seeds: int) -> str:
+    draw, family, spread, lived, lost = HAZARDS[name]
+    found = []
+    for seed in range(seeds):
+        table, _ = draw(n, np.random.default_rng([seed, n]))
+        new, truth = draw(1000, np.random.default_rng([seed, n, 1]))
+        privacy = Privacy(epsilon, delta, n=n, random_state=seed)
+        how = {"times": range(9), "family": family, "privacy": privacy, "bounds": BOUNDS}
+        model = SurvivalRegression(FORMULA, progress=False, **how).fit(table)
+        off = np.asarray(model.predict(new, type="hazard")) - truth
+        mean = truth.mean(axis=0)
+        explained = 1 - (off**2).mean() / ((truth - mean) ** 2).mean()
+        found.append([explained, (off**2).mean() / mean.mean() ** 2, ((off.mean(axis=0) / mean) ** 2).mean()])
+    share, error, middle = np.mean(found, axis=0)
+    public = {"times": range(9), "bounds": BOUNDS, "grids": {"X": 25}, "family": family}
+    public |= {"spread": spread, "survival": lived, "lost": lost}
+    told = plan_hazards(FORMULA, n, epsilon, delta, effects="smooth", **public)
+    rougher = plan_hazards(FORMULA, n, epsilon, delta, **public)
+    cells = [f"{told.share.mean:.2f}, {share:.2f} ({told.share.mean - share:+.2f})", f"{rougher.share.mean:.2f}"]
+    for own, real in ((told.error, np.sqrt(error)), (told.mean_error, np.sqrt(middle))):
+        cells.append(f"{own:.3f}, {real:.3f} ({own / real - 1:+.0%})")
+    return f"| {name} | {said(n, epsilon, delta)} | {' | '.join(cells)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=16)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "repeated-forecasts.md")
+    seeds = parser.parse_args().seeds
+    warnings.simplefilter("ignore")
+    lines = [
+        "# Forecasts beside fits: several curves a person, survival, hazards",
+        "",
+        f"`python benchmarks/repeated_forecasts.py --seeds {seeds}`. Each cell: forecast, mean of fits (difference).",
+        "",
+        "| curves | persons, ε | persons' variance held by four components | rows' | width of the ICC's interval |",
+        "|---|---|---|---|---|",
+    ]
+
+    def told(line: str) -> None:
+        lines.append(line)
+        print(line, flush=True)
+
+    for name in LEVELS:
+        for n in (1000, 5000):
+            for epsilon, delta in BUDGETS:
+                if (n, delta) != (1000, None):
+                    told(levels(name, n, epsilon, delta, seeds))
+    lines += [
+        "",
+        "Widths of limits of a survival curve at months 3, 6 and 12, told survival at all ends; and off by so much, "
+        "told only the last one (a constant hazard):",
+        "",
+        "| persons, ε | month 3 | month 6 | month 12 | told the last one only |",
+        "|---|---|---|---|---|",
+    ]
+    for n in (500, 2000, 10_000):
+        for epsilon, delta in ((1.0, DELTA), (0.2, DELTA), (1.0, None)):
+            told(survival(n, epsilon, delta, 4 * seeds))
+    lines += [
+        "",
+        "Hazards: share of their variance over persons that is explained; error of a person's hazard over the mean "
+        "hazard; error of the mean hazard of a period over itself. Errors are told smooth effects, too.",
+        "",
+        "| hazards | persons, ε | explained, told smooth effects | told nothing | error of a person's | of the mean |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in HAZARDS:
+        for n, epsilon, delta in ((1000, 1.0, DELTA), (3000, 1.0, DELTA), (3000, 1.0, None), (10_000, 0.5, DELTA)):
+            told(hazards(name, n, epsilon, delta, seeds))
+    parser.parse_args().out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

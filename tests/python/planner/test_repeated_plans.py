@@ -1,0 +1,237 @@
+"""Forecasts of levels, survival and hazards: near private fits of other laws, and refused as these fits would be."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from fdadp import Privacy, SurvivalRegression
+from fdadp.cli.main import app
+from fdadp.errors import InputError, PrivacyError
+from fdadp.planner import of_levels, of_survival, plan_hazards, plan_levels, plan_survival
+from fdadp.planner.asked import Asked
+from fdadp.planner.of_survival import Course
+from fdadp.privacy import Budget
+from fdadp.privacy.account.accounting import noise_multiplier
+from fdadp.summaries import PrivateMultilevelFPCA, private_survival
+
+T = 60
+t = np.linspace(0, 1, T)
+ROOT = np.sqrt(2)
+BETWEEN = np.stack([np.ones(T), ROOT * np.sin(2 * np.pi * t), ROOT * np.cos(2 * np.pi * t)])
+WITHIN = np.stack([ROOT * np.cos(j * np.pi * t) for j in (1, 2, 3)])
+VALUES = np.array([0.55, 0.3, 0.15])
+
+
+def curves(persons, seed, most=4):
+    """Three waves of persons and three of their rows, half of the smooth variance each, 20 % white."""
+    rng = np.random.default_rng(seed)
+    ids = np.repeat(np.arange(persons), rng.integers(1, most + 1, persons))
+    own = (rng.standard_normal((persons, 3)) * np.sqrt(0.4 * VALUES)) @ BETWEEN
+    Y = own[ids] + (rng.standard_normal((ids.size, 3)) * np.sqrt(0.4 * VALUES)) @ WITHIN
+    return Y + np.sqrt(0.2) * rng.standard_normal(Y.shape), ids
+
+
+def captured(model, level, functions):
+    half = np.sqrt(model.weights_ / model.weights_.sum())
+    K = (functions * half).T * VALUES @ (functions * half)
+    Q = np.linalg.qr((model.eigenfunctions_[level][:3] * half).T)[0]
+    return float(np.trace(Q.T @ K @ Q) / np.trace(K))
+
+
+@pytest.mark.parametrize(("n", "epsilon", "delta"), [(1500, 1.0, 1e-6), (3000, 0.5, 1e-6), (3000, 1.0, None)])
+def test_forecasts_of_levels_are_near_private_fits(n, epsilon, delta):
+    """Of means over seeds: captured variance within .03, width of the interval within 15 %, and a bit for chance."""
+    found = []
+    for seed in range(12):
+        Y, ids = curves(n, seed)
+        privacy = Privacy(epsilon, delta, n=n, random_state=seed)
+        model = PrivateMultilevelFPCA(n_components=3, privacy=privacy, bounds=(-6, 6), max_rows=4).fit(Y, groups=ids)
+        low, high = model.icc_interval()
+        found.append([captured(model, "person", BETWEEN), captured(model, "row", WITHIN), high - low])
+    forecast = plan_levels(n, 4, epsilon, delta, n_components=3)
+    assert forecast.captured["person"].mean == pytest.approx(np.mean([one[0] for one in found]), abs=0.035)
+    assert forecast.captured["row"].mean == pytest.approx(np.mean([one[1] for one in found]), abs=0.035)
+    assert forecast.icc_width == pytest.approx(np.median([one[2] for one in found]), rel=0.2)
+    assert forecast.captured["person"].worst < forecast.captured["person"].mean
+
+
+def test_forecasts_of_levels_follow_what_is_said(monkeypatch):
+    monkeypatch.setattr(of_levels, "COHORTS", 6)
+    best = plan_levels(3000, 4, 1.0, 1e-6)
+    for worse in (
+        plan_levels(800, 4, 1.0, 1e-6),
+        plan_levels(3000, 4, 0.25, 1e-6),
+        plan_levels(3000, 4, 1.0),
+        plan_levels(3000, 4, 1.0, 1e-6, adjacency="replace"),
+    ):
+        assert worse.captured["person"].mean < best.captured["person"].mean and worse.icc_width > best.icc_width
+    few = plan_levels(3000, 4, 1.0, 1e-6, rows=[0.9, 0.1])
+    assert few.captured["row"].mean < best.captured["row"].mean
+    more = plan_levels(3000, 4, 1.0, 1e-6, icc=0.9)
+    assert more.captured["row"].mean < best.captured["row"].mean
+    assert "assumed: curves a person, on average" in str(best) and "2.5" in str(best)
+    assert plan_levels(3000, 4, 1.0, 1e-6, rows=3).row_shares == (0.0, 0.0, 1.0)
+
+
+def test_fewer_persons_have_as_much_noise_each():
+    for delta in (1e-6, None):
+        asked = Asked.of(40_000, 1.0, delta, None)
+        few = asked.privacy(10_000, 0)
+        noise = [
+            noise_multiplier(Budget(one.epsilon, one.delta).total, "zero-out", pure=delta is None) / n
+            for one, n in ((asked, 40_000), (few, 10_000))
+        ]
+        assert noise[0] == pytest.approx(noise[1], rel=1e-6)
+    own = asked.privacy(40_000, 0)
+    assert (own.epsilon, own.delta, own.n) == (1.0, None, 40_000)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: plan_levels(1000, 1), "max_rows must be at least 2"),
+        (lambda: plan_levels(1000, None), "max_rows must be given"),
+        (lambda: plan_levels(25, 4, 1.0, 1e-6), "it takes some .* times the persons"),
+        (lambda: plan_levels(1000, 4, rows=[0.5, 0.2]), "rows must be a number, or shares"),
+        (lambda: plan_levels(1000, 4, rows=0), "rows must be"),
+        (lambda: plan_levels(1000, 4, icc=1.2), "icc must lie"),
+        (lambda: plan_levels(1000, 4, white=1.0), "white must be a share"),
+        (lambda: plan_levels(0, 4), "n must be"),
+        (lambda: plan_levels(1000, 4, adjacency="none"), "adjacency must be"),
+        (lambda: plan_levels(1000, 4, 1.0, 0.5), "delta"),
+        (lambda: plan_survival(1000, edges=[1, 0]), "edges must be"),
+        (lambda: plan_survival(1000, edges=range(1000)), "edges must make at most 500 intervals"),
+        (lambda: plan_survival(1000, edges=range(4), survival=1.0), "survival must be the expected share"),
+        (lambda: plan_survival(1000, edges=range(4), survival=0.0), "survival must be the expected share"),
+        (lambda: plan_survival(1000, edges=range(4), survival=[0.5, 0.6, 0.4]), "3 shares that decrease"),
+        (lambda: plan_survival(1000, edges=range(4), survival=[0.5, 0.4]), "3 shares that decrease"),
+        (lambda: plan_survival(1000, edges=range(4), lost=1.0), "lost must be a share"),
+        (lambda: plan_survival(1000, edges=range(4), level=2.0), "level"),
+        (lambda: plan_survival(1000, edges=range(4), classes=0), "classes must be"),
+        (lambda: plan_survival(1000, edges=range(4)).width(0.5), "time must be at least 1"),
+        (lambda: plan_hazards("y ~ age", 1000, times=range(4), bounds={}), "Surv"),
+        (lambda: plan_hazards("Surv(t, d) ~ age", 1000, times=[1, 0], bounds={}), "times must be increasing"),
+        (lambda: plan_hazards("Surv(t, d) ~ age", 1000, times=range(4), bounds={}), "bounds of age are needed|age"),
+        (lambda: plan_hazards("Surv(t, d) ~ age", 1000, times=range(4), bounds=None), "bounds must say"),
+        (lambda: plan_hazards("Surv(t, d) ~ a", 10, times=range(4), bounds={"a": (0, 1)}), "it takes n >="),
+        (lambda: plan_hazards("Surv(t, d) ~ a", 999, times=range(4), bounds={"a": (0, 1)}, spread=0), "spread must be"),
+        (lambda: plan_hazards("Surv(t, d) ~ a", 999, times=range(4), bounds={"a": (0, 1)}, effects="x"), "effects"),
+        (lambda: plan_hazards("Surv(t, d) ~ a", 999, times=range(4), bounds={"a": (0, 1)}, family="x"), "family must"),
+    ],
+)
+def test_what_a_forecast_lacks_is_said(call, says):
+    with pytest.raises((InputError, PrivacyError), match=says):
+        call()
+
+
+EDGES = list(range(13))
+TRUTH = np.exp(-((np.arange(1, 13) / 8) ** 1.3))
+
+
+def followed(n, seed):
+    rng = np.random.default_rng(seed)
+    months, lost = rng.weibull(1.3, n) * 8, np.where(rng.random(n) < 0.3, rng.uniform(0, 12, n), 20.0)
+    return pd.DataFrame({"months": np.minimum(months, lost), "died": months <= lost, "arm": rng.choice(["a", "b"], n)})
+
+
+@pytest.mark.parametrize(("n", "epsilon", "delta"), [(500, 1.0, 1e-6), (2000, 0.2, 1e-6), (2000, 1.0, None)])
+def test_forecasts_of_survival_are_near_private_limits(n, epsilon, delta):
+    widths, apart = [], []
+    for seed in range(60):
+        privacy, table = Privacy(epsilon, delta, n=n, random_state=seed), followed(n, seed)
+        rows = private_survival(table, "months", "died", edges=EDGES, privacy=privacy).frame.sort_index()
+        widths.append(rows["high"] - rows["low"])
+        by = {"arm": ["a", "b"]}
+        rows = private_survival(table, "months", "died", edges=EDGES, by=by, privacy=privacy).frame.sort_index()
+        gap = rows.loc[("difference", "survival")]
+        apart.append(gap["high"] - gap["low"])
+    forecast = plan_survival(n, epsilon, delta, edges=EDGES, survival=TRUTH.tolist(), lost=0.3)
+    np.testing.assert_allclose(forecast.widths, np.mean(widths, axis=0), rtol=0.15)
+    assert 0.9 < forecast.coverage < 0.99
+    assert (np.array(forecast.exact_widths) < np.array(forecast.widths)).all()
+    both = plan_survival(n, epsilon, delta, edges=EDGES, survival=TRUTH.tolist(), lost=0.3, classes=2)
+    np.testing.assert_allclose(both.difference_widths, np.mean(apart, axis=0), rtol=0.15)
+    assert forecast.width(6.5) == forecast.widths[5]
+
+
+def test_courses_are_the_probabilities_of_what_is_drawn():
+    course = Course.of(0.3, 0.4, np.array([0.0, 1.0, 4.0, 9.0]))
+    assert course.survival[-1] == pytest.approx(0.3) and course.cells().sum() == pytest.approx(1)
+    time, event = course.times(np.tile(course.hazards, (200_000, 1)), np.random.default_rng(0))
+    at = np.searchsorted(course.edges[1:], time, side="left")
+    end = (event == 0) & (time == 9)
+    drawn = [((at == k) & (event == e) & ~end).mean() for e in (1, 0) for k in range(3)]
+    np.testing.assert_allclose([*drawn, end.mean()], course.cells(), atol=0.004)
+
+
+def test_forecasts_of_hazards_are_near_private_fits(monkeypatch):
+    """Of one number: a law that the prior does not know, of a wider spread than is usual."""
+    monkeypatch.setattr(of_survival, "COHORTS", 8)
+    found = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        age = rng.uniform(-1, 1, 2000)
+        h = 1 / (1 + np.exp(1.8 - 1.4 * age))
+        at = rng.geometric(h[:1500]).astype(float)
+        table = {"age": age[:1500], "time": np.minimum(at, 5.0), "died": (at <= 5) * 1.0}
+        privacy = Privacy(1.0, 1e-6, n=1500, random_state=seed)
+        how = {"times": range(6), "privacy": privacy, "bounds": {"age": (-1, 1)}, "progress": False}
+        model = SurvivalRegression("Surv(time, died) ~ age", **how).fit(table)
+        off = np.asarray(model.predict({"age": age[1500:]}, type="hazard")) - h[1500:, None]
+        found.append([1 - (off**2).mean() / h[1500:].var(), (off**2).mean() / h.mean() ** 2])
+    told = {"times": range(6), "bounds": {"age": (-1, 1)}, "survival": 0.4, "lost": 0.0, "spread": 0.8}
+    forecast = plan_hazards("Surv(time, died) ~ age", 1500, 1.0, 1e-6, **told)
+    share, square = np.mean(found, axis=0)
+    assert forecast.share.mean == pytest.approx(share, abs=0.06)
+    assert forecast.error == pytest.approx(np.sqrt(square), rel=0.5)
+    assert forecast.share.worst <= forecast.share.mean and forecast.mean_error < forecast.error
+    worse = plan_hazards("Surv(time, died) ~ age", 1500, 0.2, 1e-6, **told)
+    assert worse.share.mean < forecast.share.mean and worse.survival_error > forecast.survival_error
+
+
+def test_terms_of_the_period_and_all_adjacencies_are_planned_for(monkeypatch):
+    monkeypatch.setattr(of_survival, "COHORTS", 2)
+    told = {"times": range(4), "bounds": {"age": (0, 90), "sex": ["f", "m"], "X": (-1, 1)}, "grids": {"X": 11}}
+    for adjacency, family in (("add-remove", "binomial"), ("replace", "poisson")):
+        formula = "Surv(time, died) ~ lf(X) + age + C(sex) + age:period"
+        forecast = plan_hazards(formula, 6000, 1.0, 1e-6, adjacency=adjacency, family=family, **told)
+        assert forecast.share.mean > 0.5 and adjacency in str(forecast)
+
+
+def test_forecasts_stand_on_certificates_and_warn_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        forecast = plan_survival(600, 1.0, 1e-6, edges=EDGES)
+        plan_levels(600, 2, 1.0, 1e-6)
+    privacy = Privacy(1.0, 1e-6, n=600)
+    found = private_survival(followed(600, 0), "months", "died", edges=EDGES, privacy=privacy)
+    assert "Expected before the fit: Forecast of survival for n = 600" in str(found.ledger.certificate([forecast]))
+
+
+def test_commands_say_what_python_says(monkeypatch, tmp_path):
+    monkeypatch.setattr(of_levels, "COHORTS", 2)
+    monkeypatch.setattr(of_survival, "COHORTS", 2)
+
+    def run(*words):
+        done = CliRunner().invoke(app, [str(word) for word in words])
+        return done.exit_code, done.output
+
+    asked = ("--n", 900, "--delta", 1e-6)
+    code, text = run("plan-levels", *asked, "--max-rows", 3, "--rows", 0.5, "--rows", 0.5, "--out", tmp_path)
+    own = plan_levels(900, 3, 1.0, 1e-6, rows=[0.5, 0.5])
+    assert code == 0 and str(own) in text and (tmp_path / "forecast.txt").read_text() == f"{own}\n"
+    edges = [word for edge in (0, 2, 4) for word in ("--edge", edge)]
+    code, text = run("plan-survival", *asked, *edges, "--survival", 0.8, "--survival", 0.6, "--classes", 2)
+    own = plan_survival(900, 1.0, 1e-6, edges=[0, 2, 4], survival=[0.8, 0.6], classes=2)
+    assert code == 0 and str(own) in text
+    formula = "Surv(time, died) ~ age"
+    code, text = run("plan-hazards", formula, *asked, *edges, "--bounds", "age=0:9")
+    own = plan_hazards(formula, 900, 1.0, 1e-6, times=[0.0, 2.0, 4.0], bounds={"age": (0, 9)})
+    assert code == 0 and str(own) in text
+    code, text = run("plan-levels", *asked, "--max-rows", 1)
+    assert code == 2 and "max_rows must be at least 2" in text
