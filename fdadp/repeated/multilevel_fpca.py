@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -330,14 +330,14 @@ class MultilevelFPCA(MultilevelComponents):
         self._kind, self._columns = curves.kind, curves.columns
         return self
 
-    def fit_chunks(self, chunks: Iterable[Any], *, t: ArrayLike) -> MultilevelFPCA:
+    def fit_chunks(self, chunks: Iterable[Any] | Callable[[], Iterable[Any]], *, t: ArrayLike) -> MultilevelFPCA:
         """Find the components in one pass over chunks of rows (``method="reml"``).
 
         Parameters
         ----------
-        chunks : iterable of tuple
-            ``(curves, groups)`` or ``(curves, groups, covariates)``, of shapes (m, T), (m,) and (m, p). A person's rows
-            may lie in several chunks.
+        chunks : iterable of tuple, or callable that returns one
+            ``(curves, groups)`` or ``(curves, groups, covariates)``, of shapes (m, T), (m,) and (m, p), in the kinds
+            that :meth:`fit` takes. A person's rows may lie in several chunks.
         t : array_like of shape (T,)
 
         Raises
@@ -349,10 +349,15 @@ class MultilevelFPCA(MultilevelComponents):
             raise InputError(f"method must be 'reml' for chunks, got {self.method!r}: it needs one pass")
         self._check_parameters(False, False)
         grid, started, self.visits_ = as_grid(t, np.size(t), "t"), None, None
-        for curves, groups, *covariates in chunks:
-            values = _covariates(covariates[0] if covariates else None, len(curves))
+        for given, groups, *covariates in chunks() if callable(chunks) else chunks:
+            if not (given.shape[0] if hasattr(given, "shape") else len(given)):
+                continue
+            curves = as_curves(given, grid, name="Y", any_layout=True)
+            check_finite(curves, "Y", cure="fit() takes curves with gaps")
+            ids, values = _ids(groups, len(curves)), _covariates(covariates[0] if covariates else None, len(curves))
+            same_rows(Y=curves, groups=groups, covariates=covariates[0] if covariates else None)
             started = self._pass(grid, values.shape[1]) if started is None else started
-            started.add(values, curves, groups)
+            started.add(values, curves.values, ids)
         if started is None:
             raise InputError("chunks must hold at least one row, got none")
         self._of_pass(started, grid)

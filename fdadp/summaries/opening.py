@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from pandas import RangeIndex
 
 from fdadp._common.checks import flag, fraction
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
+from fdadp.functional.containers.source_table import OpenedTable
 from fdadp.functional.tables.alignment import same_rows
-from fdadp.functional.tables.sample import names_of
-from fdadp.privacy.boundary import Table, check_ids, column_names, columns, index_of, table
+from fdadp.functional.tables.sample import names_of, row_labels
+from fdadp.privacy.boundary import Table, check_ids, column_names, columns, index_of, labels, numbers, table
 from fdadp.private.public.columns import Range, public_range
 from fdadp.summaries.questions.questions import NoisyEstimate, Question, ask
 
@@ -96,7 +98,7 @@ def codes_table(X: Any, facts: Mapping[str, Any]) -> Table:
 
     Parameters
     ----------
-    X : data frame, whose columns are found by name, or array_like of as many columns
+    X : data frame, mapping of columns without row labels or table that was opened; or array_like of as many columns
     facts : mapping of name to (low, high), a tuple, or to a list of classes
 
     Raises
@@ -104,6 +106,8 @@ def codes_table(X: Any, facts: Mapping[str, Any]) -> Table:
     InputError
         X has not these columns, or has two of one name. No value was looked at.
     """
+    if isinstance(X, Mapping | OpenedTable):
+        return _side_by_side(X, facts)
     at = None
     if there := column_names(X):
         missing = [name for name in facts if name not in there]
@@ -122,6 +126,38 @@ def codes_table(X: Any, facts: Mapping[str, Any]) -> Table:
         list(fact) if isinstance(fact, list) else None for fact in facts.values()
     ]
     return columns(X, categories, at)
+
+
+@dataclass(frozen=True)
+class _SideBySide:
+    """Rows of columns of one entry a row, of which the kernel takes slices."""
+
+    columns: Sequence[Table]
+
+    def __getitem__(self, at: slice) -> FloatArray:
+        return np.stack([own.convert(own.rows[at]).reshape(-1) for own in self.columns], axis=1)
+
+
+def _side_by_side(X: Mapping[str, Any] | OpenedTable, facts: Mapping[str, Any]) -> Table:
+    """Columns by name as one table, as :func:`codes_table`."""
+    missing = [name for name in facts if name not in X]
+    if missing:
+        raise InputError(f"X must have the columns {list(facts)!r}, but has no {missing!r}")
+    held: dict[str, Any] = {name: X[name] for name in facts}
+    labelled = [name for name, own in held.items() if not isinstance(row_labels(own), RangeIndex | None)]
+    if labelled:
+        raise InputError(
+            f"X must be one data frame, or a mapping of columns without row labels, got labels of {labelled!r}: rows "
+            "belong together by position"
+        )
+    own = [
+        labels(held[name], fact, str(name)) if isinstance(fact, list) else table(held[name], str(name))
+        for name, fact in facts.items()
+    ]
+    lengths = [len(one) for one in own]
+    if len(set(lengths)) > 1 or any(one.shape[1:] not in ((), (1,)) for one in own):
+        raise InputError(f"X must have columns of one entry a row, as many in each, got {list(facts)!r}")
+    return Table(_SideBySide(own), (lengths[0], len(own)), numbers, all(one.in_memory for one in own), X)
 
 
 def level_list(levels: Any, name: str) -> list[Any]:

@@ -44,7 +44,7 @@ def private_survival(
 
     Parameters
     ----------
-    X : data frame, or array_like of the columns time, event and perhaps the group
+    X : data frame, mapping of columns, table that was opened, or array_like of time, event and perhaps the group
     time, event : name of a column
         How long each person was seen, and whether that ended with the event (1 or True) or not (0 or False: censored).
     edges : sequence of float

@@ -18,7 +18,7 @@ import pandas as pd
 from fdadp._common.checks import numbers as setting
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.containers.source_table import rows_of
+from fdadp.functional.containers.source_table import OpenedColumn, rows_of
 from fdadp.functional.tables.records import Labels
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy.boundary import Table, entries, numbers
@@ -26,7 +26,7 @@ from fdadp.privacy.boundary import table as private_table
 from fdadp.private.public.inputs import check_groups
 from fdadp.regression.private.table import PrivateTable
 from fdadp.regression.reading.columns import ColumnTable, Grids, unknown_column
-from fdadp.regression.reading.joined import joined_labels, refuse_unknown_length
+from fdadp.regression.reading.joined import joined_labels
 
 MOST_PERIODS = 100
 MOST_ROWS = 2_000_000
@@ -384,7 +384,12 @@ def expanded_privately(
             "data must be one data frame, or a mapping of arrays and curves without row labels, in a private fit of "
             "times to an event: rows belong together by position"
         )
-    refuse_unknown_length(own)
+    odd = next((name for name, column in own.items() if isinstance(column, OpenedColumn) and column.n is None), None)
+    if odd is not None:
+        raise InputError(
+            f"data must have a known number of rows in a private fit of times to an event, got {own[odd]!r}: read the "
+            "table first, by .read()"
+        )
     t, died = table.numbers(time), table.numbers(event)
     n, K = len(t), periods.count
     if len(died) != n:

@@ -22,22 +22,27 @@ from fdadp import (
     FPCA,
     AdditiveFunctionOnFunction,
     FunctionalRegression,
+    MultilevelFPCA,
     Privacy,
     PrivateFPCA,
     PrivateMean,
     ScalarRegression,
+    SurvivalRegression,
     open_curves,
 )
 from fdadp.errors import InputError, NotAccountedWarning, PublicInputWarning
 from fdadp.functional.containers.source_table import OpenedTable
 from fdadp.functional.files.curve_files import read_curves
+from fdadp.functional.tables.curves import as_curves
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.summaries import (
+    PrivateMultilevelFPCA,
     PrivateTable1,
     private_count,
     private_histogram,
     private_mean,
     private_quantiles,
+    private_survival,
     private_variance,
     suggest_bounds,
 )
@@ -328,6 +333,68 @@ def counted(data: Any, grouped: bool) -> Any:
     private_count(data["Y"], privacy=promised(grouped, n=None), groups=ids_of(data, grouped))
 
 
+def levels(*, private: bool, chunks: bool = False) -> Callable[[Any, bool], Any]:
+    """Components of persons and of their rows; scores and completed curves, too."""
+
+    def fit(data: Any, grouped: bool) -> Any:
+        model: Any = MultilevelFPCA(k=4) if not private else None
+        if private:
+            how = {"privacy": promised(grouped), "bounds": (-2, 2), "allow_useless": True, "max_rows": 2}
+            model = PrivateMultilevelFPCA(n_components=2, **how)
+        if chunks and private:
+            model.fit_chunks(tuples(data, "Y", "id"), t=GRID, groups=True)
+        elif chunks:
+            model.fit_chunks(tuples(data, "Y", "id"), t=GRID)
+        else:
+            model.fit(data["Y"], groups=data["id"])
+        return np.concatenate([model.eigenvalues_["person"], model.eigenvalues_["row"], model.mean_, [model.icc_]])
+
+    return fit
+
+
+def scores_of_levels(data: Any, grouped: bool) -> Any:
+    model = MultilevelFPCA(k=4).fit(people()["Y"], groups=people()["id"])
+    person, row = model.transform(data["Y"], groups=data["id"])
+    filled = model.complete(data["Y"], groups=data["id"])
+    return np.concatenate([np.ravel(np.asarray(part)) for part in (person, row, *values_of(filled))])
+
+
+def values_of(curves: Any) -> Any:
+    """Of curves of any kind."""
+    return as_curves(curves, name="curves", any_layout=True).values
+
+
+def mixed(data: Any, grouped: bool) -> Any:
+    """A curve for each person: the fit, its persons, and predictions."""
+    model = FunctionalRegression("Y ~ age + re(id, covariance='free', k=4)", progress=False)
+    listed = not isinstance(data, OpenedTable) and isinstance(data["Y"], list)
+    model.fit(data, **({"grids": {"X": GRID, "Y": GRID}} if listed else {}))
+    own = model.persons_
+    predicted = model.predict(people())
+    return np.concatenate([np.ravel(part) for part in (own.levels.G, own.levels.R, model.edf_, values_of(predicted))])
+
+
+def survival(*, private: bool) -> Callable[[Any, bool], Any]:
+    """Times to an event: age is the time, flag the event."""
+
+    def fit(data: Any, grouped: bool) -> Any:
+        how: dict[str, Any] = {"times": [1.5, 2.25, 2.5, 2.75, 4.0], "baseline": "linear", "progress": False}
+        if private:
+            how |= {"privacy": promised(grouped), "bounds": {"X": (-2, 2)}, "mechanism": EndToEnd}
+        formula = "Surv(age, flag) ~ lf(X)" if private else "Surv(age, flag) ~ lf(X, k=4)"
+        model = SurvivalRegression(formula, **how)
+        listed = not isinstance(data, OpenedTable) and isinstance(data["X"], list)
+        model.fit(data, groups="id" if grouped else None, **({"grids": {"X": GRID, "Y": GRID}} if listed else {}))
+        return np.ravel(model.predict_survival(people()))
+
+    return fit
+
+
+def private_times(data: Any, grouped: bool) -> Any:
+    how = {"edges": [1.5, 2.25, 2.5, 2.75, 4.0], "privacy": promised(grouped), "groups": ids_of(data, grouped)}
+    private_survival(data, "age", "flag", **how)
+
+
 def of_points(function: Callable[..., Any], *, epsilon: float = 8.0, **settings: Any) -> Callable[[Any, bool], Any]:
     """Columns of numbers and classes, of which the points of the curves are taken here."""
 
@@ -368,6 +435,15 @@ ENTRY_POINTS: dict[str, Callable[[Any, bool], Any]] = {
     "private_quantiles": scalar(private_quantiles, bounds=SHORT),
     "private_histogram": scalar(private_histogram, x="flag", levels=[0, 1]),
     "private_count": counted,
+    "levels": levels(private=False),
+    "levels, chunks": levels(private=False, chunks=True),
+    "levels, private": levels(private=True),
+    "levels, private chunks": levels(private=True, chunks=True),
+    "levels, scores": scores_of_levels,
+    "persons' curves": mixed,
+    "survival": survival(private=False),
+    "survival, private": survival(private=True),
+    "private_survival": private_times,
     "suggest_bounds": of_points(suggest_bounds, within=(-2, 2), together=True, epsilon=50.0),
     "table 1": of_points(table1),
 }
@@ -383,6 +459,15 @@ ONE_ROW_A_PERSON = (
     "PrivateMean, chunks of curves",
     *(str(one) for one in LEARNERS if not one.grouped),
 )
+OF_PERSONS = (
+    "levels",
+    "levels, chunks",
+    "levels, private",
+    "levels, private chunks",
+    "levels, scores",
+    "persons' curves",
+)
+"""Entry points that need persons."""
 SINGLE = ("private_mean", "private_variance", "private_quantiles", "private_histogram")
 
 
@@ -390,22 +475,31 @@ def refusal(container: str, entry: str, grouped: bool) -> str | None:
     """The text by which a container is refused at an entry point, or None."""
     if container == "FDataGrid" and entry in TABLES:
         return "X must (be two-dimensional|have two dimensions)"  # a learner wants a table, and says what it got
-    widths = ("additive, private", "PrivateMean", "PrivateFPCA", *map(str, LEARNERS), "suggest_bounds")
+    widths = (
+        "additive, private",
+        "PrivateMean",
+        "PrivateFPCA",
+        "levels, private",
+        *map(str, LEARNERS),
+        "suggest_bounds",
+    )
     if container == "lists" and entry in widths:  # which is declared nowhere
         return "got a list: its rows may be of any length"
-    columns = (*TABLES, *SINGLE, "private_count", "suggest_bounds")
+    columns = (*TABLES, *SINGLE, "private_count", "private_survival", "suggest_bounds")
     if container in ("LazyFrame", "DuckDB") and entry in columns:
         return "must keep the order of its rows, got .* read the table first"
     if container == "CSV" and grouped and entry in columns:
         return "must be read to know its number of rows"
+    if container in (*QUERIES, *OF_FILES) and entry == "survival, private":
+        return "data must have a known number of rows"
     if container in OF_FILES:  # whose number of rows is not known, beside arrays
         if entry == "PrivateMean, chunks of curves":
             return "each chunk of a list must have a known number of rows"
         if entry in ("functional, private", "scalar, private"):
             return "(X|Y) must have a known number of rows, got .* or read the file first"
-        if entry == "additive, chunks":
+        if entry in ("additive, chunks", "levels, chunks"):
             return "must be read to know its number of rows: hand over what was opened as it is"
-        if grouped and entry in ("additive, private", "PrivateMean", "PrivateFPCA"):
+        if grouped and entry in ("additive, private", "PrivateMean", "PrivateFPCA", "levels, private"):
             return "groups must be a column of what was opened"
     return None
 
@@ -437,7 +531,7 @@ ALWAYS_AT = ("PrivateMean", "PrivateMean, chunks", "scalar, private", "DPGaussia
 
 def cases() -> Iterator[Any]:
     for container, entry, grouped in itertools.product(CONTAINERS, ENTRY_POINTS, (False, True)):
-        if not (grouped and entry in ONE_ROW_A_PERSON):
+        if not (entry in ONE_ROW_A_PERSON if grouped else entry in OF_PERSONS):
             always = container in ALWAYS or entry in ALWAYS_AT
             marks = [] if always else [pytest.mark.long]
             yield pytest.param(container, entry, grouped, marks=marks)
