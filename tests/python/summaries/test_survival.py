@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -56,7 +57,7 @@ def test_without_censoring_inside_intervals_it_is_kaplan_and_meiers():
     X.loc[~X["died"], "months"] += 0.0
     own = SurvivalCounts.of(exact_counts(X), 0.0, float(len(X)))
     # Censored persons of an interval count as seen to its end here, and for half of it there.
-    whole = SurvivalCounts(own.d, own.q, own.risk + own.q / 2, own.through_d, own.through_q, own.through_rest, 0.0)
+    whole = replace(own, risk=own.risk + own.q / 2)
     theirs = SurvfuncRight(X["months"], X["died"].astype(int))
     at = {float(t): s for t, s in zip(theirs.surv_times, theirs.surv_prob, strict=True)}
     assert [round(s, 12) for s in whole.survival] == [round(at[float(t)], 12) for t in EDGES[1:]]
@@ -71,7 +72,7 @@ def test_the_log_rank_statistic_is_mantels_without_noise():
     X = X[inside]
     groups = [X[X["arm"] == arm] for arm in ("drug", "placebo")]
     own = [SurvivalCounts.of(exact_counts(g), 0.0, float(len(g))) for g in groups]
-    whole = [SurvivalCounts(c.d, c.q, c.risk + c.q / 2, c.through_d, c.through_q, c.through_rest, 0.0) for c in own]
+    whole = [replace(c, risk=c.risk + c.q / 2) for c in own]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         chi2, _ = survdiff(X["months"], X["died"].astype(int), X["arm"])
