@@ -14,7 +14,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.sample import Curves
 from fdadp.planner.asked import Asked, Spread, quietly
-from fdadp.planner.of_cohorts import TINY, _drawn, _records
+from fdadp.planner.of_cohorts import TINY, Said, _drawn, _records
 from fdadp.planner.of_formulas import EFFECTS, _columns
 from fdadp.planner.shown import AnyForecast
 from fdadp.private.plan.design import PrivateDesign
@@ -488,7 +488,7 @@ class _Hazards:
     ) -> OfHazards:
         """Fit n persons, and judge the hazards of others."""
         rng = np.random.default_rng([seed, n])
-        block, signal = _drawn(self.design, (0.0, 1.0), n, rng, (), smooth=self.smooth)
+        block, signal = _drawn(self.design, (0.0, 1.0), n, rng, Said(smooth=self.smooth))
         signal = (signal - signal.mean()) * (self.spread / max(float(signal.std()), TINY))
         hazards = self.of_signal(signal)
         chance = 1 - np.exp(-hazards) if self.proportional else hazards
