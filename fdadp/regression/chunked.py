@@ -17,7 +17,7 @@ from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.regression.fitted.errors import CoefficientErrors, variance_from
 from fdadp.regression.fitted.fitted import Fitted, FittedResponse
-from fdadp.regression.mixed import fit_by_person, person_terms
+from fdadp.regression.mixed_models.fits import fit_by_person, person_terms
 from fdadp.regression.reading.chunked_records import ChunkedRecords
 from fdadp.regression.reading.columns import Covariates, Grids, read_records, units_of
 from fdadp.regression.reading.completion import Completion, treatments

@@ -20,7 +20,7 @@ from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.regression.fitted.errors import CoefficientErrors
 from fdadp.regression.fitted.fitted import Fitted, FittedResponse, TrainedRows
 from fdadp.regression.formula import ParsedFormula, parse
-from fdadp.regression.mixed import MixedFit, fit_by_person, person_terms
+from fdadp.regression.mixed_models.fits import MixedFit, fit_by_person, large_effect, person_terms
 from fdadp.regression.reading.columns import ColumnTable, Grids, check_grids, columns_of
 from fdadp.regression.reading.completion import CompletedAgain
 from fdadp.regression.reading.joined import aligned_columns, positioned
@@ -383,7 +383,7 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
         )
     else:
         own = mixed.persons
-        eta, edf = eta + own.curves(observed.records, own.grid), edf + own.edf
+        eta, edf = eta + own.beside(observed), edf + own.edf
         errors = CoefficientErrors.by_persons(settings, mixed)
     again = None if training.loose is None else _completed_again(spec, training, training.loose, fit)
     if training.grid is not None:  # where responses have points of their own, predictions are made on another grid
@@ -434,11 +434,14 @@ def estimate_whole(
     spec, asked = read_spec(settings, data, y, grids, **beside)
     own = person_terms(spec.parsed.terms, settings)
     training, persons = read_rows(asked, settings, by_person=bool(own))
-    observed = training.observed
-    others = (term for term in spec.parsed.terms if term not in own)
-    terms = (*others, *map(Linear, training.covariates.completion.indicators.values()))
-    seen = observed.summary(training.points)
-    form = designs(spec, terms, seen, training.points)
+    observed, made = training.observed, map(Linear, training.covariates.completion.indicators.values())
+    seen, every = observed.summary(training.points), (*spec.parsed.terms, *made)
+    if not own and persons is None:
+        own = large_effect(every, settings, seen, observed)
+    random = {term.name for term in own}
+    form = designs(spec, [term for term in every if term.name not in random], seen, training.points)
+    if own and not form.separable and not person_terms(every, settings):  # stacked after all
+        own, form = (), designs(spec, every, seen, training.points)
     if training.curves is not None:
         check_axes(form, training.covariates.units, training.curves.unit, spec.response)
     if own:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag, eigh
+from scipy.linalg import block_diag
 from scipy.optimize import minimize
 from scipy.stats import f as f_law
 
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.repeated.levels import rotate
+from fdadp.repeated.levels import covariance_gradient, rotate
 from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.search import LevelCovariances
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
@@ -117,43 +117,92 @@ def normal_of_terms(
     InputError
         A basis that is not within Φ, where there is no noise outside (σ² = 0).
     """
-    inner, xx = inner or weighed(sums, levels), sums.split(sums.total)[0]
+    inner, parts = inner or weighed(sums, levels), _Parts.of(sums, terms)
     precision = 1 / levels.noise_variance if levels.noise_variance > 0 else 0.0
-    inside = tuple(sums.phi.T @ term.along for term in terms)
-    outside = [term.along - sums.phi @ part for term, part in zip(terms, inside, strict=True)]
-    beyond = max(np.abs(o).max() / np.abs(term.along).max() for o, term in zip(outside, terms, strict=True))
-    if precision == 0 and beyond > 1e-8:
+    if precision == 0 and parts.beyond > 1e-8:
         raise InputError("terms must lie within the k functions where curves have no noise outside these")
-    products, right_in, total = _about_zero(sums, inner, xx, precision)
-    rows = []
-    for a, u, o in zip(terms, inside, outside, strict=True):
-        half = np.einsum("am,aibj,ir->mrbj", a.mix, inner.gram, u, optimize=True)
-        row = []
-        for b, v, w in zip(terms, inside, outside, strict=True):
-            block = np.einsum("mrbj,bn,js->mrns", half, b.mix, v, optimize=True)
-            row.append(block.reshape(a.size, b.size) + np.kron(a.mix.T @ xx @ b.mix, precision * (o.T @ w)))
-        rows.append(row)
-    right = [
-        (precision * (a.mix.T @ products @ o) + a.mix.T @ right_in @ u).ravel()
-        for a, u, o in zip(terms, inside, outside, strict=True)
-    ]
-    return NormalOfTerms(np.block(rows), np.concatenate(right), total, inside)
+    gram, right, total = parts.inside(sums, inner)
+    return NormalOfTerms(
+        gram + precision * parts.gram,
+        right + precision * parts.right,
+        total + precision * parts.total,
+        tuple(sums.phi.T @ term.along for term in terms),
+    )
 
 
-def _about_zero(
-    sums: PersonSums, inner: Weighed, xx: FloatArray, precision: float
-) -> tuple[FloatArray, FloatArray, float]:
-    """``F'Y``, the right sides (p, k) and ``y'V⁻¹y`` of the curves themselves."""
-    products, right = sums.products, inner.right
-    total = inner.total + precision * sums.energy
-    if sums.intercept:
-        shift = sums.phi.T @ sums.shift_y
-        beyond = sums.shift_y - sums.phi @ shift
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What does not depend on covariances: the map of q coefficients to curves on Φ, and all that is outside of Φ.
+
+    Attributes
+    ----------
+    onto : ndarray of shape (p k, q)
+        Curves on Φ of the p features, of the coefficients.
+    gram, right : ndarray of shape (q, q) and (q,)
+        Normal equations outside of Φ, for white noise of variance 1.
+    total : float
+        Squares of the responses there.
+    beyond : float
+        Share of the bases' size that is there.
+    """
+
+    onto: FloatArray
+    gram: FloatArray
+    right: FloatArray
+    total: float
+    beyond: float
+
+    @classmethod
+    def of(cls, sums: PersonSums, terms: Sequence[MeanTerm]) -> _Parts:
+        xx, products, total = sums.split(sums.total)[0], sums.products, sums.energy
+        inside = [sums.phi.T @ term.along for term in terms]
+        outside = [term.along - sums.phi @ part for term, part in zip(terms, inside, strict=True)]
+        if sums.intercept:  # of the curves themselves, not about the shift
+            beyond = sums.shift_y - sums.phi @ (sums.phi.T @ sums.shift_y)
+            total += float(2 * beyond @ products[0] + xx[0, 0] * beyond @ beyond)
+            products = products + np.outer(xx[:, 0], sums.shift_y)
+        pairs = list(zip(terms, outside, strict=True))
+        gram = np.block([[np.kron(a.mix.T @ xx @ b.mix, o.T @ w) for b, w in pairs] for a, o in pairs])
+        return cls(
+            np.hstack([np.kron(term.mix, part) for term, part in zip(terms, inside, strict=True)]),
+            gram,
+            np.concatenate([(a.mix.T @ products @ o).ravel() for a, o in pairs]),
+            total,
+            max(float(np.abs(o).max() / np.abs(a.along).max()) for a, o in pairs),
+        )
+
+    def inside(self, sums: PersonSums, inner: Weighed) -> tuple[FloatArray, FloatArray, float]:
+        """Normal equations inside of Φ, of the curves themselves, and ``y'V⁻¹y`` there."""
+        shift = sums.phi.T @ sums.shift_y if sums.intercept else None
+        return _mapped(inner, self.onto, shift)
+
+
+def _mapped(inner: Weighed, onto: FloatArray, shift: FloatArray | None) -> tuple[FloatArray, FloatArray, float]:
+    """Normal equations in coefficients that make curves on Φ by `onto`, of curves above the shift on Φ."""
+    right, total, size = inner.right, inner.total, len(onto)
+    if shift is not None:
         total += float(2 * shift @ right[0] + shift @ inner.gram[0, :, 0] @ shift)
-        total += precision * float(2 * beyond @ products[0] + xx[0, 0] * beyond @ beyond)
-        products = products + np.outer(xx[:, 0], sums.shift_y)
         right = right + inner.gram[:, :, 0] @ shift
-    return products, right, total
+    return onto.T @ inner.gram.reshape(size, size) @ onto, onto.T @ right.ravel(), total
+
+
+def normal_within(
+    inner: Weighed, mixes: Sequence[FloatArray], inside: Sequence[FloatArray], shift: FloatArray | None
+) -> NormalOfTerms:
+    """Normal equations of terms whose bases the k functions hold.
+
+    Parameters
+    ----------
+    inner : Weighed
+    mixes : sequence of ndarray of shape (p, m)
+        Features of each term.
+    inside : sequence of ndarray of shape (k, r)
+        Its basis in coefficients on the functions.
+    shift : ndarray of shape (k,) or None
+        What was subtracted from the curves, beside a constant as first feature.
+    """
+    onto = np.hstack([np.kron(mix, part) for mix, part in zip(mixes, inside, strict=True)])
+    return NormalOfTerms(*_mapped(inner, onto, shift), tuple(inside))
 
 
 @dataclass(frozen=True, eq=False)
@@ -409,28 +458,81 @@ def spline_levels(
     turn = np.linalg.lstsq(basis, sums.phi, rcond=None)[0]
     if np.abs(basis @ turn - sums.phi).max() > 1e-8:
         raise InputError("basis must span the functions of the sums, got other splines")
-    ridge, smooth = turn.T @ turn, turn.T @ penalty @ turn
-    sizes = [len(term.penalties) for term in terms]
-    diagonals = block_diag(*[term.penalties for term in terms]) if sum(sizes) else np.zeros((0, 0))
-    points = sums.n_rows * len(sums.phi)
+    levels, found = white_levels(sums, terms, (turn.T @ turn, turn.T @ penalty @ turn))
+    return levels, fixed_effects(sums, levels, terms, smoothing_parameters=found)
 
-    def at(z: FloatArray) -> LevelCovariances:
-        a, b, noise = np.exp(z[-3:])
-        return LevelCovariances(np.linalg.inv(a * ridge + b * smooth), noise * np.eye(sums.k), float(noise), 0.0)
 
-    def criterion(z: Any) -> float:
-        levels = at(z)
-        normal = normal_of_terms(sums, levels, terms)
-        weights = np.exp(z[:-3]) @ diagonals if diagonals.size else np.zeros(len(normal.gram))
-        held = normal.gram + np.diag(weights)
-        ratios = eigh(levels.G, levels.R, eigvals_only=True)
-        value = points * z[-1] + float(sums.persons @ np.log1p(sums.sizes[:, None] * np.maximum(ratios, 0)).sum(axis=1))
-        value += np.linalg.slogdet(held)[1] - np.log(weights[weights > 0]).sum()
-        return float(value + normal.total - normal.right @ np.linalg.solve(held, normal.right)) / points
+def white_levels(
+    sums: PersonSums,
+    terms: Sequence[MeanTerm],
+    precisions: Sequence[FloatArray],
+    *,
+    keep: BoolArray | None = None,
+    smoothing: FloatArray | None = None,
+) -> tuple[LevelCovariances, FloatArray]:
+    """REML of curves of persons with ``G⁻¹ = Σ_j a_j Q_j`` and white errors, beside penalised terms.
+
+    Parameters
+    ----------
+    sums : PersonSums
+    terms : sequence of MeanTerm
+    precisions : sequence of ndarray of shape (k, k)
+        Q, in coefficients on Φ; their sum is positive definite.
+    keep : ndarray of bool of shape (q,), optional
+        Coefficients that the terms have; default all.
+    smoothing : ndarray of shape (M,), optional
+        Smoothing parameters of the terms over the noise variance. Default: found with the others.
+
+    Returns
+    -------
+    levels : LevelCovariances
+        With ``R = σ² I``.
+    smoothing : ndarray of shape (M,)
+        Smoothing parameters of the terms, as precisions.
+    """
+    used = slice(None) if keep is None else keep
+    diagonals = block_diag(*[term.penalties for term in terms])[:, used]
+    points, free, J = sums.n_rows * len(sums.phi), len(diagonals) if smoothing is None else 0, len(precisions)
+    parts = _Parts.of(sums, terms)
+    onto, shift = parts.onto[:, used], np.zeros((sums.p, sums.k))
+    shift[: int(sums.intercept)] = sums.shift_y @ sums.phi
+
+    def at(z: FloatArray) -> tuple[LevelCovariances, FloatArray]:
+        own, noise = np.exp(z[free:-1]), float(np.exp(z[-1]))
+        inverse = sum((a * Q for a, Q in zip(own, precisions, strict=True)), np.zeros((sums.k, sums.k)))
+        found = np.exp(z[:free]) if smoothing is None else smoothing / noise
+        return LevelCovariances(np.linalg.inv(inverse), noise * np.eye(sums.k), noise, 0.0), found
+
+    def criterion(z: Any) -> Any:
+        levels, factors = at(z)
+        noise, inner = levels.noise_variance, weighed(sums, levels)
+        gram, right, total = parts.inside(sums, inner)
+        gram, right = (gram + parts.gram / noise)[used][:, used], (right + parts.right / noise)[used]
+        weights = factors @ diagonals
+        V = np.linalg.inv(gram + np.diag(weights))
+        beta = V @ right
+        own = factors[:, None] * diagonals
+        shares = np.divide(own, weights, out=np.zeros_like(own), where=weights > 0)
+        in_terms = own @ (np.diag(V) + beta**2) - shares.sum(axis=1)
+        B = (onto @ beta).reshape(sums.p, sums.k) - shift
+        d_g, d_r = covariance_gradient(sums, levels.G, levels.R, B, onto @ V @ onto.T)
+        outside = parts.total - 2 * parts.right[used] @ beta
+        outside += ((V + np.outer(beta, beta)) * parts.gram[used][:, used]).sum()
+        in_noise = noise * np.trace(d_r) + points - sums.n_rows * sums.k - outside / noise
+        in_noise -= 0.0 if smoothing is None else in_terms.sum()
+        G = levels.G
+        in_g = [-np.exp(a) * np.einsum("ij,ij->", G @ d_g @ G, Q) for a, Q in zip(z[free:-1], precisions, strict=True)]
+        value = inner.log_det + (points - sums.n_rows * sums.k) * z[-1] - np.linalg.slogdet(V)[1]
+        value += total + parts.total / noise - right @ beta - np.log(weights[weights > 0]).sum()
+        return float(value) / points, np.concatenate((in_terms[:free], in_g, [in_noise])) / points
 
     noise = sums.noise_variance() or float(np.trace(sums.rows_scatter)) / sums.k / max(sums.spare_rows, 1)
-    start = np.concatenate((np.full(sum(sizes), -np.log(noise)), [0.0, -np.log(noise), np.log(noise)]))
-    options: Any = {"ftol": 1e-15, "gtol": 1e-9, "maxfun": 20000}
-    found = minimize(criterion, start, method="L-BFGS-B", bounds=[(c - 20, c + 20) for c in start], options=options)
-    levels = replace(at(found.x), deviance=float(found.fun) * points, steps=int(found.nit))
-    return levels, fixed_effects(sums, levels, terms, smoothing_parameters=np.exp(found.x[:-3]))
+    # A person's curve has about the variance that rows have on the functions.
+    size = max(float(np.trace(sums.total[sums.p :, sums.p :])) / sums.n_rows / sums.k, 1e-300)
+    scale = [sums.k / max(float(np.trace(Q)), 1e-300) / size / J for Q in precisions]
+    start = np.concatenate((np.full(free, -np.log(noise)), np.log(scale), [np.log(noise)]))
+    options: Any = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000, "maxfun": 4000}
+    bounds = [(c - 20, c + 20) for c in start]
+    found = minimize(criterion, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    levels, factors = at(found.x)
+    return replace(levels, deviance=float(found.fun) * points, steps=int(found.nit)), factors

@@ -16,6 +16,7 @@ from scipy.optimize import minimize
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.gaps import fill_linear
+from fdadp.repeated.fixed_effects import Weighed
 from fdadp.repeated.person_sums import PersonPass
 from fdadp.repeated.search import LevelCovariances, level_covariances
 
@@ -83,6 +84,34 @@ def gap_rows(phi: FloatArray, X: FloatArray, Y: FloatArray, persons: IntArray) -
     )
 
 
+def gap_rows_at(functions: FloatArray, record: IntArray, y: FloatArray, X: FloatArray, persons: IntArray) -> GapRows:
+    """Take up rows that were observed at points of their own.
+
+    Parameters
+    ----------
+    functions : ndarray of shape (M, k)
+        Φ at each observation.
+    record : ndarray of shape (M,)
+        Row of X of each observation; does not decrease.
+    y : ndarray of shape (M,)
+    X : ndarray of shape (N, p)
+    persons : ndarray of shape (N,)
+
+    Raises
+    ------
+    InputError
+        A row without an observation.
+    """
+    points = np.bincount(record, minlength=len(X))
+    if not points.all():
+        raise InputError(f"Y must have values in each row, got none in row {int(np.flatnonzero(points == 0)[0])}")
+    ends = np.cumsum(points)
+    A = np.stack([own.T @ own for own in np.split(functions, ends[:-1])])
+    a = np.add.reduceat(functions * y[:, None], ends - points)
+    rows = np.arange(len(X))
+    return GapRows(X, A, points.astype(np.float64), a, float(y @ y), rows, rows, persons)
+
+
 def _added(values: FloatArray, at: IntArray, size: int) -> FloatArray:
     out = np.zeros((size, *values.shape[1:]))
     np.add.at(out, at, values)
@@ -103,6 +132,7 @@ class GapFit:
     d_g, d_k : ndarray of shape (k, k)
     d_noise : float
         Derivatives in G, K and σ².
+    weighed : Weighed
     """
 
     deviance: float
@@ -112,6 +142,7 @@ class GapFit:
     d_g: FloatArray
     d_k: FloatArray
     d_noise: float
+    weighed: Weighed
 
 
 def gap_fit(rows: GapRows, G: FloatArray, K: FloatArray, noise: float) -> GapFit:
@@ -158,11 +189,52 @@ def gap_fit(rows: GapRows, G: FloatArray, K: FloatArray, noise: float) -> GapFit
     traces = n * (points - np.einsum("lij,lji->l", A, C)) / noise
     d_noise = float(traces.sum() - np.einsum("lij,lji->", D.transpose(0, 2, 1) @ A @ D, open_)) - fitted / noise**2
     total = float(n @ points)
-    value = total * np.log(noise) - float(n @ np.linalg.slogdet(inverse)[1][rows.pattern])
-    value += float(np.linalg.slogdet(inner)[1].sum() + np.linalg.slogdet(gram)[1])
-    value += (rows.energy - float(np.einsum("ni,nij,nj->", rows.a, C[pair], rows.a, optimize=True))) / noise
-    value -= float(np.einsum("mi,mij,mj->", hi, M, hi, optimize=True) + (right * B).sum())
-    return GapFit(value, B, V, b, d_g, d_k, d_noise)
+    log_det = total * np.log(noise) - float(n @ np.linalg.slogdet(inverse)[1][rows.pattern])
+    log_det += float(np.linalg.slogdet(inner)[1].sum())
+    squares = (rows.energy - float(np.einsum("ni,nij,nj->", rows.a, C[pair], rows.a, optimize=True))) / noise
+    squares -= float(np.einsum("mi,mij,mj->", hi, M, hi, optimize=True))
+    value = log_det + squares - float((right * B).sum()) + float(np.linalg.slogdet(gram)[1])
+    return GapFit(value, B, V, b, d_g, d_k, d_noise, Weighed(gram.reshape(p, k, p, k), right, squares, log_det))
+
+
+@dataclass(frozen=True, eq=False)
+class GapEffects:
+    """Predictions of persons beside mean curves that are known.
+
+    Attributes
+    ----------
+    effects : ndarray of shape (I, k)
+    opened : ndarray of shape (I, k, k)
+        Their covariance.
+    weights : ndarray of shape (L, k, k)
+        What the predictions of a pair's person take of a row's mean coefficients: ``M H``.
+    smooth : ndarray of shape (N, k)
+        Smooth errors of rows, predicted from what these have beside means and predictions of persons.
+    edf : float
+        Degrees of freedom of the predictions.
+    """
+
+    effects: FloatArray
+    opened: FloatArray
+    weights: FloatArray
+    smooth: FloatArray
+    edf: float
+
+
+def gap_effects(rows: GapRows, G: FloatArray, K: FloatArray, noise: float, mean: FloatArray) -> GapEffects:
+    """Best linear predictions beside mean coefficients (N, k) of rows."""
+    eye, pair, who = np.eye(len(G)), rows.pair_of, rows.person[rows.pair_of]
+    inverse = np.linalg.inv(eye + rows.A @ K / noise)
+    H, C, A = (part[rows.pattern] for part in (inverse @ rows.A / noise, K @ inverse / noise, rows.A))
+    n = np.bincount(pair, minlength=len(rows.pattern)).astype(np.float64)
+    left = rows.a - np.einsum("nij,nj->ni", A[pair], mean)
+    h = left / noise - np.einsum("nij,nj->ni", A[pair], np.einsum("nij,nj->ni", C[pair], left)) / noise
+    J = _added(n[:, None, None] * H, rows.person, rows.persons)
+    M = np.asarray(np.linalg.solve(eye + G @ J, np.broadcast_to(G, J.shape)), dtype=np.float64)
+    b = np.einsum("mij,mj->mi", M, _added(h, who, rows.persons))
+    left = left - np.einsum("nij,nj->ni", A[pair], b[who])
+    smooth = np.einsum("nij,nj->ni", C[pair], left)
+    return GapEffects(b, M, M[rows.person] @ H, smooth, float(np.einsum("mij,mji->", M, J)))
 
 
 def gap_covariances(
@@ -188,10 +260,13 @@ def gap_covariances(
         With ``R = K + σ² I``.
     fit : GapFit
     """
-    rows = gap_rows(phi, X, Y, persons)
     filled = PersonPass(phi, X.shape[1], intercept=False).add(X, fill_linear(Y, grid), persons).sums()
-    first = level_covariances(filled)
-    k, count = phi.shape[1], float(np.isfinite(Y).sum())
+    return gap_search(gap_rows(phi, X, Y, persons), level_covariances(filled), tolerance=tolerance)
+
+
+def gap_search(rows: GapRows, first: LevelCovariances, *, tolerance: float = 1e-7) -> tuple[LevelCovariances, GapFit]:
+    """REML as :func:`gap_covariances`, from a start."""
+    k, count = len(first.R), float(rows.points[rows.pattern[rows.pair_of]].sum())
     noise = max(first.noise_variance, 1e-6 * float(np.trace(first.R)) / k)
 
     def root(covariance: FloatArray) -> FloatArray:

@@ -118,3 +118,31 @@ def gls(sums: PersonSums, G: FloatArray, R: FloatArray) -> tuple[FloatArray, Flo
     spread = np.einsum("lab,li,lj->aibj", np.linalg.inv(at.normal), back, back)
     size = sums.p * sums.k
     return at.beta.T @ back, spread.reshape(size, size)
+
+
+def covariance_gradient(
+    sums: PersonSums, G: FloatArray, R: FloatArray, B: FloatArray, spread: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Derivatives in G and R of -2 log restricted likelihood, whatever estimated the mean curves.
+
+    Parameters
+    ----------
+    sums : PersonSums
+    G, R : ndarray of shape (k, k)
+    B : ndarray of shape (p, k)
+        Mean curves on Φ, about the shift of the sums.
+    spread : ndarray of shape (p k, p k)
+        Their covariance.
+    """
+    p, k = sums.p, sums.k
+    four = spread.reshape(p, k, p, k)
+    moments = np.concatenate((sums.within[None], sums.between))
+    xx, xc, cc = sums.split(moments)
+    crossed = B.T @ xc
+    left = (
+        cc - crossed - crossed.transpose(0, 2, 1) + B.T @ xx @ B + np.einsum("dab,aibj->dij", xx, four, optimize=True)
+    )
+    inverse = np.linalg.inv(np.concatenate((R[None], R + sums.sizes[:, None, None] * G)))
+    counts = np.concatenate(([sums.n_rows - sums.n_persons], sums.persons))
+    own = counts[:, None, None] * inverse - inverse @ left @ inverse
+    return np.einsum("d,dij->ij", sums.sizes, own[1:]), own.sum(axis=0)

@@ -25,7 +25,7 @@ from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.form.long_form import LongForm
 
 if TYPE_CHECKING:
-    from fdadp.regression.mixed import MixedFit
+    from fdadp.regression.mixed_models.fits import MixedFit
 
 KINDS = ("curve", "cluster", "iid", "unconditional")
 

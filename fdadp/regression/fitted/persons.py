@@ -18,6 +18,7 @@ from fdadp.repeated.diagnostics import SUCCESSIVE, icc, icc_curve, no_person_eff
 from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.search import WHITE, LevelCovariances
 from fdadp.solve.errors.term_tests import TermTest
+from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.numbers.labels import Levels
 
@@ -128,6 +129,8 @@ class PersonCurves:
     ----------
     name : str
         Of the term.
+    kind : {"free", "spline", "given"}
+        What the covariances are: any of persons and rows; or of penalised splines, or a given one, with white errors.
     random : tuple of str
         What each of the q functions multiplies: a column, or ``""`` for the constant.
     grid : ndarray of shape (T,)
@@ -160,6 +163,7 @@ class PersonCurves:
     """
 
     name: str
+    kind: str
     random: tuple[str, ...]
     grid: FloatArray
     phi: FloatArray
@@ -200,7 +204,9 @@ class PersonCurves:
 
     @property
     def n_parameters(self) -> int:
-        """Entries of the symmetric covariances of persons, rows and sites."""
+        """Entries of the symmetric covariances of persons, rows and sites; or factors of penalties."""
+        if self.kind != "free":
+            return 2 if self.kind == "spline" else 1
         sizes = [len(self.levels.G), len(self.levels.R), *([] if self.sites is None else [len(self.sites.S)])]
         return sum(m * (m + 1) // 2 for m in sizes)
 
@@ -231,10 +237,10 @@ class PersonCurves:
     def tested(self, draws: int = 199, seed: int = 0) -> TermTest:
         """Test that curves of persons are all 0 by the restricted likelihood ratio and its simulated law.
 
-        NaN for models from files, which keep no sums, and of slopes and sites.
+        NaN for models from files, which keep no sums, and where more or less than a curve of free covariance is random.
         """
         k = self.phi.shape[1]
-        if self.sums is None or self.sites is not None or self.random != ("",):
+        if self.sums is None or self.sites is not None or self.random != ("",) or self.kind != "free":
             return TermTest(np.nan, k, np.nan)
         found = no_person_effect(self.sums, self.levels, draws=draws, seed=seed)
         return TermTest(found.statistic, k, found.p_value)
@@ -261,6 +267,14 @@ class PersonCurves:
     def curves(self, records: Records, points: FloatArray) -> FloatArray:
         """Predicted curves of the persons and sites of rows, (n, T'); 0 of those that the fit did not know."""
         return np.asarray(sum(self.contributions(records, points)))
+
+    def beside(self, observed: Observations) -> FloatArray:
+        """The same of training rows, in the shape of their response: on the grid, or at points of their own."""
+        points = observed.points
+        if points is None:
+            return self.curves(observed.records, self.grid)
+        own = _taken(self.effects[:, 0], self._codes(observed.records)[0])
+        return np.asarray(np.einsum("mk,mk->m", self.functions(points.t), own[points.record]))
 
     def _codes(self, records: Records) -> tuple[IntArray, IntArray]:
         """Numbers of the persons and of the sites of rows; -1 of those that are not known."""
@@ -409,12 +423,24 @@ class PersonCurves:
         """What the summary says of persons."""
         k, column = self.phi.shape[1], self.persons.column
         how = "least BIC" if self.chosen else "given"
+        what = {
+            "free": f"covariances of persons and rows are free, on {k} smooth functions ({how})",
+            "spline": f"curves of persons are {k} penalised splines, and errors white",
+            "given": f"curves of persons have the given covariance on {k} functions, and errors are white",
+        }
         names = " and ".join(dict.fromkeys((self.name, *self.names[len(self.random) :])))
         said = [
-            f"{names}: covariances of persons and rows are free, on {k} smooth functions ({how}).",
+            f"{names}: {what[self.kind]}.",
             f"ICC {self.icc():.3f}, with noise {self.icc(noise=True):.3f}.",
         ]
+        if self.kind != "free":
+            said.append(
+                "Errors of kind 'iid' are too small where rows have smooth errors; covariance='free' knows these."
+            )
+            return said
         said += [f"{self.name}: {text}" for text in self._of_slopes()]
+        if self.levels.noise_variance < 2e-6 * float(np.trace(self.levels.R)) / len(self.phi):
+            said.append("Curves have no noise, as smoothed ones; a millionth of the variance of rows is taken for it.")
         if self.whiteness is not None:
             rough = "; the ICC without noise is too large" if self.whiteness > WHITE else ""
             said.append(f"Functions left out vary {self.whiteness:.2f} times as much as white noise{rough}.")

@@ -177,7 +177,7 @@ def _notes(fitted: Fitted) -> list[str]:
     if ledger is not None:
         said = ledger.details.get("rows of a person")
     else:
-        said = said_of_rows(fitted.settings.person_rows) if fitted.errors.grouped else None
+        said = said_of_rows(fitted.settings.person_rows) if fitted.errors.grouped and fitted.persons is None else None
     notes += [] if said is None else [f"Rows of a person: {said}."]
     if fitted.levels is not None:
         notes += fitted.levels.notes()
@@ -219,7 +219,7 @@ def check_model(fitted: Fitted, asked: tuple[Any, ...], n_draws: int, seed: int)
     observed = read_training(rows, settings.family, curves=settings.of_curves).observed
     eta = observed.predictor(fit.form, fit.coefficients)
     if fitted.persons is not None:  # residuals are of rows, not of persons
-        eta = eta + fitted.persons.curves(observed.records, fit.form.t)
+        eta = eta + fitted.persons.beside(observed)
     mean = settings.family.mean(eta)
     left = settings.family.deviance_residuals(observed.y, mean, observed.weights)
     left = np.where(np.isnan(left), 0.0, left)

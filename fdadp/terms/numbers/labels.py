@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fdadp._common.checks import one_of
+from fdadp._common.checks import numbers, one_of
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records, TrainingSummary
@@ -235,7 +235,7 @@ class _Curves(_OfLevels):
 # Random effects of groups: a number for each group, or a curve.
 
 
-COVARIANCES = ("free",)
+COVARIANCES = ("free", "spline", "given")
 
 
 @dataclass(frozen=True)
@@ -248,20 +248,24 @@ class RandomEffect(TermSpec):
         Column of labels, or of whole numbers that are codes.
     k : int, optional
         A curve for each level, with that many B-splines along the response; default: a number, the same at all t.
-        Every level has coefficients of its own, so that time grows with the third power of their number p and memory
-        with the second: some hundreds of levels are no trouble. A fit that would take more memory than is free, some
-        90 p² bytes, is refused.
+        Levels have coefficients of their own, and time grows with the third power of their number. From 2,000 on a fit
+        takes the sums of ``covariance="spline"`` where the model allows it. A fit that would take more memory than is
+        free, some 90 p² bytes for p coefficients, is refused.
     m : (int, int)
         Degree less one of the B-splines, and order of the difference penalty.
-    covariance : {"free"}, optional
+    covariance : {"free", "spline", "given"}, optional
         ``"free"``: a curve for each person whose covariance may be any, and smooth errors of rows whose covariance may
         be any, by REML from sums over the rows of persons. Time grows with the number of rows, not with its third
-        power. `k` is then the number of smooth functions that carry both, by default that of least BIC.
+        power. `k` is then the number of smooth functions that carry both, by default that of least BIC. ``"spline"``:
+        the model that `k` alone has, with white errors of rows, by the same sums. ``"given"``: curves of a covariance
+        that is known up to a factor, and white errors, as refund's ``pcre``.
     slopes : str or tuple of str, optional
         Columns of numbers whose effects differ from person to person, with a curve each, as lme4's ``(1 + week | id)``:
         all curves of a person may be correlated, and covariances are free. Terms of the model must have these columns.
     intercept : bool
         False: slopes without a curve of their own beside them, as ``(0 + week | id)``.
+    functions, values : array_like of shape (K, T) and (K,), optional
+        Eigenfunctions at the points of the response, and eigenvalues, of ``covariance="given"``.
 
     References
     ----------
@@ -282,6 +286,8 @@ class RandomEffect(TermSpec):
     covariance: str | None = None
     slopes: str | tuple[str, ...] | None = None
     intercept: bool = True
+    functions: Any = None
+    values: Any = None
 
     function = "re"
 
@@ -291,6 +297,21 @@ class RandomEffect(TermSpec):
         object.__setattr__(self, "slopes", tuple(slopes))
         if not self.intercept and not slopes:
             raise InputError(f"{self.name} needs slopes with intercept=False")
+        if self.covariance is not None:
+            one_of(self.covariance, f"covariance of {self.name}", COVARIANCES)
+        if slopes and self.covariance not in (None, "free"):
+            raise InputError(f"{self.name} needs covariance='free' with slopes, got {self.covariance!r}")
+        given = (self.functions is not None, self.values is not None)
+        if given != ((True, True) if self.covariance == "given" else (False, False)):
+            raise InputError(f"{self.name} needs functions and values with covariance='given', and only with it")
+        if given[0]:  # as tuples: terms are compared
+            functions, values = np.atleast_2d(numbers(self.functions, "functions")), numbers(self.values, "values")
+            if values.shape != functions.shape[:1] or not (np.isfinite(functions).all() and (values > 0).all()):
+                raise InputError(f"{self.name} needs one positive value for each function, got {values.shape}")
+            object.__setattr__(self, "functions", tuple(map(tuple, functions.tolist())))
+            object.__setattr__(self, "values", tuple(values.tolist()))
+        if self.covariance == "spline" and self.k is None:
+            raise InputError(f"{self.name} needs k with covariance='spline'")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -300,9 +321,31 @@ class RandomEffect(TermSpec):
     @property
     def by_person(self) -> bool:
         """Whether the fit takes sums over the rows of each level, not a feature for each."""
-        if self.covariance is not None:
-            one_of(self.covariance, f"covariance of {self.name}", COVARIANCES)
         return bool(self.slopes) or self.covariance is not None
+
+    @property
+    def white(self) -> bool:
+        """Whether errors of rows are white, beside curves of persons of a penalised or a given covariance."""
+        return self.by_person and self.covariance in ("spline", "given")
+
+    def penalised(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Functions of a person's curve at the points of the response (T, K), and diagonals of their penalties (M, K).
+
+        Raises
+        ------
+        InputError
+            Given functions at another number of points, or more than there are points.
+        """
+        if self.covariance == "given":
+            functions = np.array(self.functions).T
+            if len(functions) != t.size or functions.shape[1] > t.size:
+                raise InputError(f"functions of {self.name} must be at {t.size} points, got {len(functions)}")
+            return functions, 1 / np.array([self.values])
+        along = along_response(t, self.k or 1, self.m, values=True, name=f"k of {self.name}")
+        one = _Groups(
+            name=self.name, columns=(), levels=Levels(self.column, (0,)), own_penalties=np.ones((1, 1)), **along
+        )
+        return one.along.design(t), one.penalties
 
     @property
     def said(self) -> str:

@@ -137,9 +137,12 @@ def dense_fit(model, data):
 
 
 def check_against_dense_law(model, data):
-    """Coefficients, their covariance, predictions, their errors and the likelihood, all to 1e-6 or better."""
-    fit, y = model.fitted_.fit, np.asarray(data["Y"]).ravel()
-    rows, V, parts = dense_fit(model, data)
+    """Coefficients, their covariance, predictions, their errors and the likelihood; responses may have gaps (NaN)."""
+    fit, shape = model.fitted_.fit, np.shape(data["Y"])
+    seen = np.isfinite(np.ravel(data["Y"]))
+    y = np.ravel(data["Y"])[seen]
+    every, V, parts = dense_fit(model, data)
+    rows, V = every[seen], V[np.ix_(seen, seen)]
     penalty = np.diag(fit.smoothing_parameters @ fit.form.stacked_penalties) / fit.sigma2
     weighed = np.linalg.solve(V, rows)
     covariance = np.linalg.inv(rows.T @ weighed + penalty)
@@ -147,14 +150,14 @@ def check_against_dense_law(model, data):
     beta = covariance @ weighed.T @ y
     np.testing.assert_allclose(fit.coefficients, beta, atol=1e-8 * np.abs(beta).max())
     left = y - rows @ beta
-    shown, shape = model.predict(data, type="terms"), np.shape(data["Y"])
+    shown = model.predict(data, type="terms")
     for name, part in zip(model.persons_.names, parts, strict=True):
-        np.testing.assert_allclose(shown[name], (part @ np.linalg.solve(V, left)).reshape(shape), atol=1e-8)
+        np.testing.assert_allclose(shown[name], (part[:, seen] @ np.linalg.solve(V, left)).reshape(shape), atol=1e-8)
     loglik = -(np.linalg.slogdet(V)[1] + left @ np.linalg.solve(V, left) + left.size * np.log(2 * np.pi)) / 2
     assert abs(model.loglik_ - loglik) < 1e-8 * abs(loglik)
     random = sum(parts)
-    shrunk = random @ np.linalg.inv(V)
-    on_beta = rows - shrunk @ rows
-    variance = np.diag(on_beta @ covariance @ on_beta.T + random - shrunk @ random).reshape(shape)
+    shrunk = random[:, seen] @ np.linalg.inv(V)
+    on_beta = every - shrunk @ rows
+    variance = np.diag(on_beta @ covariance @ on_beta.T + random - shrunk @ random[seen]).reshape(shape)
     np.testing.assert_allclose(model.predict_se(data, kind="iid") ** 2, variance, rtol=1e-6, atol=1e-10)
     return rows, V, parts, covariance

@@ -8,10 +8,11 @@ import pytest
 from repeated_tools import check_against_dense_law, curves_of_persons, dense_fit
 from scipy.stats import t as student
 
-from fdadp import FunctionalRegression, Privacy, ScalarRegression
+from fdadp import FunctionalRegression, Privacy, ScalarRegression, terms
 from fdadp.errors import FdadpError, InputError
 from fdadp.repeated.fixed_effects import fixed_effects
 from fdadp.repeated.person_effects import RepeatedFit
+from fdadp.repeated.person_sums import smooth_functions
 from fdadp.repeated.search import choose_functions, level_covariances
 
 FORMULA = "Y ~ x + day + re(id, covariance='free')"
@@ -118,8 +119,8 @@ def test_rows_in_any_order_give_one_fit(fitted):
 def test_unknown_persons_have_population_curves_and_wider_intervals(fitted):
     model, data = fitted
     new = data | {"id": np.array([f"new {label}" for label in data["id"]])}
-    terms = model.predict(data, type="terms")
-    population = sum(part for name, part in terms.items() if name != "re(id)")
+    shown = model.predict(data, type="terms")
+    population = sum(part for name, part in shown.items() if name != "re(id)")
     np.testing.assert_allclose(model.predict(new), population, atol=1e-12)
     for rows in (data, new):
         low, high = model.predict_interval(rows)
@@ -211,7 +212,6 @@ def test_a_number_for_each_person_stays_what_it_was():
         (dict, "Y ~ re(id, covariance='free', k=60)", "k must be"),
         (dict, "Y ~ re(id, covariance='other')", "covariance of re.id. must be"),
         (dict, "Y ~ re(id, covariance='free') + re(site)", "only random effect"),
-        (lambda d: d | {"Y": np.where(d["Y"] > 3, np.nan, d["Y"])}, FORMULA, "got gaps"),
         (dict, "Y ~ X + re(id, covariance='free')", "covariates are the same at all t"),
         (dict, "Y ~ c(re(id, covariance='free'))", r"c\(\) must have a term"),
         (dict, "Y ~ re(id, covariance='free'):x", "must explain curves"),
@@ -292,3 +292,103 @@ def test_the_check_of_bases_takes_residuals_of_rows_not_of_persons():
     model = FunctionalRegression("Y ~ s(x, k=5) + re(id, covariance='free', k=5)").fit(data)
     found = model.check(data)
     assert found.loc["s(x)", "p_value"] > 0.05 and found.loc["s(x)", "k_index"] > 0.9
+
+
+def waves(seed: int, persons: int, T: int = 24):
+    rng, t = np.random.default_rng(seed), np.linspace(0, 1, T)
+    who = np.repeat(np.arange(persons), rng.integers(2, 5, persons))
+    own = rng.normal(size=(persons, 3)) @ np.stack([np.ones(T), np.sin(2 * np.pi * t), np.cos(2 * np.pi * t)])
+    x = rng.normal(size=who.size)
+    Y = np.sin(np.pi * t) + x[:, None] * t + own[who] + 0.3 * rng.normal(size=(who.size, T))
+    return {"Y": Y, "x": x, "id": who}
+
+
+def test_splines_by_sums_are_the_fit_of_the_stacked_coefficients():
+    """re(id, k=8) is equal to R's recorded values; covariance='spline' is the same model at linear cost."""
+    data = waves(3, 20)
+    stacked = FunctionalRegression("Y ~ x + re(id, k=8)", se="iid").fit(data)
+    sums = FunctionalRegression("Y ~ x + re(id, k=8, covariance='spline')", se="iid").fit(data)
+    check_against_dense_law(sums, data)
+    np.testing.assert_allclose(sums.fitted_values_, stacked.fitted_values_, atol=1e-6)
+    one, other = stacked.coef("x", se=True), sums.coef("x", se=True)
+    np.testing.assert_allclose(one["se"], other["se"], rtol=1e-6)
+    np.testing.assert_allclose(sums.predict_se(data, kind="iid"), stacked.predict_se(data, kind="iid"), rtol=1e-6)
+    mine, theirs = sums.fitted_.fit, stacked.fitted_.fit
+    assert mine.sigma2 == pytest.approx(theirs.sigma2, rel=1e-6)
+    assert mine.criterion == pytest.approx(theirs.criterion, abs=1e-6)
+    np.testing.assert_allclose(mine.smoothing_parameters, theirs.smoothing_parameters[:2], rtol=1e-4)
+    again = FunctionalRegression("Y ~ x + re(id, k=8, covariance='spline')", se="iid", smoothing=[4.0, 9.0]).fit(data)
+    np.testing.assert_allclose(again.fitted_.fit.smoothing_parameters, [4.0, 9.0])
+    assert again.fitted_.fit.criterion > mine.criterion
+
+
+def test_many_curves_of_persons_go_through_the_sums():
+    data = waves(4, 260)
+    few = {name: column[data["id"] < 240] for name, column in data.items()}
+    assert FunctionalRegression("Y ~ x + re(id, k=4)").fit(few).persons_ is None
+    many = FunctionalRegression("Y ~ x + re(id, k=8)").fit(data)
+    assert many.persons_.kind == "spline" and "within a person" in str(many.summary())  # not by white errors
+    with_curves = FunctionalRegression("Y ~ concurrent(X) + re(id, k=8)")
+    small = {name: column[data["id"] < 255] for name, column in data.items()} | {"X": data["Y"][data["id"] < 255] ** 2}
+    assert with_curves.fit(small).persons_ is None
+
+
+@pytest.mark.parametrize("chunks", [False, True])
+def test_curves_of_a_given_covariance_are_those_of_the_dense_law(chunks, tmp_path):
+    data, t = waves(5, 15), np.linspace(0, 1, 24)
+    functions = np.stack([np.ones(24), np.sin(2 * np.pi * t), np.cos(2 * np.pi * t)])
+    given = terms.re("id", covariance="given", functions=functions, values=[1.0, 2.0, 0.5])
+    formula = [terms.linear("x"), given]
+    model = FunctionalRegression(formula)
+    split = np.array_split(np.arange(len(data["id"])), 3)
+    parts = [{name: column[rows] for name, column in data.items()} for rows in split]
+    model = model.fit_chunks(parts) if chunks else model.fit(data)
+    check_against_dense_law(model, data)
+    own = model.persons_
+    inner = own.phi.T @ functions.T
+    G = inner @ np.diag([1.0, 2.0, 0.5]) @ inner.T
+    factor = np.trace(own.levels.G) / np.trace(G)
+    np.testing.assert_allclose(own.levels.G, factor * G, atol=1e-8 * np.trace(G))
+    np.testing.assert_allclose(own.levels.R, own.levels.noise_variance * np.eye(3), rtol=1e-12)
+    assert own.levels.noise_variance == pytest.approx(0.09, rel=0.1)
+    kept = FunctionalRegression.load(model.save(tmp_path / "given"))
+    np.testing.assert_array_equal(kept.predict_se(data), model.predict_se(data))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"covariance": "spline"}, "needs k with covariance='spline'"),
+        ({"covariance": "given"}, "needs functions and values"),
+        ({"functions": [[1.0]], "values": [1.0]}, "needs functions and values with covariance='given', and only"),
+        ({"covariance": "given", "functions": [[1.0, 2.0]], "values": [-1.0]}, "one positive value"),
+        ({"covariance": "spline", "k": 5, "slopes": "x"}, "needs covariance='free' with slopes"),
+    ],
+)
+def test_options_of_white_errors_that_are_refused(options, said):
+    with pytest.raises(InputError, match=said):
+        terms.re("id", **options)
+
+
+def test_given_functions_must_be_at_the_points_of_the_response():
+    data = waves(6, 8)
+    for functions, said in (
+        (np.ones((1, 9)), "at 24 points, got 9"),
+        (np.ones((2, 24)), "linear functions of each other"),
+    ):
+        given = terms.re("id", covariance="given", functions=functions, values=np.ones(len(functions)))
+        with pytest.raises(InputError, match=said):
+            FunctionalRegression([terms.linear("x"), given]).fit(data)
+
+
+def test_smoothed_curves_have_a_floor_of_noise():
+    """Bases of the terms reach beyond the directions in which smoothed curves vary; such fits were refused."""
+    data = table(8, 40, T=40)
+    phi = smooth_functions(np.linspace(0, 1, 40), 13)[0][:, :7]
+    smooth = data | {"Y": data["Y"] @ phi @ phi.T}
+    model, raw = FunctionalRegression(FORMULA).fit(smooth), FunctionalRegression(FORMULA).fit(data)
+    assert "Curves have no noise" in str(model.summary()) and "Curves have no noise" not in str(raw.summary())
+    one, other = model.coef("x", se=True), raw.coef("x", se=True)
+    assert (one["se"] / other["se"]).between(0.7, 1.4).all()
+    assert ((one["value"] - other["value"]).abs() < 1.2 * other["se"]).all()
+    assert np.abs(model.residuals_).max() < 5 and model.persons_.icc() == pytest.approx(raw.persons_.icc(), abs=0.05)

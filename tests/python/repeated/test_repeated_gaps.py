@@ -1,11 +1,13 @@
-"""Rows with gaps: the dense normal law and its gradients, sums without gaps, curves that were partly seen."""
+"""Rows with gaps: the dense normal law, sums without gaps, curves that were partly seen; and in formulas."""
 
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
-from repeated_tools import curves_of_persons, draw
+from repeated_tools import check_against_dense_law, curves_of_persons, dense_fit, draw
 
+from fdadp import FunctionalRegression, terms
 from fdadp.errors import InputError
 from fdadp.repeated.gaps import gap_covariances, gap_fit, gap_rows
 from fdadp.repeated.levels import deviance, gls
@@ -93,3 +95,113 @@ def test_gaps_leave_both_levels_to_be_found(kind):
 def test_a_row_without_a_value_is_refused():
     with pytest.raises(InputError, match="got none in row 1"):
         gap_rows(np.eye(3), np.ones((2, 1)), np.array([[1, 2, 3], [np.nan] * 3]), np.array([0, 0]))
+
+
+GAPS = "Y ~ x + day + re(id, covariance='free', k=4)"
+
+
+def holes(seed: int, persons: int = 12, share: float = 0.3, T: int = 16) -> dict:
+    c = curves_of_persons(seed, persons, T=T, most=5, least=2)
+    Y, rng = c.Y + 5.0, np.random.default_rng(seed)
+    off = rng.uniform(size=Y.shape) < share
+    off[::3] = False  # whole rows among them
+    names = np.array([f"p{i:03d}" for i in range(persons)])
+    return {"Y": np.where(off, np.nan, Y), "x": c.X[:, 0], "day": c.X[:, 1], "id": names[c.who]}
+
+
+def long_table(data: dict) -> tuple[dict, pd.DataFrame]:
+    """The same as single observations at points of their own."""
+    row, column = np.nonzero(np.isfinite(data["Y"]))
+    t = np.linspace(0, 1, data["Y"].shape[1])[column]
+    table = pd.DataFrame({"row": row, "t": t, "value": data["Y"][row, column]})
+    return {name: column for name, column in data.items() if name != "Y"}, table
+
+
+def test_terms_and_persons_of_curves_with_gaps_are_those_of_the_dense_law(tmp_path):
+    data = holes(0)
+    model = FunctionalRegression(GAPS).fit(data)
+    check_against_dense_law(model, data)
+    own = model.persons_
+    assert own.edf < 12 * 4 and np.isfinite(own.successive) and "ICC" in str(model.summary())
+    assert np.isnan(model.residuals_[np.isnan(data["Y"])]).all() and np.isfinite(model.fitted_values_).all()
+    kept = FunctionalRegression.load(model.save(tmp_path / "gaps"))
+    np.testing.assert_array_equal(kept.predict_se(data), model.predict_se(data))
+    new = data | {"id": np.full(len(data["id"]), "nobody")}
+    out = FunctionalRegression.load(model.save(tmp_path / "out", people=False))
+    np.testing.assert_array_equal(out.predict(data), model.predict(new))
+
+
+def test_errors_by_person_of_curves_with_gaps_are_those_of_dense_scores():
+    data = holes(5, T=20)
+    model = FunctionalRegression(GAPS, se="cluster", smoothing=[1e-9] * 3).fit(data, groups="id")
+    every, V, _ = dense_fit(model, data)
+    covariance = model.fitted_.fit.bayesian_covariance
+    seen = np.isfinite(data["Y"]).ravel()
+    rows = every[seen]
+    left = np.linalg.solve(V[np.ix_(seen, seen)], data["Y"].ravel()[seen] - rows @ model.fitted_.fit.coefficients)
+    who = np.repeat(np.unique(data["id"], return_inverse=True)[1], 20)[seen]
+    scores = np.stack([rows[who == i].T @ left[who == i] for i in range(12)]) @ covariance
+    wanted = 12 / (12 - 2) * scores.T @ scores
+    np.testing.assert_allclose(model.vcov(), wanted, atol=1e-5 * np.abs(wanted).max())
+
+
+def test_points_of_their_own_on_one_grid_are_gaps_of_that_grid():
+    data = holes(1)
+    gaps = FunctionalRegression(GAPS).fit(data)
+    rows, table = long_table(data)
+    points = FunctionalRegression([terms.linear("x"), terms.linear("day"), terms.re("id", covariance="free", k=4)])
+    points.fit(rows, response=table)
+    np.testing.assert_allclose(points.persons_.levels.G, gaps.persons_.levels.G, atol=1e-5)
+    np.testing.assert_allclose(points.predict(rows), gaps.predict(data), atol=1e-4)
+    np.testing.assert_allclose(points.predict_se(rows), gaps.predict_se(data), rtol=1e-4)
+    assert points.loglik_ == pytest.approx(gaps.loglik_, rel=1e-6)
+    at = gaps.fitted_values_[table["row"], np.searchsorted(np.linspace(0, 1, 16) + 1e-9, table["t"])]
+    np.testing.assert_allclose(points.fitted_values_, at, atol=1e-4)
+
+
+def test_points_that_no_two_rows_share():
+    c, rng = curves_of_persons(2, 40, T=200, most=6, least=2), np.random.default_rng(2)
+    at = np.stack([np.sort(rng.choice(200, 25, replace=False)) for _ in c.Y])
+    row = np.repeat(np.arange(len(c.Y)), 25)
+    t = c.t[at].ravel() + rng.uniform(-0.002, 0.002, row.size).clip(-c.t[at].ravel(), 1 - c.t[at].ravel())
+    table = pd.DataFrame({"row": row, "t": t, "value": np.take_along_axis(c.Y, at, 1).ravel()})
+    data = {"x": c.X[:, 0], "day": c.X[:, 1], "id": c.who}
+    model = FunctionalRegression([terms.linear("x"), terms.linear("day"), terms.re("id", covariance="free", k=6)])
+    model.fit(data, response=table)
+    assert model.persons_.levels.noise_variance == pytest.approx(0.25, rel=0.1)
+    found = model.coef("re(id)", se=True, t=c.t, id=list(range(40)))
+    value, se = (found[name].to_numpy().reshape(40, 200) for name in ("value", "se"))
+    assert 0.88 < (np.abs(value - c.b) < 1.96 * se).mean() < 0.99
+    moved = data | {"id": c.who + 100}
+    low, high = model.predict_interval(moved, t=c.t)
+    assert 0.9 < ((low < c.Y) & (high > c.Y)).mean() < 0.985
+
+
+def test_the_order_of_rows_with_gaps_does_not_matter():
+    data = holes(3, 20)
+    model = FunctionalRegression(GAPS).fit(data)
+    order = np.random.default_rng(0).permutation(len(data["id"]))
+    again = FunctionalRegression(GAPS).fit({name: column[order] for name, column in data.items()})
+    np.testing.assert_allclose(again.fitted_values_, model.fitted_values_[order], atol=1e-4)
+    without = FunctionalRegression(GAPS.replace(", k=4", "")).fit(data)
+    assert 4 <= without.persons_.phi.shape[1] <= 8 and without.persons_.chosen
+
+
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        ("Y ~ day + re(id, slopes=day)", "at all points of one grid with re.id. with slopes=day, got gaps"),
+        ("Y ~ re(site, covariance='free') + re(id, covariance='free')", "with persons within sites, got gaps"),
+        ("Y ~ re(id, covariance='spline', k=5)", "covariance='spline', got gaps"),
+    ],
+)
+def test_gaps_that_are_refused(formula, said):
+    data = holes(4, 8)
+    data["site"] = np.array([name[-1] for name in data["id"]])
+    with pytest.raises(InputError, match=said):
+        FunctionalRegression(formula).fit(data)
+    empty = data | {"Y": np.where(np.arange(len(data["id"]))[:, None] == 2, np.nan, data["Y"])}
+    with pytest.raises(InputError, match="none in row 2"):
+        FunctionalRegression(GAPS).fit(empty)
+    with pytest.raises(InputError, match="with rows in chunks, got gaps"):
+        FunctionalRegression(GAPS).fit_chunks([data])

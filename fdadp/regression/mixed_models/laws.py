@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -150,14 +150,16 @@ def law_of(sums: PersonSums, mix: FloatArray, name: str, sites: Mapping[Any, Any
         s = slope_sums(sums, mix, name)
         levels = slope_covariances(s)
         return PersonLaw(sums, levels, weighed_with_slopes(s, levels), s.designs, s.design_of, s.vectors, mix)
-    nested, vectors = None, sums.sums[:, None, :]
-    designs, design_of = sums.sizes[:, None, None].astype(np.float64), np.searchsorted(sums.sizes, sums.counts)
     if sites is None:
-        levels = level_covariances(sums, name=name)
-        inner = weighed(sums, levels)
-    else:
-        own = site_sums(sums, dict(sites))
-        at = nested_covariances(own)
-        nested, inner = (own, at), at.weighed
-        levels = LevelCovariances(at.G, at.R, sums.noise_variance(), at.deviance)
-    return PersonLaw(sums, levels, inner, designs, design_of, vectors, mix, nested)
+        return law_of_levels(sums, level_covariances(sums, name=name))
+    own = site_sums(sums, dict(sites))
+    at = nested_covariances(own)
+    levels = LevelCovariances(at.G, at.R, sums.noise_variance(), at.deviance)
+    return replace(law_of_levels(sums, levels), inner=at.weighed, nested=(own, at))
+
+
+def law_of_levels(sums: PersonSums, levels: LevelCovariances) -> PersonLaw:
+    """A curve for each person, at known covariances."""
+    designs, design_of = sums.sizes[:, None, None].astype(np.float64), np.searchsorted(sums.sizes, sums.counts)
+    inner, none = weighed(sums, levels), np.zeros((sums.p, 0))
+    return PersonLaw(sums, levels, inner, designs, design_of, sums.sums[:, None, :], none)

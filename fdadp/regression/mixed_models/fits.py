@@ -20,7 +20,8 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import TrainingSummary
 from fdadp.regression.fitted.persons import PersonCurves
-from fdadp.regression.person_laws import PersonLaw, law_of
+from fdadp.regression.mixed_models.gaps import GapLaw, filled
+from fdadp.regression.mixed_models.laws import PersonLaw, law_of, law_of_levels
 from fdadp.regression.settings import ModelSettings
 from fdadp.repeated.diagnostics import SuccessiveRows
 from fdadp.repeated.fixed_effects import (
@@ -29,11 +30,12 @@ from fdadp.repeated.fixed_effects import (
     normal_of_terms,
     slopes_within_and_between,
     varying,
+    white_levels,
 )
 from fdadp.repeated.multilevel_fpca import MOST
 from fdadp.repeated.nested import sites_of_persons
 from fdadp.repeated.person_sums import LEAST_K, PersonPass, PersonSums, smooth_functions
-from fdadp.repeated.search import ChosenFunctions, LevelCovariances, choose_functions, warn_of_rough_rows
+from fdadp.repeated.search import ChosenFunctions, choose_functions, warn_of_rough_rows
 from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors
 from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.fit.observations import ChunkedObservations, Observations
@@ -45,6 +47,10 @@ REPEATS = 1e-5
 """Share of a feature's size beyond the other features below which it repeats them."""
 EXACT = 1e-9
 """Share below which it does so up to rounding."""
+FLOOR = 1e-6
+"""Noise that is taken for curves without any, as a share of the variance of rows."""
+STACKED = 2000
+"""Coefficients of curves of levels up to which these are terms like others: time grows with their third power."""
 BELOW, ABOVE = 14, 12
 """Logarithms of smoothing parameters that are integrated over, about where penalty and information are alike."""
 
@@ -78,7 +84,8 @@ def person_terms(terms: Sequence[TermSpec], settings: ModelSettings) -> tuple[Ra
             f"{called} must be the only random effect, got {other.name} too; make it a fixed factor, or say "
             "covariance='free' of both where one belongs to the other"
         )
-    if len(own) > 2 or (len(own) == 2 and (own[0].column == own[1].column or any(term.slopes for term in own))):
+    odd = any(term.slopes or term.white for term in own) or own[0].column == own[-1].column
+    if len(own) > 2 or (len(own) == 2 and odd):
         raise InputError(f"{called} must be the only random effect, or persons within sites without slopes, got others")
     if settings.family.name != "gaussian":
         raise InputError(f"{called} needs family='gaussian', got {settings.family.name!r}")
@@ -87,6 +94,23 @@ def person_terms(terms: Sequence[TermSpec], settings: ModelSettings) -> tuple[Ra
     if isinstance(settings.smoothing, str) and settings.smoothing != "reml":
         raise InputError(f"smoothing must be 'reml' or numbers with {called}, got {settings.smoothing!r}")
     return own
+
+
+def large_effect(
+    terms: Sequence[TermSpec], settings: ModelSettings, seen: TrainingSummary, observed: Observations
+) -> tuple[RandomEffect, ...]:
+    """The curves of levels, ``re(id, k=8)``, that have too many coefficients to stack, as ``covariance="spline"``.
+
+    None where such a fit is refused: other random effects, weights, gaps, errors of another kind.
+    """
+    random = [term for term in terms if isinstance(term, RandomEffect)]
+    if len(random) != 1 or random[0].k is None or not settings.of_curves or observed.weighted or not observed.whole:
+        return ()
+    if settings.family.name != "gaussian" or settings.on_eigenfunctions or settings.errors != "iid":
+        return ()
+    if settings.smoothing != "reml" or random[0].k * len(Levels.of(seen, random[0].column)) <= STACKED:
+        return ()
+    return (replace(random[0], covariance="spline"),)
 
 
 def fit_by_person(
@@ -122,28 +146,41 @@ def fit_by_person(
         Gaps, weights, terms whose covariates vary with t, other groups, too few rows beyond one a person.
     """
     _refuse(own[0], form, observed)
+    if not observed.whole:
+        return _fit_with_gaps(own, settings, form, observed, seen, groups)
     labels = sorted((Levels.of(seen, term.column) for term in own), key=len, reverse=True)
     term = next(term for term in own if term.column == labels[0].column)
     k = next((t.k for t in own if t.k is not None), None)
-    most = max(min(form.t.size // 3, MOST), LEAST_K) if k is None else k
-    look = _PersonLook(
-        form, smooth_functions(form.t, most)[0], tuple(each.column for each in labels), tuple(term.slopes or ())
-    )
+    columns = tuple(each.column for each in labels)
+    phi, precisions = _functions(term, form.t, k)
+    look = _PersonLook(form, phi, columns, tuple(term.slopes or ()))
     with one_blas_thread():
         rows: _PersonRows = observed.over(partial(_looked, look), _PersonRows.merge)
         kept = rows.kept(look)
         sums = rows.sums.sums(kept)
-        chosen = _chosen(sums, term, k)
+        chosen = ChosenFunctions(sums, {}, None, False) if precisions or k is not None else _chosen(sums, term)
         sums = chosen.sums
         mix, random = rows.mixes(look, kept, sums, term)
-        law = law_of(sums, random, term.name, rows.sites(look))
+        if precisions:
+            law, relative = _white_law(settings, form, sums, mix, precisions)
+        else:
+            law = law_of(sums, random, term.name, rows.sites(look))
+        if law.levels.noise_variance == 0:  # smoothed curves
+            floor = FLOOR * float(np.trace(law.levels.R)) / form.t.size
+            law = replace(law, levels=replace(law.levels, noise_variance=floor))
         normal = normal_of_terms(sums, law.levels, _mean_terms(form, mix), law.inner)
-        smoothing = _Smoothing.of(settings, form, observed, law.levels.noise_variance or 1.0)
-        fit = _fit_terms(smoothing, form, normal, law.levels, rows, look)
+        scale = law.levels.noise_variance
+        system = _system(form, normal, sums.n_rows * form.t.size, scale)
+        if precisions:
+            smoothing = _Smoothing(relative, (system, relative, settings.n_unpenalized))
+        else:
+            smoothing, _ = _Smoothing.of(settings, form, observed, scale)
+        fit = _fit_terms(smoothing, form, system, scale, rows, look)
         unsure = smoothing.unsure(fit, normal)
         found = replace(_person_curves(term, labels, law, fit, mix, kept, chosen), unsure=unsure)
         outer = labels[-1]
-        asked = by_person or groups is not None
+        # White errors are the model's, and are not trusted but where the user says so.
+        asked = by_person or groups is not None or (term.white and settings.se == "curve")
         left: _PersonResiduals = observed.over(
             partial(_left_over, fit, found, outer if asked else None), _PersonResiduals.merge
         )
@@ -151,19 +188,78 @@ def fit_by_person(
         _same_groups(outer, observed, groups)
     found = replace(found, successive=left.successive.correlation())
     fit = replace(fit, rss=left.rss)
-    log_det = _log_determinant(law)
+    return _finished(fit, found, normal, _log_determinant(law), law, left.scores)
+
+
+def _finished(
+    fit: AdditiveFit,
+    found: PersonCurves,
+    normal: NormalOfTerms,
+    log_det: float,
+    law: PersonLaw,
+    scores: FloatArray | None,
+) -> MixedFit:
     fit = replace(fit, criterion=fit.criterion + (log_det - fit.n_rows * np.log(fit.sigma2)) / 2)
-    errors = None if left.scores is None else _errors_by_person(fit, law, left.scores)
+    errors = None if scores is None else _errors_by_person(fit, law, scores)
     return MixedFit(fit, found, _log_likelihood(fit, normal, log_det), errors)
+
+
+def _fit_with_gaps(
+    own: Sequence[RandomEffect],
+    settings: ModelSettings,
+    form: LongForm,
+    observed: Observations | ChunkedObservations,
+    seen: TrainingSummary,
+    groups: IntArray | None,
+) -> MixedFit:
+    """The same where curves have gaps or points of their own: each row has matrices of its own."""
+    term = own[0]
+    if len(own) > 1 or term.slopes or term.white or not isinstance(observed, Observations):
+        called = "rows in chunks" if not isinstance(observed, Observations) else f"{term.name} with {term.said}"
+        called = "persons within sites" if len(own) > 1 else called
+        raise InputError(f"curves must be observed at all points of one grid with {called}, got gaps")
+    labels = Levels.of(seen, term.column)
+    codes = labels.codes(observed.records.labels(term.column).tolist())
+    if groups is not None:
+        _same_groups(labels, observed, groups)
+    grid = form.t if observed.points is None else observed.points.grid()
+    on_grid, F = LongForm(form.designs, grid), np.hstack(form.features(observed.records))
+    look = _PersonLook(on_grid, _functions(term, grid, term.k)[0], (term.column,), ())
+    with one_blas_thread():
+        rows = _looked(look, Observations(observed.records, filled(observed, grid)))
+        kept = rows.kept(look)
+        chosen = ChosenFunctions(rows.sums.sums(kept), {}, None, False)
+        chosen = chosen if term.k is not None else replace(_chosen(chosen.sums, term), whiteness=None)
+        sums, (mix, _) = chosen.sums, rows.mixes(look, kept, chosen.sums, term)
+        X = np.column_stack((np.ones(len(F)), F[:, kept] - sums.shift_x[1:])) if sums.intercept else F[:, kept]
+        smoothing, first = _Smoothing.of(settings, form, observed, 1.0)
+        means = on_grid.predictor(observed.records, first.coefficients)
+        at = GapLaw.of(on_grid, sums, X, means, observed, codes, term.name)
+        scale = at.levels.noise_variance
+        smoothing = replace(smoothing, chosen=smoothing.chosen * (scale if smoothing.independent else 1.0))
+        normal, log_det = at.normal(on_grid, mix)
+        fit = _fit_terms(smoothing, on_grid, _system(form, normal, at.y.size, scale), scale, rows, look)
+        unsure = smoothing.unsure(fit, normal)
+        effects, left = at.predicted(on_grid, fit.coefficients, F)
+        scores = None
+        if groups is not None:
+            scores = np.zeros((len(labels), form.size))
+            np.add.at(scores, codes, at.scores(on_grid, effects, left, F))
+    law, k = law_of_levels(sums, at.levels), sums.k
+    found = _person_curves(term, (labels,), law, fit, mix, kept, chosen)
+    apart = effects.smooth[:, :k] + effects.effects[codes, :k]
+    successive = SuccessiveRows.of(apart, codes, len(labels)).correlation()
+    known = at.known(labels, on_grid, effects, F)
+    found = replace(found, known=known, edf=effects.edf, unsure=unsure, successive=successive, compared=())
+    fit = replace(fit, form=form, rss=float(left @ left))
+    return _finished(fit, found, normal, log_det, law, scores)
 
 
 def _refuse(own: RandomEffect, form: LongForm, observed: Observations | ChunkedObservations) -> None:
     called = f"{own.name} with {own.said}"
     if observed.weighted:
         raise InputError(f"weights must be None with {called}")
-    if not observed.whole:
-        raise InputError(f"curves must be observed at all points of one grid with {called}, got gaps")
-    if form.t.size <= LEAST_K:
+    if form.t.size <= LEAST_K and not own.white:
         raise InputError(f"{called} needs curves of more than {LEAST_K} points, got {form.t.size}")
     odd = next((d.name for d in form.designs if not d.separable or levels_of(d) is not None), None)
     if odd is not None:
@@ -279,17 +375,52 @@ def _independent(Z: FloatArray, norms: FloatArray) -> IntArray:
     return np.sort(some[order[: int((diagonal > REPEATS).sum())]])
 
 
-def _chosen(sums: PersonSums, own: RandomEffect, k: int | None) -> ChosenFunctions:
-    if k is not None:
-        return ChosenFunctions(sums, {}, None, False)
+def _functions(own: RandomEffect, t: FloatArray, k: int | None) -> tuple[FloatArray, tuple[FloatArray, ...]]:
+    """Orthonormal functions Φ that carry curves of persons, and the parts of their precision where errors are white."""
+    if not own.white:
+        most = max(min(t.size // 3, MOST), LEAST_K) if k is None else k
+        return smooth_functions(t, most)[0], ()
+    basis, penalties = own.penalised(t)
+    phi, turn = np.linalg.qr(basis)
+    size = np.abs(np.diag(turn))
+    if size.min() <= REPEATS * size.max():
+        raise InputError(f"functions of {own.name} must not be linear functions of each other, got some")
+    back = np.linalg.inv(turn)
+    return np.ascontiguousarray(phi), tuple((back.T * penalty) @ back for penalty in penalties)
+
+
+def _chosen(sums: PersonSums, own: RandomEffect) -> ChosenFunctions:
     chosen = choose_functions(sums, name=own.name)
     warn_of_rough_rows(chosen.whiteness, chosen.sums.k)
     return chosen
 
 
-def _mean_terms(form: LongForm, mix: FloatArray) -> list[MeanTerm]:
+def _mean_terms(form: LongForm, mix: FloatArray, *, penalised: bool = False) -> list[MeanTerm]:
     parts = np.split(mix, np.cumsum([design.n_features for design in form.designs])[:-1], axis=1)
-    return [MeanTerm(part, along, np.zeros((0, 0))) for part, along in zip(parts, form.along, strict=True)]
+    out = []
+    for design, part, along, own in zip(form.designs, parts, form.along, form.penalties, strict=True):
+        held = np.zeros((len(own) if penalised else 0, design.kept.size))
+        if penalised:
+            held[:, design.kept] = own
+        out.append(MeanTerm(part, along, held))
+    return out
+
+
+def _white_law(
+    settings: ModelSettings, form: LongForm, sums: PersonSums, mix: FloatArray, precisions: Sequence[FloatArray]
+) -> tuple[PersonLaw, FloatArray]:
+    """Curves of penalised or given covariance, white errors; and smoothing parameters of the terms over the noise."""
+    keep = np.concatenate([design.kept for design in form.designs])
+    given = None if isinstance(settings.smoothing, str) else np.asarray(settings.smoothing, dtype=np.float64)
+    levels, found = white_levels(sums, _mean_terms(form, mix, penalised=True), precisions, keep=keep, smoothing=given)
+    return law_of_levels(sums, levels), found * levels.noise_variance
+
+
+def _system(form: LongForm, normal: NormalOfTerms, size: int, scale: float) -> System:
+    """Normal equations times the noise variance."""
+    keep = np.concatenate([design.kept for design in form.designs])
+    gram = scale * normal.gram[keep][:, keep]
+    return System(gram, scale * normal.right[keep], scale * normal.total, size)
 
 
 @dataclass(frozen=True)
@@ -308,14 +439,14 @@ class _Smoothing:
     @classmethod
     def of(
         cls, settings: ModelSettings, form: LongForm, observed: Observations | ChunkedObservations, noise: float
-    ) -> _Smoothing:
-        """As the settings say: given, or by REML."""
-        if not isinstance(settings.smoothing, str):
-            return cls(np.asarray(settings.smoothing, dtype=np.float64), None)
+    ) -> tuple[_Smoothing, AdditiveFit]:
+        """As the settings say: given, or by REML; and the fit with independent errors."""
         system = observed.system(form)
-        fit = fit_gaussian(form, system, "reml", observed.n, settings.n_unpenalized)
+        fit = fit_gaussian(form, system, settings.smoothing, observed.n, settings.n_unpenalized)
         own = fit.smoothing_parameters
-        return cls(own * noise / fit.sigma2, (system, own, settings.n_unpenalized))
+        if not isinstance(settings.smoothing, str):
+            return cls(own, None), fit
+        return cls(own * noise / fit.sigma2, (system, own, settings.n_unpenalized)), fit
 
     def unsure(self, fit: AdditiveFit, normal: NormalOfTerms) -> FloatArray:
         """What not knowing these parameters adds to the covariance of the coefficients, shape (p, p).
@@ -350,20 +481,13 @@ class _Smoothing:
 
 
 def _fit_terms(
-    smoothing: _Smoothing,
-    form: LongForm,
-    normal: NormalOfTerms,
-    levels: LevelCovariances,
-    rows: _PersonRows,
-    look: _PersonLook,
+    smoothing: _Smoothing, form: LongForm, system: System, scale: float, rows: _PersonRows, look: _PersonLook
 ) -> AdditiveFit:
     """Penalised estimates; smoothing parameters are relative to the noise, as those of independent errors are."""
-    keep, scale = np.concatenate([design.kept for design in form.designs]), levels.noise_variance or 1.0
-    own, n = np.ix_(keep, keep), rows.sums.n_rows
-    system = System(scale * normal.gram[own], scale * normal.right[keep], scale * normal.total, n * form.t.size)
-    fit = fit_gaussian(form, system, smoothing.chosen, n, scale=scale)
+    fit = fit_gaussian(form, system, smoothing.chosen, rows.sums.n_rows, scale=scale)
     means = np.split(rows.means(look), np.cumsum([design.n_features for design in form.designs])[:-1])
     columns = [np.kron(m, along.mean(axis=0)) for m, along in zip(means, form.along, strict=True)]
+    keep = np.concatenate([design.kept for design in form.designs])
     return replace(fit, sigma2=scale, scale=scale, column_means=np.concatenate(columns)[keep])
 
 
@@ -380,10 +504,11 @@ def _person_curves(
     sums, form, first = law.sums, fit.form, int(law.sums.intercept)
     known, sites = law.known(labels[0], labels[1] if len(labels) > 1 else None, fit, mix)
     names = [design.name for design in form.designs for _ in range(design.n_features)]
-    plain = not term.slopes and sites is None
+    plain = not term.slopes and not term.white and sites is None
     slopes = slopes_within_and_between(sums, law.levels) if plain else []
     return PersonCurves(
         name=term.name,
+        kind=term.covariance or "free",
         random=(*([""] if term.intercept else []), *(term.slopes or ())),
         grid=form.t,
         phi=sums.phi,

@@ -1,0 +1,1 @@
+"""Mixed models of curves: the fit of terms beside random functions of persons, its laws, and curves with gaps."""
