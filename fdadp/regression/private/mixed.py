@@ -137,6 +137,8 @@ def persons_asked(terms: Sequence[TermSpec], settings: ModelSettings, mechanism:
         raise InputError(
             f"slopes of {own.name} must be left out in a private fit: covariances of slopes are not released"
         )
+    if own.white:
+        raise InputError(f"covariance of {own.name} must be 'free' in a private fit, got {own.covariance!r}")
     if mechanism.anchor is not None or getattr(mechanism, "errors_by_record", False):
         raise InputError(f"prior='persistence' and errors_by_record must be left out with {called}")
     law = settings.person_rows or "mean"
