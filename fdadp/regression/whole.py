@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -320,7 +319,7 @@ def _on_eigenfunctions(spec: ModelSpec, form: LongForm, observed: Observations |
     with one_blas_thread():
         found = fit_components(
             form.designs,
-            partial(_over_rows, observed),
+            observed,
             form.t,
             own,
             settings.smoothing,
@@ -328,14 +327,6 @@ def _on_eigenfunctions(spec: ModelSpec, form: LongForm, observed: Observations |
             spec.response,
         )
     return Estimate(fit=found.fit, precision=found.precision, beyond=found.beyond, basis=found.basis, components=found)
-
-
-def _over_rows(observed: Observations | ChunkedObservations, function: Callable[..., Any], merge: Any) -> Any:
-    return observed.over(partial(_of_rows, function), merge)
-
-
-def _of_rows(function: Callable[..., Any], chunk: Observations) -> Any:
-    return function(chunk.records, chunk.without_offset().y)
 
 
 def warn_of_unidentified(fit: AdditiveFit) -> None:

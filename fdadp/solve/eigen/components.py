@@ -7,8 +7,10 @@ known of such fits holds here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +25,9 @@ from fdadp.responses import Functional
 from fdadp.solve.errors.gls import Directions, ErrorCovariance, SmoothErrors, fit_along_curves, smooth_errors
 from fdadp.solve.errors.precisions import LowRankPrecision
 from fdadp.solve.fit.additive_fit import AdditiveFit, ByFunction
-from fdadp.solve.fit.observations import Observations
+from fdadp.solve.fit.observations import ChunkedObservations, Observations
 from fdadp.solve.form.long_form import LongForm
-from fdadp.solve.form.sums import Moments, Over, TrainingSums, add_up
+from fdadp.solve.form.sums import Moments, TrainingSums, add_up
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares, Solution
 from fdadp.terms.numbers.scalar_linear import ones
 from fdadp.terms.on_functions import OnFunctions
@@ -108,7 +110,7 @@ class ComponentsFit:
 
 def fit_components(
     designs: Sequence[TermDesign],
-    over: Over,
+    observed: Observations | ChunkedObservations,
     t: FloatArray,
     response: Functional,
     smoothing: str | ArrayLike,
@@ -121,8 +123,8 @@ def fit_components(
     ----------
     designs : sequence of TermDesign
         Of a response that is a number; a constant is added.
-    over : callable
-        Of training rows with their responses (n, T), as :func:`fdadp.solve.form.sums.add_up` takes it.
+    observed : Observations or ChunkedObservations
+        Whole responses (n, T), with the same weight.
     t : ndarray of shape (T,)
     response : Functional
         Which eigenfunctions.
@@ -139,7 +141,7 @@ def fit_components(
     InputError
         Smoothing parameters of another shape, too few curves, or responses or features that are all the same.
     """
-    sums = add_up(designs, over, t)
+    sums = add_up(designs, partial(_over_rows, observed), t)
     for what, own in zip((*(d.name for d in designs), name), (*sums.of_terms(), sums.y), strict=True):
         if not vary(own):
             raise InputError(f"{what} must vary between rows, got the same in all")
@@ -148,6 +150,14 @@ def fit_components(
         names = [name for design in designs for name in design.penalty_names]
         smoothing = given_smoothing(smoothing, fixed.n_components, names)
     return ComponentsFit.of(fit_scores(sums, fixed, smoothing, n_unpenalized))
+
+
+def _over_rows(observed: Observations | ChunkedObservations, function: Callable[..., Any], merge: Any) -> Any:
+    return observed.over(partial(_of_rows, function), merge)
+
+
+def _of_rows(function: Callable[..., Any], chunk: Observations) -> Any:
+    return function(chunk.records, chunk.without_offset().y)
 
 
 def _spread(scores: ScoresFit, weights: FloatArray, ahead: FloatArray) -> ByFunction:
