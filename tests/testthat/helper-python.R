@@ -10,6 +10,14 @@ from_python <- function(code, name) {
   reticulate::py_to_r(reticulate::py_run_string(code, convert = FALSE)[[name]])
 }
 
+# A function of a package that need not be there; loading it makes our methods known to it.
+generic_of <- function(package, name) {
+  testthat::skip_if_not(nzchar(system.file(package = package)), paste("package", package, "is not there"))
+  getExportedValue(package, name)
+}
+
+ranef <- function(...) generic_of("nlme", "ranef")(...)
+
 expect_same <- function(object, expected, tolerance = 1e-12, label = deparse(substitute(object))) {
   testthat::expect_identical(shape(object), shape(expected), label = label)
   difference <- max(abs(c(object) - c(expected)))
