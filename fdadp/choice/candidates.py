@@ -159,7 +159,8 @@ def configured(
             raise PrivacyError(f"candidates must be private end to end, got {params['mechanism']!r}, which is not")
         model.set_params(privacy=dataclasses.replace(params["privacy"] or privacy, **settings))
         if privacy.study is not None:
-            model.set_params(bounds=dict(privacy.bounds_with(_bounds(params))))
+            own = params.get("bounds")
+            model.set_params(bounds=dict(privacy.bounds_with(own if isinstance(own, Mapping) else None)))
     elif set(settings) <= set(params):
         model.set_params(**settings)
     else:
@@ -199,11 +200,6 @@ def named(at: int, model: Any) -> Iterator[None]:
         yield
     except FdadpError as exc:
         raise type(exc)(f"candidate {at + 1}, {type(model).__name__}: {exc}") from exc
-
-
-def _bounds(params: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    bounds = params.get("bounds")
-    return bounds if isinstance(bounds, Mapping) else None
 
 
 def _seed(privacy: Privacy, step: int) -> int | None:

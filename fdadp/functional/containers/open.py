@@ -179,15 +179,10 @@ def _source(source: Any, **options: Any) -> Source:
             "source must be a path, or an object of xarray, zarr, pyarrow, polars, DuckDB, pandas, scikit-fda or an "
             f"array (n, S), got {type(source).__name__}"
         )
-    given = {name: value for name, value in options.items() if value is not None}
-    if opener in (labelled.of_dataset, labelled.of_zarr_object) or isinstance(source, np.ndarray):
-        _refuse(given, "curves")
+    along = opener in (labelled.of_dataset, labelled.of_zarr_object) or isinstance(source, np.ndarray)
+    if along and options.get("curves") is not None:
+        raise InputError("curves must be left out for arrays and xarray, whose curves are along a dimension")
     return opener(source, type(source).__name__, **options)
-
-
-def _refuse(given: Mapping[str, Any], name: str) -> None:
-    if name in given:
-        raise InputError(f"{name} must be left out for arrays and xarray, whose curves are along a dimension")
 
 
 def _file(path: Path) -> Opener:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.linalg import eigh
+from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -295,6 +297,13 @@ def count_components(values: FloatArray, n_components: float, max_components: in
     share = np.cumsum(values) / values.sum()
     enough = np.flatnonzero(share > n_components)
     return min(int(enough[0]) + 1 if enough.size else values.size, most)
+
+
+def minimum_near(f: Callable[[float], float], grid: FloatArray, xatol: float = 1e-8) -> float:
+    """Where a function is least, to `xatol`, about the best point of a grid."""
+    best = int(np.argmin([f(float(x)) for x in grid]))
+    around = (grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)])
+    return float(minimize_scalar(f, bounds=around, method="bounded", options={"xatol": xatol}).x)
 
 
 def significant(values: FloatArray) -> int:

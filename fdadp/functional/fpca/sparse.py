@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.optimize import minimize_scalar
 
 from fdadp._common.checks import one_of, whole
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError, NoiseVarianceWarning
-from fdadp.functional.fpca.basis import Eigenbasis, check_observed, grid_weights, spectral
+from fdadp.functional.fpca.basis import Eigenbasis, check_observed, grid_weights, minimum_near, spectral
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.covariate_margins import CubicSplines, ThinPlate
 from fdadp.functional.tables.sample import as_grid
@@ -286,9 +285,7 @@ def gcv_fit(
 
     if smoothing is None:
         logs = np.log(tau) + np.linspace(-23, 16, 118)
-        best = int(np.argmin([log_gcv(x) for x in logs]))
-        around = (logs[max(best - 1, 0)], logs[min(best + 1, logs.size - 1)])
-        smoothing = float(np.exp(minimize_scalar(log_gcv, bounds=around, method="bounded", options={"xatol": 1e-8}).x))
+        smoothing = float(np.exp(minimum_near(log_gcv, logs)))
     beta, edf, residual = at(float(smoothing))
     score = n_rows * residual / (n_rows - edf) ** 2 if n_rows > edf else np.inf
     return GcvFit(vectors @ beta, float(smoothing), score, edf)
@@ -342,11 +339,7 @@ def likelihood_noise_variance(basis: Eigenbasis, curves: FloatArray) -> float:
         unexplained = np.maximum(rest - (c2 / (noise + d)).sum(axis=1), 0.0) / noise
         return float(((count - k) * log_noise + np.log(noise + d).sum(axis=1) + unexplained).sum())
 
-    grid = np.linspace(np.log(FLOOR), 0.0, STEPS)
-    best = int(np.argmin([deviance(x) for x in grid]))
-    between = (grid[max(best - 1, 0)], grid[min(best + 1, STEPS - 1)])
-    found = minimize_scalar(deviance, bounds=between, method="bounded", options={"xatol": 1e-8}).x
-    return mean_square * float(np.exp(found))
+    return mean_square * float(np.exp(minimum_near(deviance, np.linspace(np.log(FLOOR), 0.0, STEPS))))
 
 
 def diagonal_noise_variance(excess: FloatArray, grid: FloatArray) -> float:
