@@ -43,7 +43,8 @@ def captured(basis: np.ndarray, weights: np.ndarray, functions: np.ndarray, valu
 def effects(model: FunctionalRegression) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Curves with standard errors: the mean at age 0 on weekdays, and both effects."""
     new = {"age": np.zeros(1), "weekend": np.zeros(1)}
-    found = {"mean": (model.fitted_.fit.predicted(model.fitted_.records(new, None)))}
+    fit, records = model.fitted_.fit, model.fitted_.records(new, None)
+    found = {"mean": (fit.form.predictor(records, fit.coefficients), fit.standard_errors(records))}
     for name in ("age", "weekend"):
         frame = model.coef(name, se=True, t=t)
         found[name] = frame["value"].to_numpy()[None], frame["se"].to_numpy()[None]
