@@ -162,7 +162,7 @@ def cox(runs: int) -> list[str]:
 
 PARTS: dict[str, tuple[str, Callable[[int], list[str]], int]] = {
     "curves": ("Private survival curves", curves, 200),
-    "levels": ("Private log-rank test of equal groups", levels, 200),
+    "levels": ("Private log-rank test of equal groups", levels, 800),
     "hazards": ("Private `SurvivalRegression`", regressions, 10),
     "cox": ("Cox's regression at all times of events", cox, 1),
 }

@@ -313,7 +313,8 @@ class PersonCurves:
             Points of ``"t"``, and persons under the name of their column; default all.
         covariance : ndarray of shape (p, p), optional
         level : float
-            Of intervals, by the normal law.
+            Of intervals, by Student's law with the fewest degrees of freedom of any term: covariances come from as many
+            persons.
 
         Raises
         ------
@@ -337,7 +338,7 @@ class PersonCurves:
         value = known.effects[codes, a] @ phi.T
         if covariance is None:
             return Effect(name, shown, value)
-        from scipy.stats import norm
+        from scipy.stats import t as student
 
         variance, root, rows = np.empty_like(value), _root(covariance), self.rows_on_phi(form)
         own = slice(a * phi.shape[1], (a + 1) * phi.shape[1])
@@ -348,7 +349,7 @@ class PersonCurves:
             variance[part] = ((phi @ drift[:, own] @ root) ** 2).sum(axis=2)
             variance[part] += np.einsum("ti,nij,tj->nt", phi, open_[:, own, own], phi, optimize=True)
         se = np.sqrt(variance)
-        half = norm.ppf((1 + level) / 2) * se
+        half = student.ppf((1 + level) / 2, self.degrees.min()) * se
         return Effect(name, shown, value, se, value - half, value + half)
 
     def _uncertain(self, rows: FloatArray, person: IntArray, site: IntArray) -> tuple[FloatArray, FloatArray]:

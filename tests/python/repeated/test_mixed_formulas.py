@@ -80,6 +80,14 @@ def test_bands_of_persons_are_pointwise(fitted):
         model.bands("re(id)")
 
 
+def test_intervals_of_curves_of_persons_are_by_students_law(fitted):
+    model, _ = fitted
+    found = model.coef("re(id)", level=0.9, t=[0.5])
+    half = student.ppf(0.95, 30 - 2) * found["se"]
+    np.testing.assert_allclose(found["upper"] - found["value"], half, rtol=1e-10)
+    np.testing.assert_allclose(found["value"] - found["lower"], half, rtol=1e-10)
+
+
 def test_an_effect_in_the_direction_of_large_errors_is_not_smoothed_away():
     """Smoothing by REML that knows the errors held the weekend's effect in .57 of 40 samples, nominal .95."""
     held, t = [], np.linspace(0, 1, 60)
