@@ -18,8 +18,8 @@
 #'   8) are simulated, else persons of one row.
 #' @param explained Of [dp_fdadp()], with a formula: the share of the variance of the response that all terms explain in truth, as an earlier
 #'   study found it; default 0.6. Less is harder to find.
-#' @param effects Of [dp_fdadp()], with a formula: `"rough"`, as fits are prepared for, or `"smooth"`, a slow wave or two in s and t, as pictures of an
-#'   earlier study show; these are easier to find.
+#' @param effects Of [dp_fdadp()], with a formula: `"rough"`, as fits are prepared for, or `"smooth"`, nearly a level and a slope along t and a slow
+#'   wave or two along s, as pictures of an earlier study show; these are easier to find.
 #' @param numbers Of [dp_fdadp()], with a formula: means and standard deviations of numbers, `list(age = c(55, 14))`, as a published table has them.
 #' @param importances Of [dp_fdadp()], with a formula: how much of the explained variance each term has by itself, as an earlier study found it, for all
 #'   terms by the names that a plan prints, `c("ff(X)" = 0.7, age = 0.3)`; their ratios count.

@@ -25,14 +25,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fdadp import FunctionalRegression, Privacy, ScalarRegression, plan
+from fdadp import FunctionalRegression, Privacy, PublicPrior, ScalarRegression, plan
 from fdadp.errors import FdadpWarning
 from fdadp.planner import of_formulas
 
 S = np.linspace(0, 1, 40)
 FIRST, NEW, SLOPE = 9000, 2000, 0.05
-ERROR, MOST, COHORTS = 0.009, 400, 512
-"""Of cells with forecasts: the standard error that is left, cohorts at most, and simulated ones at most."""
+ERROR, MOST, COHORTS = 0.009, 400, 256
+"""Of cells with forecasts: the standard error that is left, cohorts at most, and simulated ones at most by default."""
+SLOW = 0.92
+"""Share that the two slowest functions of the prior hold of effects that are told as smooth: .88 of rough ones, .96."""
 HEADS = (
     "| epsilon 1 | mean share +- (fits) | its tenth "
     "| forecast +- (cohorts) | worst tenth | above | all told +- (cohorts) | worst tenth | above |\n" + "|---" * 9 + "|"
@@ -139,9 +141,12 @@ def known_of(name: str) -> dict[str, Any]:
     if "g" in data:
         own["g"] = variance(OF_G[np.searchsorted(PUBLIC["g"], data["g"])][:, None] * S)
     own["lf(X)" if "y" in data else "ff(X)"] = variance(mean) - sum(own.values())
+    weights = np.full(S.size, 1 / S.size)
+    two = PublicPrior().response_functions(S, weights)[0][:, :2]
+    slow = mean if "y" in data else mean @ (weights[:, None] * two) @ two.T
     return {
         "explained": variance(mean) / (variance(mean) + float(rest)),
-        "effects": "smooth",
+        "effects": "smooth" if variance(slow) > SLOW * variance(mean) else "rough",
         "importances": own,
         "numbers": {z: (float(data[z].mean()), float(data[z].std())) for z in numbers if z not in ZEROS},
     }
@@ -259,9 +264,10 @@ if __name__ == "__main__":
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("parts", nargs="*", default=list(PARTS), help=f"of {', '.join(PARTS)}; default all")
     asked.add_argument("--draws", type=int, help="cohorts a cell")
+    asked.add_argument("--cohorts", type=int, default=COHORTS, help="that a forecast simulates at most")
     asked.add_argument("--first", type=int, default=FIRST, help="first seed")
     options = asked.parse_args()
-    of_formulas.MOST_COHORTS = COHORTS  # more than plan() simulates, to know what its law expects
+    of_formulas.MOST_COHORTS = options.cohorts  # plan() has 128; more tell what its law expects
     for part in options.parts:
         start = time.process_time()
         for line in PARTS[part](options.draws, options.first):

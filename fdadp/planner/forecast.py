@@ -219,7 +219,8 @@ def plan(
         found it. Default 0.6; with ``"persistence"``, a sixth of what the anchor leaves. Less is harder to find.
     effects : {"rough", "smooth"}
         With a formula: what an earlier study's pictures of effects look like. ``"rough"`` ones are as the public prior
-        of fits has them. Smooth ones, a slow wave or two in s and t, are easier to find, at few persons most.
+        of fits has them. Smooth ones, nearly a level and a slope along t and a slow wave or two along s, are easier to
+        find, at few persons most. The two slowest functions of t hold .96 of them on average, and .88 of rough ones.
     numbers : mapping of str to (float, float), optional
         With a formula: means and standard deviations of numbers, as a published table has them. Others are drawn off
         the middle of their bounds and fill a part of these, which bounds far too wide belie.
