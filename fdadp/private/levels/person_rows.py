@@ -233,9 +233,5 @@ def icc_interval(
 
 
 def _trace_sd(released: ReleasedCovariance, per_degree: float) -> float:
-    """Standard error of a trace: of who is in a sample of Gaussian curves, of the noise, and of what the clip took off.
-
-    The last is known by the prior of tails alone, and taken to be off by half of itself.
-    """
-    sampled = math.sqrt(2 * float((released.matrix**2).sum()) * per_degree)
-    return math.hypot(released.trace_sd, sampled, released.beyond / 2 * float(np.trace(released.matrix)))
+    """Standard error of a trace: of who is in a sample of Gaussian curves, and of the noise."""
+    return math.hypot(released.trace_sd, math.sqrt(2 * float((released.matrix**2).sum()) * per_degree))

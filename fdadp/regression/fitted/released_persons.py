@@ -132,22 +132,29 @@ class ReleasedPersons:
         return self._icc_curve(self.G, self.smooth_rows, noise=noise)
 
     def icc_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Interval of :meth:`icc`: of the privacy noise, and of who happened to be in the sample, taken as Gaussian."""
+        """Interval of :meth:`icc`: of the privacy noise, and of who happened to be in the sample, taken as Gaussian.
+
+        What lies beyond the clips is known by the prior of tails alone, and taken to be off by half of itself.
+        """
         fraction(level, "level")
         within, white = float(np.trace(self.R)), float(np.trace(self.points))
         means = float(np.trace(self.G)) + self.once * within
-        return icc_interval(means, within, *self.trace_sds, self.once, white, level)
+        beyond = (own / 2 * trace for own, trace in zip(self.beyond, (means, within), strict=True))
+        sds = (float(np.hypot(sd, off)) for sd, off in zip(self.trace_sds, beyond, strict=True))
+        return icc_interval(means, within, *sds, self.once, white, level)
 
     def icc_band(self, level: float = 0.95, *, noise: bool = False) -> tuple[FloatArray, FloatArray]:
         """Intervals of :meth:`icc_curve`, point by point, of draws of both covariances; shapes (T,).
 
-        Entries are drawn with the noise that is left in them, and with that of a sample of Gaussian curves.
+        Entries are drawn with the noise that is left in them, with that of a sample of Gaussian curves, and with what
+        lies beyond the clips, as of :meth:`icc_interval`.
         """
         fraction(level, "level")
         rng = np.random.default_rng(0)  # of public and released numbers: always the same draws
         means = self.G + self.once * self.R
-        B = means + _drawn(means, 1 / self.n, self.unsure[0], rng)
-        R = self.R + _drawn(self.R, self.per_degree, self.unsure[1], rng)
+        sizes = 1 + np.array(self.beyond)[:, None, None, None] / 2 * rng.standard_normal((2, DRAWS, 1, 1))
+        B = np.maximum(sizes[0], 0.0) * (means + _drawn(means, 1 / self.n, self.unsure[0], rng))
+        R = np.maximum(sizes[1], 0.0) * (self.R + _drawn(self.R, self.per_degree, self.unsure[1], rng))
         drawn = self._icc_curve(_positive(B - self.once * R), _positive(R - self.points), noise=noise)
         low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
         return low, high
