@@ -139,9 +139,8 @@ class ReleasedPersons:
         fraction(level, "level")
         within, white = float(np.trace(self.R)), float(np.trace(self.points))
         means = float(np.trace(self.G)) + self.once * within
-        beyond = (own / 2 * trace for own, trace in zip(self.beyond, (means, within), strict=True))
-        sds = (float(np.hypot(sd, off)) for sd, off in zip(self.trace_sds, beyond, strict=True))
-        return icc_interval(means, within, *sds, self.once, white, level)
+        means_sd, rows_sd = np.hypot(self.trace_sds, np.array(self.beyond) / 2 * [means, within])
+        return icc_interval(means, within, float(means_sd), float(rows_sd), self.once, white, level)
 
     def icc_band(self, level: float = 0.95, *, noise: bool = False) -> tuple[FloatArray, FloatArray]:
         """Intervals of :meth:`icc_curve`, point by point, of draws of both covariances; shapes (T,).
