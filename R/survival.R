@@ -205,7 +205,8 @@ plot.fdadp_survival <- function(x, newdata = NULL, terms = NULL, level = 0.95, .
 #'   time <- rexp(2000, 1 / 10)
 #'   end <- runif(2000, 5, 20)
 #'   people <- data.frame(months = pmin(time, end), died = time <= end)
-#'   found <- private_survival(people, "months", "died", edges = 0:12, privacy = list(epsilon = 1, n = 2000))
+#'   privacy <- list(epsilon = 1, n = 2000)
+#'   found <- private_survival(people, "months", "died", edges = 0:12, privacy = privacy)
 #'   found
 #'   plot(found)
 #' }
