@@ -32,7 +32,7 @@ from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.observations import ChunkedObservations, Observations, fit_terms, log_likelihood, shares_explained
 from fdadp.solve.form.long_form import LongForm
-from fdadp.terms.numbers.labels import Factor, levels_of
+from fdadp.terms.numbers.labels import Factor, RandomEffect, levels_of
 from fdadp.terms.numbers.scalar_linear import Intercept, Linear, MeanCurve
 from fdadp.terms.on_functions import in_scalar_form
 from fdadp.terms.spec import TermDesign, TermSpec
@@ -427,7 +427,7 @@ def estimate_whole(
     training, persons = read_rows(asked, settings, by_person=bool(own))
     observed, made = training.observed, map(Linear, training.covariates.completion.indicators.values())
     seen, every = observed.summary(training.points), (*spec.parsed.terms, *made)
-    if not own and persons is None:
+    if not own and persons is None and any(isinstance(term, RandomEffect) for term in every):
         own = large_effect(every, settings, seen, observed)
     random = {term.name for term in own}
     form = designs(spec, [term for term in every if term.name not in random], seen, training.points)
