@@ -301,7 +301,8 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         covariance = fitted.errors.covariance(kind) if flag(se, "se") or level is not None else None
         level = 0.95 if level is None else level
         if fitted.persons is not None and name in fitted.persons.names:
-            return fitted.persons.effect(name, fitted.fit.form, wanted, covariance, level).to_frame()
+            few = covariance is not None and fitted.errors.kind_of(kind) != "iid"
+            return fitted.persons.effect(name, fitted.fit.form, wanted, covariance, level, few=few).to_frame()
         rows, degrees = effect_rows(fitted.fit.form, name, wanted), fitted.errors.student(kind, name)
         return effect_of(fitted.fit, rows, covariance, level, with_mean=with_mean, degrees=degrees).to_frame()
 

@@ -146,3 +146,84 @@ def covariance_gradient(
     counts = np.concatenate(([sums.n_rows - sums.n_persons], sums.persons))
     own = counts[:, None, None] * inverse - inverse @ left @ inverse
     return np.einsum("d,dij->ij", sums.sizes, own[1:]), own.sum(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class FewPersons:
+    """What it adds that both covariances are estimated, to first order; l and m count the k scalar models.
+
+    Attributes
+    ----------
+    sums : PersonSums
+    turn : ndarray of shape (k, k)
+        P.
+    ratios : ndarray of shape (k,)
+        λ.
+    errors : ndarray of shape (k, k, 2, 2)
+        Covariance of the estimated ``(G_lm, R_lm)`` in the rotated coordinates, from their expected information.
+    inverse : ndarray of shape (k, p, p)
+        Covariance ``A_l⁻¹`` of mean curves at known covariances.
+    crossed : ndarray of shape (2, k, k, p, p)
+        ``X'V_l⁻¹ K V_m⁻¹X`` for the derivatives K in G and in R.
+    added : ndarray of shape (k, p, p)
+        Kenward & Roger's Λ: covariances of mean curves grow by ``2 A_l⁻¹ Λ_l A_l⁻¹``.
+
+    References
+    ----------
+    Kenward & Roger (1997), Small sample inference for fixed effects from restricted maximum likelihood,
+    doi:10.2307/2533558; Kackar & Harville (1984), doi:10.1080/01621459.1984.10477102. Different pairs (l, m) have no
+    information in common, so that all is of closed form.
+    """
+
+    sums: PersonSums
+    turn: FloatArray
+    ratios: FloatArray
+    errors: FloatArray
+    inverse: FloatArray
+    crossed: FloatArray
+    added: FloatArray
+
+    @classmethod
+    def of(cls, sums: PersonSums, G: FloatArray, R: FloatArray) -> FewPersons:
+        """At estimated covariances."""
+        at = rotate(sums, G, R)
+        w, n = at.weights, sums.sizes.astype(np.float64)
+        C: FloatArray = np.asarray(np.linalg.inv(at.normal), dtype=np.float64)
+        w_xx, m_xx, k = at.within[0], at.between[0], sums.k
+        by = np.stack((n[:, None], np.ones((n.size, 1))))[:, :, 0]  # K on a mean: n of G, 1 of R
+        inner = np.array([0.0, 1.0])  # and on contrasts
+        B = np.einsum("rd,dl,dm,dab->rlmab", by, w, w, m_xx, optimize=True)
+        B = B + inner[:, None, None, None, None] * w_xx
+        Q = np.einsum("rd,sd,dl,dm,dab->rslmab", by, by, w**2, w, m_xx, optimize=True)
+        Q = Q + (inner[:, None] * inner)[:, :, None, None, None, None] * w_xx
+        BCB = np.einsum("rlmab,mbc,slmdc->rslmad", B, C, B, optimize=True)
+        info = np.einsum("d,rd,sd,dl,dm->rslm", sums.persons, by, by, w, w, optimize=True)
+        info[1, 1] += sums.n_rows - sums.n_persons
+        taken = np.einsum("lab,rslmba->rslm", C, Q, optimize=True)
+        info = info - taken - taken.transpose(1, 0, 3, 2) + np.einsum("lab,rslmba->rslm", C, BCB, optimize=True)
+        errors = np.linalg.inv(info.transpose(2, 3, 0, 1)) * (1 + np.eye(k))[:, :, None, None]
+        added = np.einsum("lmrs,rslmab->lab", errors, Q - BCB, optimize=True)
+        return cls(sums, at.turn, at.ratios, errors, C, B, added)
+
+    def of_effects(self, n: int) -> FloatArray:
+        """What the covariance of the prediction of a person with n rows grows by, shape (k, k).
+
+        Twice the variance of ``G (G + R/n)⁻¹`` times a mean residual: once as the prediction varies with it, and once
+        as the covariance at estimated values is too small by as much.
+        """
+        total, share = self.ratios + 1 / n, n * self.ratios / (1 + n * self.ratios)
+        d = np.stack((np.repeat(1 - share[:, None], len(share), 1), np.repeat(-share[:, None] / n, len(share), 1)))
+        variance = np.einsum("lmrs,rlm,slm,m->l", self.errors, d, d, 1 / total, optimize=True)
+        back = np.linalg.inv(self.turn)
+        return np.asarray((back.T * (2 * variance)) @ back)
+
+    def degrees(self, column: int) -> float:
+        """Satterthwaite's degrees of freedom of one feature's curve, over all t."""
+        back = np.linalg.inv(self.turn)
+        size = (self.sums.phi @ back.T) ** 2  # (T, k)
+        own = self.inverse[:, column]
+        slopes = np.einsum("la,rlmab,mb->rlm", own, self.crossed, own, optimize=True)
+        spread = np.einsum("lmrs,rlm,slm->lm", self.errors, slopes, slopes, optimize=True)
+        variance = size @ own[:, column]
+        pairs = spread * (2 - np.eye(len(spread)))  # l and m apart have twice the derivative, and are counted twice
+        return float(2 * (variance**2).sum() / np.einsum("tl,lm,tm->", size, pairs, size))

@@ -137,7 +137,8 @@ class CoefficientErrors:
         """Covariance of all coefficients, shape (p, p)."""
         wanted = self.kind_of(kind)
         if self.persons is not None and wanted != "iid":
-            own = self.clusters["cluster"].covariance if wanted == "cluster" else self.fit.bayesian_covariance
+            clustered = wanted == "cluster"
+            own = self.clusters[wanted].covariance if clustered else self.fit.bayesian_covariance + self.persons.weights
             return np.asarray(own + self.persons.unsure)
         if wanted in BY_CLUSTERS:
             return self.by_clusters(wanted).covariance
@@ -146,7 +147,8 @@ class CoefficientErrors:
     def of_mean(self, records: Records, kind: str | None, t: FloatArray | None = None) -> FloatArray:
         """Standard errors of the linear predictor from those of the coefficients, shape (n, T)."""
         if self.persons is not None:
-            return self.persons.standard_errors(self.fit.form, records, self.covariance(kind), t)
+            few = self.kind_of(kind) != "iid"
+            return self.persons.standard_errors(self.fit.form, records, self.covariance(kind), t, few=few)
         if self.kind_of(kind) == "iid":
             return self.fit.standard_errors(records, t)
         return self.fit.form.standard_errors(records, self.covariance(kind), t)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,8 @@ class KnownPersons:
         ``Z'F``.
     effects : ndarray of shape (I, q, k)
         Best linear predictions, in coefficients on Φ.
+    added : ndarray of shape (E, q k, q k) or (0, 0, 0)
+        What the covariance of these grows by as covariances are estimated, by design; empty: not known.
     """
 
     labels: Levels
@@ -48,11 +50,16 @@ class KnownPersons:
     design_of: IntArray
     features: FloatArray
     effects: FloatArray
+    added: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
 
-    def open(self, levels: LevelCovariances, codes: IntArray) -> FloatArray:
-        """Covariance of the functions of some persons, mean curves known, shape (m, q k, q k)."""
+    def open(self, levels: LevelCovariances, codes: IntArray, *, few: bool = False) -> FloatArray:
+        """Covariance of the functions of some persons, mean curves known, shape (m, q k, q k).
+
+        With `few`, covariances count as estimated.
+        """
         which, at = np.unique(np.asarray(self.design_of, dtype=np.int64)[codes], return_inverse=True)
-        return levels.open(self.designs[which])[at.reshape(-1)]
+        found = levels.open(self.designs[which])
+        return (found + self.added[which] if few and self.added.size else found)[at.reshape(-1)]
 
     def drift(self, levels: LevelCovariances, rows: FloatArray, codes: IntArray) -> FloatArray:
         """How the predictions of some persons follow the coefficients, shape (m, q k, p); `rows` (P, k, p) of Φ."""
@@ -63,7 +70,7 @@ class KnownPersons:
     def empty(self) -> KnownPersons:
         """Nobody, for files that leave persons out."""
         none = replace(self, labels=Levels(self.labels.column, ()), designs=self.designs[:0], effects=self.effects[:0])
-        return replace(none, design_of=np.zeros(0, dtype=np.int64), features=self.features[:0])
+        return replace(none, design_of=np.zeros(0, dtype=np.int64), features=self.features[:0], added=self.added[:0])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,8 +92,8 @@ class KnownOnes:
     opened: FloatArray
     drifts: FloatArray
 
-    def open(self, levels: LevelCovariances, codes: IntArray) -> FloatArray:
-        """Covariance of some, mean curves known, shape (m, k, k)."""
+    def open(self, levels: LevelCovariances, codes: IntArray, *, few: bool = False) -> FloatArray:
+        """Covariance of some, mean curves and covariances known, shape (m, k, k)."""
         return np.asarray(self.opened[codes])
 
     def drift(self, levels: LevelCovariances, rows: FloatArray, codes: IntArray) -> FloatArray:
@@ -150,6 +157,8 @@ class PersonCurves:
         Effective degrees of freedom of all curves of persons and sites.
     unsure : ndarray of shape (p, p)
         What not knowing the smoothing parameters adds to the covariance of the coefficients of all other terms.
+    weights : ndarray of shape (p, p)
+        What it adds to this covariance that those of persons and rows are estimated.
     chosen : bool
         Whether k was found by BIC.
     whiteness : float or None
@@ -174,6 +183,7 @@ class PersonCurves:
     degrees: FloatArray
     edf: float
     unsure: FloatArray
+    weights: FloatArray
     chosen: bool
     whiteness: float | None
     successive: float
@@ -300,6 +310,8 @@ class PersonCurves:
         axes: Mapping[str, Any],
         covariance: FloatArray | None = None,
         level: float = 0.95,
+        *,
+        few: bool = False,
     ) -> Effect:
         """Predicted curves of persons, with standard errors where the covariance of all coefficients is given.
 
@@ -313,8 +325,10 @@ class PersonCurves:
             Points of ``"t"``, and persons under the name of their column; default all.
         covariance : ndarray of shape (p, p), optional
         level : float
-            Of intervals, by Student's law with the fewest degrees of freedom of any term: covariances come from as many
-            persons.
+            Of intervals: by the normal law where errors count that covariances are estimated, else by Student's with
+            the fewest degrees of freedom of any term.
+        few : bool
+            Whether covariances of persons and rows count as estimated.
 
         Raises
         ------
@@ -345,14 +359,19 @@ class PersonCurves:
         for start in range(0, len(codes), AT_A_TIME):
             part = slice(start, start + AT_A_TIME)
             nobody = np.full(len(codes[part]), -1)
-            drift, open_ = self._uncertain(rows, *((nobody, codes[part]) if at_site else (codes[part], nobody)))
+            drift, open_ = self._uncertain(
+                rows, *((nobody, codes[part]) if at_site else (codes[part], nobody)), few=few
+            )
             variance[part] = ((phi @ drift[:, own] @ root) ** 2).sum(axis=2)
             variance[part] += np.einsum("ti,nij,tj->nt", phi, open_[:, own, own], phi, optimize=True)
         se = np.sqrt(variance)
-        half = student.ppf((1 + level) / 2, self.degrees.min()) * se
+        counted = few and isinstance(self.known, KnownPersons) and self.known.added.size
+        half = student.ppf((1 + level) / 2, np.inf if counted else self.degrees.min()) * se
         return Effect(name, shown, value, se, value - half, value + half)
 
-    def _uncertain(self, rows: FloatArray, person: IntArray, site: IntArray) -> tuple[FloatArray, FloatArray]:
+    def _uncertain(
+        self, rows: FloatArray, person: IntArray, site: IntArray, *, few: bool
+    ) -> tuple[FloatArray, FloatArray]:
         """How predictions follow the coefficients (m, q k, p), and their covariance at given ones (m, q k, q k).
 
         Of persons, of sites, or of the sum of both, where a number is -1 for what is left out.
@@ -361,7 +380,7 @@ class PersonCurves:
         m, who = len(person), person >= 0
         drift, open_ = np.zeros((m, q * k, rows.shape[2])), np.zeros((m, q * k, q * k))
         codes = person[who]
-        drift[who], open_[who] = self.known.drift(levels, rows, codes), self.known.open(levels, codes)
+        drift[who], open_[who] = self.known.drift(levels, rows, codes), self.known.open(levels, codes, few=few)
         if self.sites is None:
             return drift, open_
         # Given its site, a person's prediction falls by the share W of what that of the site rises.
@@ -385,7 +404,13 @@ class PersonCurves:
     # --- errors of predictions ---
 
     def standard_errors(
-        self, form: LongForm, records: Records, covariance: FloatArray, t: FloatArray | None = None
+        self,
+        form: LongForm,
+        records: Records,
+        covariance: FloatArray,
+        t: FloatArray | None = None,
+        *,
+        few: bool = False,
     ) -> FloatArray:
         """Standard errors of predicted curves (n, T'): of persons for known ones, else of the population's mean."""
         points = self.grid if t is None else t
@@ -396,7 +421,7 @@ class PersonCurves:
             known = (person >= 0) | (site >= 0)
             added = np.zeros(rows.shape[:2])
             if known.any():
-                drift, open_ = self._uncertain(inner, person[known], site[known])
+                drift, open_ = self._uncertain(inner, person[known], site[known], few=few)
                 q, m = z.shape[1], len(drift)
                 own = z[known]
                 rows[known] -= phi @ np.einsum("mq,mqjp->mjp", own, drift.reshape(m, q, k, -1))

@@ -159,7 +159,7 @@ ERRORS = {
 }
 BY_PERSON = {
     "iid": "Standard errors and tests know the covariances of persons and of their rows",
-    "unconditional": "Standard errors and tests know the covariances of persons and of their rows, not the smoothing",
+    "unconditional": "Standard errors and tests are of random curves; covariances and smoothing are estimated",
     "cluster": "Standard errors and tests allow any dependence of errors within a person",
 }
 

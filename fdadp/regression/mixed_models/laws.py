@@ -11,12 +11,17 @@ import numpy as np
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.regression.fitted.persons import KnownOnes, KnownPersons, Sites, rows_on
 from fdadp.repeated.fixed_effects import Weighed, degrees_of_freedom, varying, weighed
+from fdadp.repeated.levels import FewPersons
 from fdadp.repeated.nested import NestedFit, SiteSums, nested_covariances, site_sums
 from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.search import LevelCovariances, level_covariances
 from fdadp.repeated.slopes import slope_covariances, slope_sums, weighed_with_slopes
 from fdadp.solve.fit.additive_fit import AdditiveFit
+from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.numbers.labels import Levels
+
+FEW = 500
+"""Persons up to which it is counted that covariances are estimated; beyond, this adds some thousandths."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +42,8 @@ class PersonLaw:
         What the functions multiply, as combinations of the features.
     nested : (SiteSums, NestedFit) or None
         Of persons within sites.
+    few : FewPersons or None
+        What it adds that covariances are estimated; of up to 500 persons with a curve of free covariance each.
     """
 
     sums: PersonSums
@@ -47,6 +54,7 @@ class PersonLaw:
     vectors: FloatArray
     mix: FloatArray
     nested: tuple[SiteSums, NestedFit] | None = None
+    few: FewPersons | None = None
 
     @property
     def moment(self) -> FloatArray:
@@ -79,10 +87,23 @@ class PersonLaw:
             scale = np.sqrt(np.diag(sums.total)[: sums.p] / sums.n_rows)
             of_site = constant & (np.abs(means - first[sites.site_of]).max(axis=0) <= 1e-8 * scale)
             own = np.where(of_site, max(len(sites.sites) - int(of_site.sum()), 1), own)
+        if self.few is not None:
+            within, apart = varying(sums)
+            for column in np.flatnonzero(within & apart):
+                own[column] = min(max(self.few.degrees(int(column)), own[column]), max(sums.spare_rows, own[column]))
         random = np.abs(self.mix[int(sums.intercept) :]).max(axis=1, initial=0.0) > 0
         between = float(max(sums.n_persons - int(constant.sum()), 1))
         own[int(sums.intercept) :][random] = np.minimum(own[int(sums.intercept) :][random], between)
         return np.asarray(own)
+
+    def weights(self, form: LongForm, mix: FloatArray, covariance: FloatArray) -> FloatArray:
+        """What estimating covariances adds to that of the coefficients (Kenward & Roger 1997), shape (p, p)."""
+        if self.few is None:
+            return np.zeros_like(covariance)
+        sums, turn = self.sums, self.few.turn
+        inner = np.einsum("lab,il,jl->aibj", self.few.added, turn, turn, optimize=True)
+        rows = np.einsum("aP,Pkp->akp", mix, rows_on(form, sums.phi, form.t), optimize=True).reshape(-1, form.size)
+        return np.asarray(2 * covariance @ rows.T @ inner.reshape(len(rows), len(rows)) @ rows @ covariance)
 
     def known(
         self, persons: Levels, places: Levels | None, fit: AdditiveFit, mix: FloatArray
@@ -108,6 +129,8 @@ class PersonLaw:
         found = KnownPersons(
             labels=persons, designs=self.designs, design_of=design_of, features=features, effects=effects
         )
+        if self.few is not None:
+            found = replace(found, added=np.stack([self.few.of_effects(int(n)) for n in self.designs[:, 0, 0]]))
         return found, sites
 
     def _sites(
@@ -151,7 +174,9 @@ def law_of(sums: PersonSums, mix: FloatArray, name: str, sites: Mapping[Any, Any
         levels = slope_covariances(s)
         return PersonLaw(sums, levels, weighed_with_slopes(s, levels), s.designs, s.design_of, s.vectors, mix)
     if sites is None:
-        return law_of_levels(sums, level_covariances(sums, name=name))
+        levels = level_covariances(sums, name=name)
+        few = FewPersons.of(sums, levels.G, levels.R) if sums.n_persons <= FEW else None
+        return replace(law_of_levels(sums, levels), few=few)
     own = site_sums(sums, dict(sites))
     at = nested_covariances(own)
     levels = LevelCovariances(at.G, at.R, sums.noise_variance(), at.deviance)
