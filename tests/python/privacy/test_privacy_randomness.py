@@ -43,8 +43,8 @@ def test_mutants_with_seeded_randomness_are_found(monkeypatch, kind):
         mutate(
             monkeypatch,
             noise,
-            "decimal.Decimal(secrets.randbits(UNIFORM_BITS))",
-            "decimal.Decimal(random.getrandbits(UNIFORM_BITS))",
+            "secrets.randbits(matrices.UNIFORM_BITS)",
+            "random.getrandbits(matrices.UNIFORM_BITS)",
         )
     elif kind in ("spherical", "product", "symmetric"):
         monkeypatch.setattr(_matrices.MatrixLaplace.draw, "__defaults__", (random.getrandbits,))
