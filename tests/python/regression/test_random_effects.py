@@ -174,14 +174,14 @@ def test_gaps_and_points_of_their_own():
 
 
 def test_a_fit_says_what_memory_it_would_take():
-    """5,000 persons with eight coefficients each took all 24 GB of a machine, without a word."""
+    """5,000 persons with eight coefficients each took all 24 GB of a machine; with weights they cannot be summed."""
     n = 5000
     data = {"id": [f"p{i}" for i in range(n)], "Y": np.zeros((n, T.size)) + np.arange(n)[:, None]}
     text = r"re\(id\) must have fewer coefficients, got 40,000 of 40,020: .* about 141 GB .* 8\.0 GB are free"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fdadp.regression.whole.free_memory", lambda: 8_000_000_000)
         with pytest.raises(InputError, match=text):
-            FunctionalRegression("Y ~ re(id, k=8)").fit(data, grids={"Y": T})
+            FunctionalRegression("Y ~ re(id, k=8)").fit(data, grids={"Y": T}, weights=1.0 + np.arange(n))
         with pytest.raises(InputError, match=r"fit\(groups='id'\)"):
             FunctionalRegression("Y ~ re(id, k=8)").fit_chunks([data], grids={"Y": T})
     assert (free_memory() or 1) > 0
