@@ -120,7 +120,10 @@ class TwoLevels:
         phi, psi, noise = self.person.functions, self.row.functions, self.noise
         seen = patterns.astype(np.float64)
         pp, pr, rr = (
-            (seen @ np.einsum("it,jt->tij", a, b).reshape(seen.shape[1], -1)).reshape(-1, len(a), len(b)) / noise
+            (seen @ np.einsum("it,jt->tij", a, b).reshape(seen.shape[1], len(a) * len(b))).reshape(
+                len(seen), len(a), len(b)
+            )
+            / noise
             for a, b in ((phi, phi), (phi, psi), (psi, psi))
         )
         inner = np.linalg.inv(rr + np.diag(1 / self.row.values))

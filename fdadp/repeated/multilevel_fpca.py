@@ -29,11 +29,19 @@ from fdadp.repeated.diagnostics import SUCCESSIVE, icc, icc_curve, successive_co
 from fdadp.repeated.gaps import gap_covariances
 from fdadp.repeated.level_components import TwoLevels, level_basis, smooth_levels
 from fdadp.repeated.levels import gls
-from fdadp.repeated.person_sums import PersonPass, PersonSums, smooth_functions
-from fdadp.repeated.search import LevelCovariances, choose_functions, level_covariances, warn_of_rough_rows
+from fdadp.repeated.person_sums import LEAST_K, PersonPass, PersonSums, smooth_functions
+from fdadp.repeated.search import (
+    LevelCovariances,
+    check_two_levels,
+    choose_functions,
+    level_covariances,
+    warn_of_rough_rows,
+)
 
 METHODS = ("reml", "face")
 OF_GAPS = "method 'reml' takes curves with gaps"
+LARGEST = 1e100
+"""Curves' squares, and products of these, are finite below it."""
 MOST = 60
 """Functions of the one pass from which fewer are chosen."""
 NAME = "MultilevelFPCA"
@@ -51,7 +59,8 @@ class MultilevelComponents(TransformerMixin, BaseEstimator):  # type: ignore[mis
 
     def _set(self, found: TwoLevels) -> None:
         self.basis_ = found
-        bases = (found.person.truncate(found.kept[0]), found.row.truncate(found.kept[1]))
+        both = zip((found.person, found.row), found.kept, strict=True)
+        bases = [basis.truncate(kept) if basis.n_components else basis for basis, kept in both]
         self.grid_, self.weights_, self.mean_ = found.row.grid, found.row.weights, found.row.mean
         self.coefficients_, self.noise_variance_ = found.coefficients, found.row.noise_variance
         self._level_names = tuple(self.levels)
@@ -121,10 +130,7 @@ class MultilevelComponents(TransformerMixin, BaseEstimator):  # type: ignore[mis
             raise InputError(
                 f"Y must be on the grid of the fit, {self.grid_.size} points, got {curves.grid.size} others"
             )
-        empty = np.flatnonzero(~np.isfinite(curves.values).any(axis=1))
-        if np.isinf(curves.values).any() or empty.size:
-            row = int(empty[0]) if empty.size else int(np.argwhere(np.isinf(curves.values))[0, 0])
-            raise InputError(f"Y must have values in each row, and finite ones or NaN, got others in row {row}")
+        _check_curves(curves)
         ids, values = _ids(groups, len(curves)), _covariates(covariates, len(curves))
         same_rows(Y=curves, groups=groups, covariates=covariates)
         if (visits is None) != (self.visits_ is None):
@@ -301,6 +307,7 @@ class MultilevelFPCA(MultilevelComponents):
         curves = as_curves(Y, t, name="Y")
         ids, values = _ids(groups, len(curves)), _covariates(covariates, len(curves))
         same_rows(Y=curves, groups=groups, covariates=covariates)
+        _check_curves(curves)
         gaps = self.method == "reml" and bool(np.isnan(curves.values).any())
         if not gaps:
             check_finite(curves, "Y", cure=OF_GAPS if self.method == "face" else "")
@@ -309,9 +316,11 @@ class MultilevelFPCA(MultilevelComponents):
             which = None
             if visits is not None:
                 which, self.visits_ = pd.factorize(pd.Index(_ids(visits, len(curves), "visits")), sort=True)
+            codes = pd.factorize(ids)[0]
+            check_two_levels(np.bincount(codes), NAME)
             found = smooth_levels(
                 curves.values,
-                pd.factorize(ids)[0],
+                codes,
                 curves.grid,
                 grid_weights(curves.grid, self.quadrature),
                 n_components=self._wanted(),
@@ -353,6 +362,7 @@ class MultilevelFPCA(MultilevelComponents):
             if not (given.shape[0] if hasattr(given, "shape") else len(given)):
                 continue
             curves = as_curves(given, grid, name="Y", any_layout=True)
+            _check_curves(curves)
             check_finite(curves, "Y", cure="fit() takes curves with gaps")
             ids, values = _ids(groups, len(curves)), _covariates(covariates[0] if covariates else None, len(curves))
             same_rows(Y=curves, groups=groups, covariates=covariates[0] if covariates else None)
@@ -520,7 +530,22 @@ def _ids(groups: Any, n: int, name: str = "groups") -> Any:
     missing = int(np.asarray(pd.isna(ids)).sum())
     if missing:
         raise InputError(f"{name} must say of each row {what}: missing in {missing} rows")
+    held = np.asarray(groups) if isinstance(groups, list) else groups
+    if getattr(getattr(held, "dtype", None), "kind", "") in ("i", "u"):
+        return np.asarray(held).reshape(-1)  # as doubles long numbers of different persons would be one
     return ids
+
+
+def _check_curves(curves: Curves) -> None:
+    """Refuse curves of few points, without values, and of values that are infinite or too large to be squared."""
+    if curves.grid.size <= LEAST_K:
+        raise InputError(f"Y must hold curves of more than {LEAST_K} points, got {curves.grid.size}")
+    wrong = np.flatnonzero(np.isnan(curves.values).all(axis=1) | np.isinf(curves.values).any(axis=1))
+    if wrong.size:
+        raise InputError(f"Y must have values in each row, and finite ones or NaN, got others in row {wrong[0]}")
+    largest = float(np.nanmax(np.abs(curves.values)))
+    if largest > LARGEST:
+        raise InputError(f"Y must be below {LARGEST:g} in size, got {largest:g}; choose other units")
 
 
 def _covariates(data: Any, n: int) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
-from fdadp._common.typing import FloatArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.repeated.levels import deviance_and_gradient
 from fdadp.repeated.person_sums import LEAST_K, PersonSums
@@ -20,6 +20,8 @@ SMOOTHED = 1e-8
 """Directions along t that have less than this share of the largest variance within persons are not there."""
 WHITE = 1.15
 """Of dropped functions beside what lies outside all: above it what is called white noise is not white."""
+ALIKE, ROUNDING = 1e-12, 1e-14
+"""Rows of persons that differ by less than this share of all variance, or of the curves' size, are alike."""
 STEP = 1.25
 """Ratio of neighbouring numbers of functions that are tried."""
 
@@ -79,6 +81,33 @@ class LevelCovariances:
         return np.asarray(np.linalg.solve(np.eye(size) + self.G @ J, np.broadcast_to(self.G, J.shape)))
 
 
+def check_varied(sums: PersonSums, name: str = "re(id)") -> None:
+    """Refuse rows that tell no two levels apart: of one person, one a person, or all alike within each.
+
+    Raises
+    ------
+    InputError
+        With `name`. What differs by rounding alone is alike.
+    """
+    check_two_levels(sums.counts, name)
+    alike = ALIKE * float(np.trace(sums.split(sums.total)[2]))
+    rounded = ROUNDING**2 * sums.n_rows * float(((sums.shift_y @ sums.phi) ** 2).sum())
+    if float(np.trace(sums.rows_scatter)) <= alike + rounded:
+        raise InputError(
+            f"{name}: the rows of each person are all alike: person and row cannot be told apart; keep one row a person"
+        )
+
+
+def check_two_levels(rows: IntArray, name: str = "re(id)") -> None:
+    """Refuse one person, and one row a person, by the numbers of rows (I,); raises InputError with `name`."""
+    if rows.size < 2:
+        raise InputError(f"{name}: rows of at least 2 people are needed, got those of {rows.size}")
+    if rows.max() == 1:
+        raise InputError(
+            f"{name}: all {rows.size:,} people have one row: person and row cannot be told apart; use errors='curve'"
+        )
+
+
 def check_identified(sums: PersonSums, name: str = "re(id)") -> None:
     """Refuse rows that do not identify the covariance of rows: -2 REML has no minimum below ``N - I - rank >= k``.
 
@@ -92,12 +121,8 @@ def check_identified(sums: PersonSums, name: str = "re(id)") -> None:
     IdentificationWarning
         Fewer than two contrasts a function.
     """
+    check_varied(sums, name)
     spare, rank, k = sums.spare_rows, sums.rank_within, sums.k
-    if sums.n_rows == sums.n_persons:
-        raise InputError(
-            f"{name}: all {sums.n_persons:,} people have one row: person and row cannot be told apart; "
-            "use errors='curve'"
-        )
     varying = f"k and the {rank} feature{'s that vary' if rank != 1 else ' that varies'} within people"
     message = f"{name}: k={k} needs at least {k + rank} rows beyond one a person ({varying}), got {spare + rank}"
     if spare < k:
@@ -285,6 +310,7 @@ def choose_functions(sums: PersonSums, *, name: str = "re(id)") -> ChosenFunctio
     IdentificationWarning
         The functions left out vary more than what lies outside all: noise is not white, and takes from the rows.
     """
+    check_varied(sums, name)
     sums, turned = without_empty_directions(sums)
     if turned or sums.noise_variance() == 0:
         return ChosenFunctions(sums, {}, None, True)

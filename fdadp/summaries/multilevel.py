@@ -129,7 +129,7 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
             for K in (levels.between, levels.within - points)
         ]
         kept = [
-            count_components(b.values, n) if isinstance(n, float) else min(n, b.n_components)
+            count_components(b.values, n) if isinstance(n, float) and b.n_components else min(int(n), b.n_components)
             for b, n in zip(bases, self._wanted(), strict=True)
         ]
         self._set(TwoLevels(bases[0], bases[1], np.zeros((0, T)), np.zeros(0), (kept[0], kept[1])))

@@ -413,6 +413,8 @@ def _cells(found: CellCounts, names: Sequence[Hashable], level: float, sampling:
 
 def edge_list(edges: Any) -> FloatArray:
     """Edges of bins, checked."""
+    if np.asarray(edges).dtype.kind in "mM":
+        raise InputError(f"edges must be increasing numbers, as days since a date, got {edges!r}")
     try:
         cuts: FloatArray = np.array(edges, dtype=np.float64)
     except (TypeError, ValueError) as exc:

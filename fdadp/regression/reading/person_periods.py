@@ -199,8 +199,15 @@ class Followed:
         InputError
             Missing entries, times below 0, events other than 0 and 1, or no event at all.
         """
-        records = table.records([time, event])
+        records = table.records([time, event], missing=(time, event))
         t, died = records.numbers(time), records.numbers(event)
+        for name, values in ((time, t), (event, died)):
+            unknown = ~np.isfinite(values)
+            if unknown.any():
+                raise InputError(
+                    f"{name} must be known and finite for everybody, got {values[unknown][0]:g} in row "
+                    f"{int(unknown.argmax())}: leave out whom nobody followed"
+                )
         for name, wrong, want in (
             (time, ~(t >= 0), "at least 0"),
             (event, ~np.isin(died, (0, 1)), "1 (the event) or 0 (censored)"),

@@ -567,3 +567,12 @@ def test_private_hazards_are_accurate():
     off, slope = np.mean(found, axis=0)
     assert abs(off) < 0.01
     assert 0.95 <= slope <= 1.05
+
+
+@pytest.mark.parametrize("name", ["time", "died"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_who_was_not_followed_is_named_with_what_to_do(name, value):
+    table = people().astype({"died": float})
+    table.loc[3, name] = value
+    with pytest.raises(InputError, match=f"{name} must be known and finite .* in row 3: leave out whom nobody"):
+        SurvivalRegression("Surv(time, died) ~ a", times=range(4)).fit(table)

@@ -144,6 +144,7 @@ def test_a_person_moves_the_counts_by_one_unit(by, grouped):
     ("more", "says"),
     [
         ({"edges": [3.0, 1.0]}, "edges must be at least two increasing"),
+        ({"edges": pd.date_range("2020-01-01", periods=3)}, "edges must be increasing numbers, as days since a date"),
         ({"edges": range(1000)}, "edges must make at most 500 intervals"),
         ({"by": {"arm": ["a"], "b": [1]}}, "by must be the classes of one column"),
         ({"by": {"died": [0, 1]}}, "must be different columns"),
