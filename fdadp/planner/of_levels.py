@@ -50,6 +50,12 @@ class LevelsForecast(AnyForecast):
     icc_width : float
         Width of 95 % intervals of the intraclass correlation, the median of those of the cohorts.
     cohorts : int
+
+    Examples
+    --------
+    >>> from fdadp.planner import plan_levels
+    >>> plan_levels(2000, 4, epsilon=1.0, delta=1e-6).icc_width < 0.2
+    True
     """
 
     max_rows: int

@@ -125,6 +125,13 @@ class SurvivalForecast(AnyForecast):
     level : float
     difference_widths : tuple of float
         Of two equally large classes, the width of the limits of their difference; else empty.
+
+    Examples
+    --------
+    >>> from fdadp.planner import plan_survival
+    >>> forecast = plan_survival(2000, 1.0, 1e-6, edges=range(13), survival=0.3)
+    >>> forecast.exact_widths[-1] < forecast.widths[-1]
+    True
     """
 
     ends: tuple[float, ...]
@@ -299,6 +306,14 @@ class HazardsForecast(AnyForecast):
     survival : float
         That was simulated until the last time.
     cohorts : int
+
+    Examples
+    --------
+    >>> from fdadp.planner import plan_hazards
+    >>> public = {"age": (18, 90)}
+    >>> forecast = plan_hazards("Surv(months, died) ~ age", 2000, 1.0, 1e-6, times=range(5), bounds=public)
+    >>> forecast.mean_error < forecast.error
+    True
     """
 
     formula: str

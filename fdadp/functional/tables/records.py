@@ -28,6 +28,9 @@ RECORDS_AT_A_TIME = 4096
 SAME = 1e-10
 """Share of the largest number by which numbers that are the same may differ."""
 
+LONGEST = 2.0**53
+"""From it on, neighbouring whole numbers are the same double."""
+
 
 def refuse_other_domain(curves: Curves, grid: FloatArray, name: str) -> None:
     """Refuse curves that do not lie on the domain of a grid.
@@ -336,6 +339,7 @@ class TrainingSummary:
         if name in self.levels:
             return self.levels[name]
         if name in self.numbers:
+            refuse_rounded(name, self.numbers[name])
             return tuple(in_order(set(Records(self.n, {name: self.numbers[name]}).labels(name).tolist())))
         raise InputError(f"data must have the column {name!r} (labels), got " + self._names())
 
@@ -393,3 +397,13 @@ def in_order(levels: Iterable[Any], order: Sequence[Any] = ()) -> Sequence[Any]:
     except TypeError:
         others = sorted(rest, key=str)
     return [*(level for level in order if level in found), *others]
+
+
+def refuse_rounded(name: str, numbers: FloatArray) -> None:
+    """Refuse numbers as labels where they are so long that neighbours became one; raises InputError with `name`."""
+    far = np.flatnonzero(np.abs(numbers) >= LONGEST)
+    if far.size:
+        raise InputError(
+            f"{name} must hold text, or whole numbers below 2^53, to be labels, got {numbers[far[0]]:.0f}: "
+            "longer numbers are rounded, and different ones become one; make them text"
+        )

@@ -174,3 +174,14 @@ def test_a_level_without_variance_has_no_components():
     person, row = model.transform(Y, groups=IDS)
     assert row.shape == (N, 0) and len(person) == 40
     assert np.isfinite(model.complete(np.where(ROW == POINT, np.nan, Y), groups=IDS)).all()
+
+
+@pytest.mark.parametrize("term", ["re(id)", "re(id, k=5)", "re(id, covariance='free')", "factor(id)"])
+def test_numbers_too_long_for_doubles_are_no_labels(term):
+    """As doubles, the ids 2^60, 2^60 + 1, ... are one number: persons would be merged without a word."""
+    rng = np.random.default_rng(3)
+    ids = np.repeat(np.arange(20), 3) + 2**60
+    Y = rng.normal(size=(60, 21))
+    with pytest.raises(InputError, match=r"^id must hold text, or whole numbers below 2\^53, .* make them text"):
+        FunctionalRegression(f"Y ~ {term}", progress=False).fit({"Y": Y, "id": ids})
+    FunctionalRegression(f"Y ~ {term}", progress=False).fit({"Y": Y, "id": ids.astype(str)})
