@@ -151,11 +151,11 @@ def main(arguments: list[str] | None = None) -> str:
         said = (
             f"`python benchmarks/repeated_coverage.py`: shares held by 95 % intervals in {asked.runs} samples of each "
             f"size, and their standard errors. Curves of {POINTS} points on k = {K} functions, an intraclass "
-            "correlation of .556.\n\nEffects and curves of persons (columns 3 to 8) by Student's law; effects from "
-            "sums without a penalty (`fixed_effects`), and smoothed, from `re(id, covariance='free')`. The others by "
-            "the normal law.\n\nThe weekend's effect is of three or four standard errors. Smoothing pulls it towards a "
-            "line, and its intervals do not hold all of that; those of sums do. Where persons are few, their "
-            "covariance is estimated from few, and intervals of their curves hold too little."
+            "correlation of .556.\n\nEffects (columns 3 to 7) by Student's law: from sums without a penalty "
+            "(`fixed_effects`), and smoothed, from `re(id, covariance='free')`. Curves of persons: up to 500 "
+            "persons by the normal law with errors that count estimated covariances (Kenward and Roger),"
+            " beyond by Student's. Predictions by the normal law.\n\nThe weekend's effect is of three or four standard "
+            "errors. Smoothing pulls it towards a line, and its intervals do not hold all of that; those of sums do."
         )
         asked.out.write_text(f"# Coverage of repeated curves\n\n{said}\n\n{table}\n", encoding="utf-8")
     return table

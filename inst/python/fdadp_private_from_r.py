@@ -99,7 +99,9 @@ def plan_survival(**asked: Any) -> dict[str, Any]:
     return {"widths": widths, "coverage": forecast.coverage, "text": str(forecast)}
 
 
-def plan_hazards(formula: str, bounds: Mapping[str, Any], points: Mapping[str, Any] | None, **asked: Any) -> dict[str, Any]:
+def plan_hazards(
+    formula: str, bounds: Mapping[str, Any], points: Mapping[str, Any] | None, **asked: Any
+) -> dict[str, Any]:
     """Forecast of a private regression of times to an event."""
     own = {name: public(given) for name, given in dict(bounds).items()}
     forecast = planner.plan_hazards(formula, bounds=own, grids=dict(points or {}), **asked)
