@@ -102,6 +102,12 @@ class MultilevelComponents(TransformerMixin, BaseEstimator):  # type: ignore[mis
         columns = [f"{self._level_names[0]}{i}" for i in range(K)]
         return pd.DataFrame(xi[:, :K], index=persons, columns=columns), zeta[:, :L]
 
+    def fit_transform(self, Y: CurveData, y: None = None, **given: Any) -> tuple[pd.DataFrame, FloatArray]:
+        """Fit, then the scores of the same curves; arguments are those of :meth:`fit`, results of :meth:`transform`."""
+        known = {name: given[name] for name in ("groups", "covariates", "visits", "t") if name in given}
+        self.fit(Y, **given)
+        return self.transform(Y, **known)
+
     def complete(
         self,
         Y: CurveData,

@@ -13,9 +13,10 @@ import pytest
 from repeated_tools import curves_of_persons
 from sklearn.base import clone
 
-from fdadp import FunctionalRegression, MultilevelFPCA
+from fdadp import FunctionalRegression, MultilevelFPCA, Privacy
 from fdadp.errors import InputError
 from fdadp.repeated.level_components import level_basis
+from fdadp.summaries import PrivateMultilevelFPCA
 
 C = curves_of_persons(0, 40)
 Y, IDS, T = C.Y, C.who, C.Y.shape[1]
@@ -185,3 +186,18 @@ def test_numbers_too_long_for_doubles_are_no_labels(term):
     with pytest.raises(InputError, match=r"^id must hold text, or whole numbers below 2\^53, .* make them text"):
         FunctionalRegression(f"Y ~ {term}", progress=False).fit({"Y": Y, "id": ids})
     FunctionalRegression(f"Y ~ {term}", progress=False).fit({"Y": Y, "id": ids.astype(str)})
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_fit_transform_is_fit_then_transform(private):
+    """The mixin of scikit-learn handed no persons to `transform`: a private fit failed after its budget was spent."""
+    rng, ids = np.random.default_rng(4), np.repeat(np.arange(60), 3)
+    t = np.linspace(0, 1, 21)
+    Y = rng.normal(size=(60, 1))[ids] * np.sin(3 * t) + rng.normal(size=(180, 1)) * np.cos(3 * t)
+    Y += 0.2 * rng.normal(size=Y.shape)
+    own = {"bounds": (-6, 6), "max_rows": 3, "privacy": Privacy(20.0, 1e-6, n=60)} if private else {}
+    model = (PrivateMultilevelFPCA if private else MultilevelFPCA)(**own)
+    person, row = model.fit_transform(Y, groups=ids)
+    again_person, again_row = model.transform(Y, groups=ids)
+    pd.testing.assert_frame_equal(person, again_person)
+    np.testing.assert_array_equal(row, again_row)
