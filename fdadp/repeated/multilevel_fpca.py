@@ -179,12 +179,13 @@ class MultilevelComponents(TransformerMixin, BaseEstimator):  # type: ignore[mis
     def _check_levels(self) -> None:
         if len(set(several(self.levels, 2, "levels"))) < 2:
             raise InputError(f"levels must be two names, got {self.levels!r}")
-        for n in self._wanted():
+        for n in wanted_of_levels(self.n_components):
             count_components(np.ones(1), n if isinstance(n, float) else min(n, 1))
 
-    def _wanted(self) -> tuple[float, float]:
-        given = self.n_components
-        return several(given, 2, "n_components") if isinstance(given, tuple | list) else (given, given)
+
+def wanted_of_levels(given: float | tuple[float, float]) -> tuple[float, float]:
+    """What `n_components` asks of persons and of rows; raises InputError for tuples that are no pair."""
+    return several(given, 2, "n_components") if isinstance(given, tuple | list) else (given, given)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -329,7 +330,7 @@ class MultilevelFPCA(MultilevelComponents):
                 codes,
                 curves.grid,
                 grid_weights(curves.grid, self.quadrature),
-                n_components=self._wanted(),
+                n_components=wanted_of_levels(self.n_components),
                 n_knots=self.n_knots,
                 visits=which,
             )
@@ -426,7 +427,7 @@ class MultilevelFPCA(MultilevelComponents):
         bases = [
             level_basis(K, sums.phi, grid, weights, mean, levels.noise_variance) for K in (levels.G, levels.smooth_rows)
         ]
-        asked = zip(bases, self._wanted(), strict=True)
+        asked = zip(bases, wanted_of_levels(self.n_components), strict=True)
         kept = [count_components(b.values, n) if b.n_components else 0 for b, n in asked]
         self._set(TwoLevels(bases[0], bases[1], curves[1:], centre, (kept[0], kept[1])))
         self.k_: int | None = sums.k

@@ -20,7 +20,7 @@ from fdadp.privacy.rows._laws import check_most
 from fdadp.private.levels.person_rows import icc_interval
 from fdadp.private.levels.tails import TINY, warn_of_tail
 from fdadp.repeated.level_components import TwoLevels, level_basis
-from fdadp.repeated.multilevel_fpca import MultilevelComponents
+from fdadp.repeated.multilevel_fpca import MultilevelComponents, wanted_of_levels
 from fdadp.summaries.curve_summaries import Facts, PrivateSummary, said_of_grid
 from fdadp.summaries.curves.levels import summarise_levels
 from fdadp.summaries.curves.moments import LEVELS
@@ -130,7 +130,7 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
         ]
         kept = [
             count_components(b.values, n) if isinstance(n, float) and b.n_components else min(int(n), b.n_components)
-            for b, n in zip(bases, self._wanted(), strict=True)
+            for b, n in zip(bases, wanted_of_levels(self.n_components), strict=True)
         ]
         self._set(TwoLevels(bases[0], bases[1], np.zeros((0, T)), np.zeros(0), (kept[0], kept[1])))
         white = float(np.trace(points))
