@@ -108,7 +108,9 @@ def large_effect(
         return ()
     if settings.family.name != "gaussian" or settings.on_eigenfunctions or settings.errors != "iid":
         return ()
-    if settings.smoothing != "reml" or random[0].k * len(Levels.of(seen, random[0].column)) <= STACKED:
+    if not isinstance(settings.smoothing, str) or settings.smoothing != "reml":
+        return ()
+    if random[0].k * len(Levels.of(seen, random[0].column)) <= STACKED:
         return ()
     return (replace(random[0], covariance="spline"),)
 

@@ -201,3 +201,12 @@ def test_fit_transform_is_fit_then_transform(private):
     again_person, again_row = model.transform(Y, groups=ids)
     pd.testing.assert_frame_equal(person, again_person)
     np.testing.assert_array_equal(row, again_row)
+
+
+def test_curves_of_levels_take_smoothing_parameters_as_an_array():
+    """An array was compared with the name of a criterion."""
+    rng, ids = np.random.default_rng(5), np.repeat(np.arange(20), 3)
+    data = {"Y": rng.normal(size=(20, 1))[ids] + rng.normal(size=(60, 21)), "id": ids}
+    chosen = FunctionalRegression("Y ~ re(id, k=5)", progress=False).fit(data)
+    given = FunctionalRegression("Y ~ re(id, k=5)", smoothing=chosen.smoothing_parameters_, progress=False).fit(data)
+    np.testing.assert_allclose(given.predict(data), chosen.predict(data), rtol=1e-8, atol=1e-8)
