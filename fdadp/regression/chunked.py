@@ -13,7 +13,7 @@ import numpy as np
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records, TrainingSummary, refuse_rounded
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.regression.fitted.errors import CoefficientErrors, variance_from
 from fdadp.regression.fitted.fitted import Fitted, FittedResponse
@@ -208,9 +208,7 @@ def _of_persons(settings: ModelSettings, read: _Responses, groups: str | None) -
 
 
 def _rows_of_persons(groups: str, chunk: Observations) -> Counter[Any]:
-    if chunk.records.is_numbers(groups):
-        refuse_rounded(groups, chunk.records.numbers(groups))
-    return Counter(chunk.records.labels(groups).tolist())
+    return Counter(chunk.records.ids(groups).tolist())
 
 
 def _together(one: Counter[Any], other: Counter[Any]) -> Counter[Any]:

@@ -121,6 +121,24 @@ class Records:
         whole = [int(v) if v == np.floor(v) and np.isfinite(v) else float(v) for v in column]
         return np.array(whole, dtype=object)
 
+    def ids(self, name: str) -> Labels:
+        """As :meth:`labels`, where levels are learned from them.
+
+        Raises
+        ------
+        InputError
+            Also of numbers so long that neighbours became one.
+        """
+        labels = self.labels(name)
+        if self.is_numbers(name):
+            far = np.flatnonzero(np.abs(self.numbers(name)) >= LONGEST)
+            if far.size:
+                raise InputError(
+                    f"{name} must hold text, or whole numbers below 2^53, to be labels, got {labels[far[0]]}: "
+                    "longer numbers are rounded, and different ones become one; make them text"
+                )
+        return labels
+
     def kind(self, name: str) -> str:
         """``"curves"``, ``"numbers"`` or ``"labels"``."""
         return "curves" if self.is_curves(name) else "numbers" if self.is_numbers(name) else "labels"
@@ -339,8 +357,7 @@ class TrainingSummary:
         if name in self.levels:
             return self.levels[name]
         if name in self.numbers:
-            refuse_rounded(name, self.numbers[name])
-            return tuple(in_order(set(Records(self.n, {name: self.numbers[name]}).labels(name).tolist())))
+            return tuple(in_order(set(Records(self.n, {name: self.numbers[name]}).ids(name).tolist())))
         raise InputError(f"data must have the column {name!r} (labels), got " + self._names())
 
     def means(self) -> dict[str, Any]:
@@ -397,13 +414,3 @@ def in_order(levels: Iterable[Any], order: Sequence[Any] = ()) -> Sequence[Any]:
     except TypeError:
         others = sorted(rest, key=str)
     return [*(level for level in order if level in found), *others]
-
-
-def refuse_rounded(name: str, numbers: FloatArray) -> None:
-    """Refuse numbers as labels where they are so long that neighbours became one; raises InputError with `name`."""
-    far = np.flatnonzero(np.abs(numbers) >= LONGEST)
-    if far.size:
-        raise InputError(
-            f"{name} must hold text, or whole numbers below 2^53, to be labels, got {numbers[far[0]]:.0f}: "
-            "longer numbers are rounded, and different ones become one; make them text"
-        )

@@ -250,13 +250,15 @@ def local_blups(fitted: Fitted, persons: ReleasedPersons, data: Any, grids: Any)
         Columns that are not there, curves on another grid, a missing label.
     """
     records = fitted.records(data, grids)
-    observed = read_response(data, fitted.response.name)
-    if not isinstance(observed, Curves) or observed.values.shape[1] != persons.grid.size:
-        raise InputError(f"{fitted.response.name} must hold curves on the grid of the fit to find those of persons")
+    name = fitted.response.name
+    observed = read_response(data, name, grids, defaults={name: persons.grid})
+    same = isinstance(observed, Curves) and observed.grid.shape == persons.grid.shape
+    if not isinstance(observed, Curves) or not same or not np.allclose(observed.grid, persons.grid):
+        raise InputError(f"{name} must hold curves on the grid of the fit to find those of persons")
     left = fill_linear(observed.values - fitted.predictor(records, data, None, persons.grid), persons.grid)
     used = np.isfinite(left).all(axis=1)
     c = left[used] @ (persons.functions * persons.weights[:, None])
-    labels = pd.Series(read_records(data, [persons.column])[0].labels(persons.column).tolist(), dtype=object)
+    labels = pd.Series(read_records(data, [persons.column])[0].ids(persons.column).tolist(), dtype=object)
     if labels.isna().any():
         raise InputError(f"{persons.column} must have a label in every row")
     codes, found = pd.factorize(labels[np.flatnonzero(used)], sort=True)

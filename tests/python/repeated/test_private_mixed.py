@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from neighbour_tools import on_tape
 from private_settings import GUARANTEE, regression_settings
+from skfda import FDataGrid
 
 from fdadp import FunctionalRegression, Privacy, terms
 from fdadp.errors import InputError, PrivacyError, PublicInputWarning
@@ -169,6 +170,18 @@ def test_who_holds_rows_finds_curves_of_persons_and_cannot_save_them(tmp_path):
     assert (one == other).all()  # a person of the fit and nobody: the population's curve
     with pytest.raises(InputError, match="local_blups needs a private fit"):
         FunctionalRegression("Y ~ age").fit({k: data[k][:200] for k in ("Y", "age")}).local_blups(own)
+
+
+def test_curves_of_persons_want_the_grid_of_the_fit_and_ids_that_stay_apart():
+    """Another grid of as many points was taken for that of the fit, and the ids 2^60, 2^60 + 1, ... for one person."""
+    data = sample(60)
+    fitted = model(n=60, epsilon=50.0).fit(data)
+    own = fitted.local_blups(data | {"Y": FDataGrid(data["Y"], t)})
+    np.testing.assert_array_equal(own.curves, fitted.local_blups(data).curves)
+    with pytest.raises(InputError, match=r"^Y must hold curves on the grid of the fit"):
+        fitted.local_blups(data | {"Y": FDataGrid(data["Y"], t / 2)})
+    with pytest.raises(InputError, match=r"^id must hold text, or whole numbers below 2\^53"):
+        fitted.local_blups(data | {"id": data["id"].astype(np.int64) + 2**60})
 
 
 def test_saved_and_loaded_and_nothing_of_a_person_is_in_the_file(tmp_path):
