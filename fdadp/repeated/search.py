@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
+from fdadp._common.symmetric import positive_part
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.repeated.levels import deviance_and_gradient
@@ -55,8 +56,7 @@ class LevelCovariances:
     @property
     def smooth_rows(self) -> FloatArray:
         """``R - σ² I``, cut at 0: covariance of the smooth part of rows."""
-        values, vectors = np.linalg.eigh(self.R - self.noise_variance * np.eye(len(self.R)))
-        return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+        return positive_part(self.R - self.noise_variance * np.eye(len(self.R)))
 
     def ratios(self) -> tuple[FloatArray, FloatArray]:
         """Variances of persons over those of rows λ (k,), and coordinates P (k, k): ``G P = R P Λ``, ``P'RP = I``."""

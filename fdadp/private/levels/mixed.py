@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
+from fdadp._common.symmetric import positive_part
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.privacy import Cohort, Ledger, Noisy
 from fdadp.privacy.clipped import release_shares
@@ -34,7 +35,13 @@ from fdadp.privacy.rows._local import RowFunction
 from fdadp.private.denoise.bayes import shrunk, shrunk_coefficients, shrunk_scale
 from fdadp.private.levels.mixed_rows import CENTRED, L1_OVER_L2, MixedCoordinates, MixedRows
 from fdadp.private.levels.observed import release_observed, release_rest
-from fdadp.private.levels.person_rows import LevelMoments, WithinShares, release_row_shares, release_within
+from fdadp.private.levels.person_rows import (
+    LevelMoments,
+    WithinShares,
+    release_row_shares,
+    release_within,
+    with_several,
+)
 from fdadp.private.levels.tails import EDGES, PRIOR, TINY, Tail, clip_of, covariance_of
 
 SHARES = {
@@ -211,7 +218,7 @@ class MixedCohort:
     @property
     def several(self) -> float:
         """Persons with two rows or more."""
-        return max(self.n * (1 - float(self.row_shares[0])), 1.0)
+        return with_several(self.n, self.row_shares)
 
     @property
     def spare(self) -> float:
@@ -524,12 +531,6 @@ def _without(own: MixedCohort, levels: LevelMoments, noise: FloatArray, products
         within = np.einsum("ab,akbl->kl", products.within.matrix / own.spare, blocks[varying][:, :, varying])
     return replace(
         levels,
-        of_means=levels.of_means._replace(matrix=_less(levels.of_means.matrix, of_means)),
-        of_rows=levels.of_rows._replace(matrix=_less(levels.of_rows.matrix, within)),
+        of_means=levels.of_means._replace(matrix=positive_part(levels.of_means.matrix - of_means)),
+        of_rows=levels.of_rows._replace(matrix=positive_part(levels.of_rows.matrix - within)),
     )
-
-
-def _less(matrix: FloatArray, added: FloatArray) -> FloatArray:
-    """Difference of two positive matrices, with eigenvalues that are not negative."""
-    values, vectors = np.linalg.eigh(matrix - added)
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)

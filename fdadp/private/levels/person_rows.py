@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fdadp._common.symmetric import positive_part
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.privacy import Cohort, person_moments, rowwise_norm
 from fdadp.privacy.clipped import release_shares
@@ -72,6 +73,11 @@ def release_row_shares(persons: Cohort, share: float, name: str) -> FloatArray:
     counts, _ = persons.histogram(PersonRows().counts, share=share, name=name)
     kept = np.maximum(counts, 0.0)
     return np.asarray(kept / kept.sum() if kept.any() else np.full(counts.size, 1 / counts.size))
+
+
+def with_several(n: float, row_shares: FloatArray) -> float:
+    """Of n persons those with two rows or more, at least 1."""
+    return max(n * (1 - float(row_shares[0])), 1.0)
 
 
 def one_over(row_shares: FloatArray) -> float:
@@ -184,13 +190,12 @@ class LevelMoments:
     @property
     def several(self) -> float:
         """Persons with two rows or more."""
-        return max(self.n * (1 - float(self.row_shares[0])), 1.0)
+        return with_several(self.n, self.row_shares)
 
     @property
     def between(self) -> FloatArray:
         """G, shape (m, m), positive semidefinite."""
-        values, vectors = np.linalg.eigh(self.of_means.matrix - self.once * self.within)
-        return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+        return positive_part(self.of_means.matrix - self.once * self.within)
 
     @property
     def trace_means(self) -> tuple[float, float]:

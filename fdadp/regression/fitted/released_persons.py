@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp._common.checks import fraction, one_of
+from fdadp._common.symmetric import positive_part
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca.basis import Eigenbasis
@@ -95,7 +96,7 @@ class ReleasedPersons:
     @property
     def smooth_rows(self) -> FloatArray:
         """Covariance of rows without noise, (K, K)."""
-        return _positive(self.R - self.points)
+        return positive_part(self.R - self.points)
 
     def covariance(self, level: str) -> FloatArray:
         """Covariance function of a level, ``"person"`` or ``"row"``, at all pairs of points; shape (T, T)."""
@@ -154,7 +155,7 @@ class ReleasedPersons:
         sizes = 1 + np.array(self.beyond)[:, None, None, None] / 2 * rng.standard_normal((2, DRAWS, 1, 1))
         B = np.maximum(sizes[0], 0.0) * (means + _drawn(means, 1 / self.n, self.unsure[0], rng))
         R = np.maximum(sizes[1], 0.0) * (self.R + _drawn(self.R, self.per_degree, self.unsure[1], rng))
-        drawn = self._icc_curve(_positive(B - self.once * R), _positive(R - self.points), noise=noise)
+        drawn = self._icc_curve(positive_part(B - self.once * R), positive_part(R - self.points), noise=noise)
         low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
         return low, high
 
@@ -175,11 +176,6 @@ class ReleasedPersons:
             f"ICC {self.icc():.3f} (95 %: {low:.3f} to {high:.3f}), with noise {self.icc(noise=True):.3f}.",
             f"Persons with 1, 2, ... rows: {shares}.",
         ]
-
-
-def _positive(matrix: FloatArray) -> FloatArray:
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray((vectors * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(vectors, -1, -2))
 
 
 def _drawn(matrix: FloatArray, per_degree: float, unsure: FloatArray, rng: np.random.Generator) -> FloatArray:

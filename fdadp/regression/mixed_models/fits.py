@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr
 
+from fdadp._common.symmetric import positive_part
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
@@ -39,7 +40,7 @@ from fdadp.repeated.search import ChosenFunctions, choose_functions, warn_of_rou
 from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors
 from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.fit.observations import ChunkedObservations, Observations
-from fdadp.solve.form.long_form import LongForm, System
+from fdadp.solve.form.long_form import LongForm, System, feature_slices, kept_of
 from fdadp.terms.numbers.labels import Levels, RandomEffect, levels_of
 from fdadp.terms.spec import TermSpec
 
@@ -398,7 +399,7 @@ def _chosen(sums: PersonSums, own: RandomEffect) -> ChosenFunctions:
 
 
 def _mean_terms(form: LongForm, mix: FloatArray, *, penalised: bool = False) -> list[MeanTerm]:
-    parts = np.split(mix, np.cumsum([design.n_features for design in form.designs])[:-1], axis=1)
+    parts = [mix[:, own] for own in feature_slices(form.designs)]
     out = []
     for design, part, along, own in zip(form.designs, parts, form.along, form.penalties, strict=True):
         held = np.zeros((len(own) if penalised else 0, design.kept.size))
@@ -412,7 +413,7 @@ def _white_law(
     settings: ModelSettings, form: LongForm, sums: PersonSums, mix: FloatArray, precisions: Sequence[FloatArray]
 ) -> tuple[PersonLaw, FloatArray]:
     """Curves of penalised or given covariance, white errors; and smoothing parameters of the terms over the noise."""
-    keep = np.concatenate([design.kept for design in form.designs])
+    keep = kept_of(form.designs)
     given = None if isinstance(settings.smoothing, str) else np.asarray(settings.smoothing, dtype=np.float64)
     levels, found = white_levels(sums, _mean_terms(form, mix, penalised=True), precisions, keep=keep, smoothing=given)
     return law_of_levels(sums, levels), found * levels.noise_variance
@@ -420,7 +421,7 @@ def _white_law(
 
 def _system(form: LongForm, normal: NormalOfTerms, size: int, scale: float) -> System:
     """Normal equations times the noise variance."""
-    keep = np.concatenate([design.kept for design in form.designs])
+    keep = kept_of(form.designs)
     gram = scale * normal.gram[keep][:, keep]
     return System(gram, scale * normal.right[keep], scale * normal.total, size)
 
@@ -464,7 +465,7 @@ class _Smoothing:
         if self.independent is None:
             return added
         own_system, own, unpenalized = self.independent
-        keep = np.concatenate([design.kept for design in form.designs])
+        keep = kept_of(form.designs)
         system = System(fit.gram, fit.sigma2 * normal.right[keep], fit.sigma2 * normal.total, fit.n_rows)
         for m, penalty in enumerate(form.stacked_penalties):
             held = penalty > 0
@@ -477,8 +478,7 @@ class _Smoothing:
             fits = [fit_gaussian(form, system, chosen * by, fit.n, scale=fit.sigma2) for by in moved]
             apart = np.stack([other.coefficients for other in fits]) - fit.coefficients
             spread = np.tensordot(weights, np.stack([other.inverse for other in fits]) - fit.inverse, axes=1)
-            values, vectors = np.linalg.eigh(fit.sigma2 * spread + (apart.T * weights) @ apart)
-            added += (vectors * np.maximum(values, 0.0)) @ vectors.T
+            added += positive_part(fit.sigma2 * spread + (apart.T * weights) @ apart)
         return added
 
 
@@ -487,9 +487,10 @@ def _fit_terms(
 ) -> AdditiveFit:
     """Penalised estimates; smoothing parameters are relative to the noise, as those of independent errors are."""
     fit = fit_gaussian(form, system, smoothing.chosen, rows.sums.n_rows, scale=scale)
-    means = np.split(rows.means(look), np.cumsum([design.n_features for design in form.designs])[:-1])
-    columns = [np.kron(m, along.mean(axis=0)) for m, along in zip(means, form.along, strict=True)]
-    keep = np.concatenate([design.kept for design in form.designs])
+    means = rows.means(look)
+    parts = zip(feature_slices(form.designs), form.along, strict=True)
+    columns = [np.kron(means[own], along.mean(axis=0)) for own, along in parts]
+    keep = kept_of(form.designs)
     return replace(fit, sigma2=scale, scale=scale, column_means=np.concatenate(columns)[keep])
 
 
@@ -550,7 +551,7 @@ def _log_determinant(law: PersonLaw) -> float:
 
 
 def _log_likelihood(fit: AdditiveFit, normal: NormalOfTerms, log_det: float) -> float:
-    keep, b = np.concatenate([design.kept for design in fit.form.designs]), fit.coefficients
+    keep, b = kept_of(fit.form.designs), fit.coefficients
     squares = normal.total - 2 * b @ normal.right[keep] + b @ normal.gram[np.ix_(keep, keep)] @ b
     return float(-(log_det + squares + fit.n_rows * np.log(2 * np.pi)) / 2)
 

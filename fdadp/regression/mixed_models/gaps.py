@@ -21,7 +21,7 @@ from fdadp.repeated.gaps import GapEffects, GapRows, gap_effects, gap_fit, gap_r
 from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.search import LevelCovariances, level_covariances
 from fdadp.solve.fit.observations import Observations
-from fdadp.solve.form.long_form import LongForm
+from fdadp.solve.form.long_form import LongForm, feature_slices
 from fdadp.terms.numbers.labels import Levels
 
 PAIRS = 2048
@@ -153,7 +153,7 @@ class GapLaw:
     def normal(self, form: LongForm, mix: FloatArray) -> tuple[NormalOfTerms, float]:
         """Normal equations of the terms, and the log-determinant of the covariance of all responses."""
         inner = gap_fit(self.rows, *self.wide).weighed
-        mixes = np.split(mix, np.cumsum([design.n_features for design in form.designs])[:-1], axis=1)
+        mixes = [mix[:, own] for own in feature_slices(form.designs)]
         inside = [self.psi.T @ along for along in form.along]
         shift = self.level * self.psi.sum(axis=0) if self.level else None
         return normal_within(inner, mixes, inside, shift), inner.log_det

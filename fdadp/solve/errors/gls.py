@@ -6,7 +6,6 @@ squares at each point, weights observations by what they say together; one round
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +23,7 @@ from fdadp.solve.errors.precisions import CurvePrecision, LearnedPrecision
 from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.fit.observations import ChunkedObservations, Observations
 from fdadp.solve.form.family import Family
-from fdadp.solve.form.long_form import LongForm, LongSums, System
+from fdadp.solve.form.long_form import LongForm, LongSums, System, feature_slices
 from fdadp.terms.spec import TermDesign, no_penalties
 
 JUDGES = 300
@@ -372,8 +371,8 @@ class Directions(TermDesign):
         """
         features = _side_by_side(designs, records)
         centre = features.mean(axis=0)
-        ends = np.cumsum([0, *(design.n_features for design in designs)]).tolist()
-        alone = [np.full(b - a, size_of(features[:, a:b])) for a, b in itertools.pairwise(ends)]
+        own = (features[:, place] for place in feature_slices(designs))
+        alone = [np.full(each.shape[1], size_of(each)) for each in own]
         units = np.concatenate([np.zeros(0), *alone])  # every term counts alike
         _, sizes, directions = np.linalg.svd((features - centre) / units, full_matrices=False)
         count = min(int((sizes > 1e-8 * max(float(sizes.max(initial=0.0)), 1e-300)).sum()), most)

@@ -16,7 +16,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from fdadp._common.typing import FloatArray, IntArray
+from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.functional.tables.records import Records
 from fdadp.terms.spec import TermDesign
 
@@ -210,7 +210,7 @@ class LongForm:
         """
         along = self.along_at(t)
         functions = np.hstack(along)  # (T, m)
-        kept = np.concatenate([design.kept for design in self.designs])
+        kept = kept_of(self.designs)
         full = np.zeros((kept.size, kept.size))
         full[np.ix_(kept, kept)] = covariance
         wide, places = [own.shape[1] for own in along], _ends([design.kept.size for design in self.designs])
@@ -230,6 +230,16 @@ class LongForm:
                     inner[:, left, right] = (other[:, None] @ part).reshape(block.n, left.stop - left.start, -1)
             found.append(((functions @ inner) * functions).sum(axis=2))
         return np.asarray(np.sqrt(np.maximum(np.concatenate(found), 0.0)))
+
+
+def kept_of(designs: Sequence[TermDesign]) -> BoolArray:
+    """Which products of a feature and a function of t have coefficients, of all terms one after another."""
+    return np.concatenate([design.kept for design in designs])
+
+
+def feature_slices(designs: Sequence[TermDesign]) -> list[slice]:
+    """Where the features of each term stand."""
+    return _ends([design.n_features for design in designs])
 
 
 def _ends(sizes: list[int]) -> list[slice]:

@@ -12,7 +12,6 @@ JRSS-B 68(2), doi:10.1111/j.1467-9868.2006.00543.x.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -26,7 +25,7 @@ from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.splines.margins import Basis, Constant
 from fdadp.functional.tables.records import Records
 from fdadp.responses import PointwiseResponse
-from fdadp.solve.form.long_form import LongForm, System
+from fdadp.solve.form.long_form import LongForm, System, feature_slices
 from fdadp.terms.spec import TermDesign
 
 A = TypeVar("A")
@@ -277,8 +276,7 @@ class GridRows:
 
     @cached_property
     def _places(self) -> list[slice]:
-        ends = np.cumsum([0, *(design.n_features for design in self.form.designs)]).tolist()
-        return [slice(a, b) for a, b in itertools.pairwise(ends)]
+        return feature_slices(self.form.designs)
 
     @property
     def _pairs(self) -> Iterator[tuple[int, int, TermDesign, TermDesign]]:
@@ -369,14 +367,14 @@ def pointwise_system(
 
 def _of_terms(form: LongForm, raw: _Raw, wide: FloatArray, cross: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Gram matrix (p, p) and cross products (p,) of the terms from those of features and raw B-splines."""
-    ends = np.cumsum([0, *(design.n_features for design in form.designs)])
     gram, right = np.empty((form.size, form.size)), np.empty(form.size)
+    places = feature_slices(form.designs)
     upper = np.triu_indices(raw.size)
     for i, (first, rows) in enumerate(zip(form.designs, form.slices, strict=True)):
-        at = slice(ends[i], ends[i + 1])
+        at = places[i]
         right[rows] = (cross[at] @ raw.turns[i]).ravel()[first.kept]
         for j, (second, columns) in enumerate(zip(form.designs[: i + 1], form.slices[: i + 1], strict=True)):
-            own = wide[at, ends[j] : ends[j + 1]]
+            own = wide[at, places[j]]
             block = np.empty((*own.shape[:2], raw.size, raw.size))
             block[:, :, upper[0], upper[1]] = block[:, :, upper[1], upper[0]] = own
             whole = (raw.turns[i].T @ block @ raw.turns[j]).transpose(0, 2, 1, 3)

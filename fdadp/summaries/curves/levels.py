@@ -21,7 +21,13 @@ from dataclasses import dataclass
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort, Ledger
 from fdadp.private.levels.observed import release_rest
-from fdadp.private.levels.person_rows import LevelMoments, PersonRows, release_row_shares, release_within
+from fdadp.private.levels.person_rows import (
+    LevelMoments,
+    PersonRows,
+    release_row_shares,
+    release_within,
+    with_several,
+)
 from fdadp.summaries.curves.moments import CurveRowFunctions, SummaryTuning, release_covariance, release_mean
 from fdadp.summaries.curves.release import HandedCurves, PrivateCurves, observed_curves, opened
 
@@ -54,7 +60,7 @@ def release_levels(
     """Spend on both levels, of `n` persons. `means` are those of :meth:`PersonRows.means` of `persons`."""
     n, outside = observed_curves(means, rows, n, tuning)
     row_shares = release_row_shares(persons, tuning.rows, "curves a person")
-    several = max(n * (1 - float(row_shares[0])), 1.0)
+    several = with_several(n, row_shares)
     mean, _, _, tail = release_mean(means, rows, prior_shares, tuning, n)
     of_means = release_covariance(means, rows, prior_shares, tuning, n, tail)
     sizes = {"typical": tail.typical, "largest": tail.largest}

@@ -101,32 +101,19 @@ def test_a_random_intercept_is_that_of_lmer():
     assert ours.deviance + (s.n_rows - 2) * np.log(2 * np.pi) <= float(theirs["deviance"][0]) + 1e-6
 
 
-@pytest.mark.lme4
-def test_a_random_slope_is_that_of_lmer():
+LMER = pytest.param("repeated_lmer", "lme4", {"slope": True}, marks=pytest.mark.lme4)
+LME = pytest.param("repeated_levels", "nlme", {}, marks=pytest.mark.nlme)
+
+
+@pytest.mark.parametrize(("call", "package", "own"), [LMER, LME])
+def test_a_random_slope_is_that_of_lmer_and_of_lme(call, package, own):
     rng, who = np.random.default_rng(5), np.repeat(np.arange(30), rng_rows(5, 30))
     x = rng.normal(size=who.size)
     y = 2 + x + rng.normal(size=30)[who] + 0.8 * rng.normal(size=30)[who] * x + rng.normal(size=who.size)
-    theirs = in_r("repeated_lmer", "lme4", y=y, x=x, id=who.astype(float), slope=True)
+    theirs = in_r(call, package, y=y, x=x, id=who.astype(float), **own)
     X = np.column_stack((np.ones(who.size), x))
     sums = PersonPass(np.eye(1), 2, intercept=False, cross=True).add(X, y[:, None], who).sums()
     s = slope_sums(sums, np.eye(2))
-    found = slope_effects(s, LevelCovariances(theirs["G"], np.atleast_2d(theirs["R"]), 0.0, 0.0))
-    assert relative(found.fixed.ravel(), theirs["fixed"]) < 1e-8
-    assert relative(np.sqrt(np.diag(found.covariance)), theirs["se"]) < 1e-8
-    assert relative(found.effects[:, :, 0], theirs["effects"]) < 1e-8
-    ours = slope_covariances(s, tolerance=1e-11)
-    assert ours.deviance + (who.size - 2) * np.log(2 * np.pi) <= float(theirs["deviance"][0]) + 1e-6
-    assert relative(ours.G, theirs["G"]) < 1e-3
-
-
-@pytest.mark.nlme
-def test_a_random_slope_is_that_of_lme():
-    rng, who = np.random.default_rng(5), np.repeat(np.arange(30), rng_rows(5, 30))
-    x = rng.normal(size=who.size)
-    y = 2 + x + rng.normal(size=30)[who] + 0.8 * rng.normal(size=30)[who] * x + rng.normal(size=who.size)
-    theirs = in_r("repeated_levels", "nlme", y=y, x=x, id=who.astype(float))
-    sums = PersonPass(np.eye(1), 2, intercept=False, cross=True)
-    s = slope_sums(sums.add(np.column_stack((np.ones(who.size), x)), y[:, None], who).sums(), np.eye(2))
     found = slope_effects(s, LevelCovariances(theirs["G"], np.atleast_2d(theirs["R"]), 0.0, 0.0))
     assert relative(found.fixed.ravel(), theirs["fixed"]) < 1e-8
     assert relative(np.sqrt(np.diag(found.covariance)), theirs["se"]) < 1e-8
