@@ -29,7 +29,6 @@ from r_bridge.reference import read_case
 from r_bridge.report import Difference, absolute, of_range, relative
 
 EXACT, OPTIMUM, SAME_CURVES = 1e-8, 1e-6, 1e-4
-REFERENCE = Path(__file__).parents[1] / "tests" / "reference"
 
 
 class Pair(NamedTuple):
@@ -83,20 +82,24 @@ def differences(record: Mapping[str, Any]) -> Iterator[Difference]:
     return (pair.difference(case) for pair in COMPARED[case](record["input"], record["output"]))
 
 
-def numbers() -> list[tuple[str, str, float, float, int]]:
-    """Rows of the page: call, quantity, R's number, ours, and digits that both are shown with."""
+def numbers(case_of: Callable[[str], Mapping[str, Any]]) -> list[tuple[str, str, float, float, int]]:
+    """Rows of the page: call, quantity, R's number, ours, and digits that both are shown with.
+
+    `case_of` gives the recorded case of a name.
+    """
     rows = []
     for case in ("repeated_mixed", "repeated_levels", "mfpca_dti", "repeated_pcre", "repeated_fastfmm"):
-        record = read_case(REFERENCE / f"{case}.rds")
+        record = case_of(case)
         for pair in SHOWN[case](record["input"], record["output"]):
             rows.append((pair.of, pair.what, *pair.shown, 8 if pair.tolerance <= EXACT else 4))
     return rows
 
 
 def markdown() -> str:
-    """The table of the page."""
+    """The table of the page, from the cases of a checkout, where it is run."""
     lines = ["| in R | quantity | R | fdadp |", "|---|---|---|---|"]
-    for of, what, theirs, ours, digits in numbers():
+    folder = Path("tests") / "reference"
+    for of, what, theirs, ours, digits in numbers(lambda case: read_case(folder / f"{case}.rds")):
         lines.append(f"| {of} | {what} | {theirs:.{digits}g} | {ours:.{digits}g} |")
     return "\n".join(lines)
 

@@ -30,10 +30,10 @@ def test_a_person_split_in_two_is_seen(refund_reference):
     assert not all(d.ok for d in differences(other))
 
 
-def test_the_page_shows_the_numbers_of_both():
+def test_the_page_shows_the_numbers_of_both(refund_reference):
     page = (Path(__file__).resolve().parents[3] / "docs" / "from-lme4.md").read_text(encoding="utf-8")
     rows = page.split("<!-- numbers -->")[1].strip().splitlines()[2:]
-    found = numbers()
+    found = numbers(refund_reference)
     assert len(rows) == len(found) > 30
     for row, (of, what, theirs, ours, digits) in zip(rows, found, strict=True):
         *shown, own_theirs, own_ours = (cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1])
