@@ -3,7 +3,7 @@
 Sources: the condensed-local scheme is that of a patent on logistic regression under condensed local privacy, after
 Gursoy et al. (2019), arXiv:1905.06361; its exponent is lost in print, so both readings are here. One coordinate: Nguyên
 et al. (2016), arXiv:1606.05053; ball: Duchi, Jordan & Wainwright (2018), arXiv:1604.02390; caps: Bhowmick et al.
-(2018), arXiv:1812.00984; shuffling: Feldman, McMillan & Talwar (2021), arXiv:2012.12803.
+(2018), arXiv:1812.00984; shuffling: Feldman, McMillan & Talwar (2023), arXiv:2208.04591.
 """
 
 from __future__ import annotations

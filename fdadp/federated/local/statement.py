@@ -2,12 +2,17 @@
 
 *Privacy amplification by shuffling*: the central guarantee of local reports whose senders a trusted shuffler removed.
 
-Feldman, McMillan & Talwar (2021), Hiding Among the Clones, FOCS, arXiv:2012.12803, Theorem 3.2: whatever the n reports
-of one round are, as long as each is ε0-locally private, exchanging one user's record changes the shuffled reports by no
-more than (A + Δ, C - A + 1 - Δ) differs from (A + 1 - Δ, C - A + Δ), where C ~ Bin(n - 1, e^-ε0) counts the reports
-that might be anybody's, A ~ Bin(C, ½), and Δ ~ Bernoulli(e^ε0/(e^ε0 + 1)). For each value of C the two sides are
+Whatever the n reports of one round are, as long as all come from one ε0-locally private mechanism, exchanging one
+user's record changes the shuffled reports by no more than (A + Δ, C - A + 1 - Δ) differs from (A + 1 - Δ, C - A + Δ).
+Here C ~ Bin(n - 1, 2/(e^ε0 + 1)) counts the reports that might be anybody's, A ~ Bin(C, ½), and Δ ~
+Bernoulli(e^ε0/(e^ε0 + 1)). Proof: ``docs/theory/federated.md#shuffling``. For each value of C the two sides are
 mixtures of binomials shifted by one, whose likelihood ratio grows with the first count, so that their divergence is a
 difference of two tail probabilities. It is summed over C numerically, and every step rounds up.
+
+References
+----------
+Feldman, McMillan & Talwar (2023), Stronger privacy amplification by shuffling, SODA, arXiv:2208.04591; they had
+e^-ε0 for 2/(e^ε0 + 1) in 2021 (Hiding among the clones, FOCS, arXiv:2012.12803).
 """
 
 from __future__ import annotations
@@ -139,7 +144,7 @@ def _shuffled(params: LocalParameters, users: int, delta: float) -> str:
     one = shuffled_epsilon(params.randomizer.epsilon, users, delta / times)
     return (
         f"central epsilon = {times * one:.4g} at delta = {delta:g} for exchanging one record, against those who see "
-        f"only the shuffled reports, {users} in a round (Feldman et al. 2021, Theorem 3.2)"
+        f"only the shuffled reports, {users} in a round (Feldman et al. 2023)"
     )
 
 
@@ -147,6 +152,8 @@ _BLOCKS = 2000
 """Groups of values of C: the smallest stands for its group, for fewer clones hide less."""
 _TAIL = 1e-6
 """Part of δ that values of C may have that are not looked at; it is added."""
+_FEWER = 1 - 2.0**-50
+"""Factor on the share of clones: with its own rounding it is never above the exact one, and fewer clones hide less."""
 _ROUNDING = 1e-9
 """Relative error of a sum of probabilities, and 10^6 times the absolute one of a weight; SciPy's are far below."""
 
@@ -171,7 +178,7 @@ def shuffled_delta(epsilon0: float, n: int, epsilon: float, *, tail: float = 1e-
 
     if epsilon >= epsilon0:
         return 0.0
-    others, clone = n - 1, math.exp(-epsilon0)
+    others, clone = n - 1, 2 / (math.exp(epsilon0) + 1) * _FEWER
     least, most = (int(k) for k in (binom.ppf(tail, others, clone), binom.isf(tail, others, clone)))
     least, most = max(least - 1, 0), min(most + 1, others)
     edges = np.unique(np.linspace(least, most + 1, _BLOCKS + 1).astype(np.int64))
@@ -201,8 +208,8 @@ def _divergence(c: IntArray, epsilon0: float, epsilon: float) -> FloatArray:
 def shuffled_epsilon(epsilon0: float, n: int, delta: float) -> float:
     """ε of the shuffled reports of one round, for replacing one user's record.
 
-    The smallest ε at which ``shuffled_delta`` is at most δ, or ε0 where that is less: a third to a quarter of what
-    the closed form of Theorem 3.1 gives, for any number of users.
+    The smallest ε at which ``shuffled_delta`` is at most δ, or ε0 where that is less: a fifth to a quarter of what
+    the closed form of Feldman et al. (2021), Theorem 3.1, gives, for any number of users.
 
     Parameters
     ----------
@@ -227,7 +234,7 @@ def shuffled_epsilon(epsilon0: float, n: int, delta: float) -> float:
     Examples
     --------
     >>> round(shuffled_epsilon(1.0, 10_000, 1e-6), 3)
-    0.053
+    0.043
     """
     positive(epsilon0, "epsilon0", below=700.0)
     positive(delta, "delta", below=1.0)

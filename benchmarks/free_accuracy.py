@@ -1,0 +1,56 @@
+"""Accuracy that costs nothing: the same guarantee counted better, or the same question asked better.
+
+python benchmarks/free_accuracy.py clones: ε of shuffled reports, with the clones of 2021 and of 2023.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+
+import numpy as np
+from scipy import optimize, stats
+
+from fdadp.federated import shuffled_epsilon
+
+SHUFFLED = ((0.5, 1_000, 1e-5), (1.0, 10_000, 1e-6), (2.0, 10_000, 1e-6), (4.0, 100_000, 1e-6))
+"""ε of one report, users, δ."""
+
+
+def pair_delta(epsilon: float, epsilon0: float, n: int, clone: float) -> float:
+    """δ of the pair with C ~ Bin(n - 1, clone) clones, by plain summation: not the package's way."""
+    truth = 1 / (1 + math.exp(-epsilon0))
+    sd = math.sqrt((n - 1) * clone * (1 - clone))
+    middle = (n - 1) * clone
+    total = 0.0
+    for c in range(max(0, int(middle - 9 * sd)), min(n - 1, int(middle + 9 * sd)) + 1):
+        half = 9 * math.sqrt(c + 1) / 2
+        a = np.arange(max(0, int(c / 2 - half)), min(c + 1, int(c / 2 + half) + 1) + 1)
+        more, same = stats.binom.pmf(a - 1, c, 0.5), stats.binom.pmf(a, c, 0.5)
+        one, other = truth * more + (1 - truth) * same, (1 - truth) * more + truth * same
+        total += stats.binom.pmf(c, n - 1, clone) * np.maximum(one - math.exp(epsilon) * other, 0).sum()
+    return float(total)
+
+
+def clones() -> None:
+    """ε of shuffled reports."""
+    for epsilon0, n, delta in SHUFFLED:
+        before = optimize.brentq(
+            lambda e, e0=epsilon0, n=n, d=delta: math.log(max(pair_delta(e, e0, n, math.exp(-e0)), 1e-300) / d),
+            1e-3,
+            epsilon0 * 0.999,
+            xtol=1e-5,
+        )
+        now = shuffled_epsilon(epsilon0, n, delta)
+        print(
+            f"shuffled, epsilon0 {epsilon0:g}, n {n:,}, delta {delta:g}: {before:.4f} -> {now:.4f}, "
+            f"ratio {before / now:.2f}"
+        )
+
+
+PARTS: dict[str, Callable[[], None]] = {"clones": clones}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or PARTS:
+        PARTS[name]()
