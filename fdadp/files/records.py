@@ -9,11 +9,14 @@ a list, and comes back as a tuple.
 from __future__ import annotations
 
 import datetime
+import functools
 import importlib
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -65,7 +68,8 @@ def _packed(value: Any, name: str, parts: list[FloatArray]) -> Any:
 def unpack(tree: Any, numbers: FloatArray, allowed: Callable[[type], bool]) -> Any:
     """Make what :func:`pack` was given.
 
-    Classes are looked for in this package, and in modules that are imported already: nothing else is imported.
+    Classes are looked for in this package (:func:`class_at`), and in modules that are imported already: nothing else
+    is imported.
 
     Parameters
     ----------
@@ -96,13 +100,36 @@ def unpack(tree: Any, numbers: FloatArray, allowed: Callable[[type], bool]) -> A
 
 
 def _class(path: str, allowed: Callable[[type], bool]) -> type:
-    module, _, name = path.rpartition(".")
-    if module.startswith("fdadp."):
-        importlib.import_module(module)
-    kind = getattr(sys.modules.get(module), name, None)
-    if not (isinstance(kind, type) and is_dataclass(kind) and allowed(kind)):
+    kind = class_at(path)
+    if kind is None or not (is_dataclass(kind) and allowed(kind)):
         raise ValueError(f"{path} must be a class that can be found: import its module first")
     return kind
+
+
+def class_at(path: str) -> type | None:
+    """Return the class that a file names as ``module.Name``, None where there is none.
+
+    A class of this package is found by its name where its module was renamed after the file was written: no two
+    classes share a name. A class of another package is found only where its module is imported already.
+    """
+    module, _, name = path.rpartition(".")
+    if module.startswith("fdadp.") and module not in sys.modules:
+        module = _modules_of_classes().get(name, "")
+        if module:
+            importlib.import_module(module)
+    kind = getattr(sys.modules.get(module), name, None)
+    return kind if isinstance(kind, type) else None
+
+
+@functools.cache
+def _modules_of_classes() -> dict[str, str]:
+    """Name of each class of this package: the module that defines it. Sources are read, nothing is imported."""
+    package, line = Path(__file__).parents[1], re.compile(r"^class (\w+)", re.MULTILINE)
+    return {
+        name: ".".join((package.name, *source.relative_to(package).with_suffix("").parts))
+        for source in package.rglob("*.py")
+        for name in line.findall(source.read_text(encoding="utf-8"))
+    }
 
 
 # Column labels as JSON: numbers, texts and dates come back as the pandas index that they were.

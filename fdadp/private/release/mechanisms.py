@@ -6,9 +6,7 @@ The estimator does not know which there are: a new one is one subclass of :class
 
 from __future__ import annotations
 
-import importlib
 import math
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from fdadp._common.door import advice
 from fdadp._common.parameters import Parameters
 from fdadp.errors import FileFormatError, InputError, PrivacyError
 from fdadp.files.container import plain
+from fdadp.files.records import class_at
 from fdadp.privacy.settings import privacy_from_json, privacy_to_json
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import Plan
@@ -343,10 +342,7 @@ def _mechanism_from_json(stored: Any) -> Any:
     """Make a mechanism of a class of this package, or of a module that is imported already; a name stays one."""
     if not isinstance(stored, Mapping):
         return stored
-    module, _, name = str(stored["class"]).rpartition(".")
-    if module.startswith(("fdadp.private.", "fdadp.published.")):
-        importlib.import_module(module)
-    kind = getattr(sys.modules.get(module), name, None)
-    if not (isinstance(kind, type) and issubclass(kind, Mechanism)):
+    kind = class_at(str(stored["class"]))
+    if kind is None or not issubclass(kind, Mechanism):
         raise FileFormatError(f"mechanism must be a class that can be found, got {stored['class']!r}: import it first")
     return kind(**{name: value for name, value in stored.items() if name != "class"})

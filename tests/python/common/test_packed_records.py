@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,9 @@ import pandas as pd
 import pytest
 
 from fdadp.errors import InputError
-from fdadp.files.records import pack, unpack
+from fdadp.files.records import class_at, pack, unpack
+from fdadp.regression.fitted.term_files import may_be_made
+from fdadp.terms import ff
 
 
 @dataclass(frozen=True)
@@ -69,3 +72,17 @@ def test_classes_that_may_not_be_made():
         unpack(tree, numbers, lambda kind: False)
     with pytest.raises(ValueError, match="must be a class that can be found"):
         unpack({"class": "os.system", "fields": {}}, numbers, lambda kind: True)
+
+
+def test_classes_whose_module_was_renamed_after_the_file_was_written():
+    term = ff("X", k=(5, 6))
+    tree, numbers = pack(term, "term")
+    tree["class"] = "fdadp.terms.as_it_was_called.FunctionalLinear"
+    assert unpack(tree, numbers, may_be_made) == term
+
+
+def test_no_module_without_the_class_is_imported():
+    """Importing ``fdadp.__main__`` would run the command line."""
+    tree = {"class": "fdadp.__main__.FunctionalLinear", "fields": {}}
+    assert class_at("fdadp.__main__.NoSuchClass") is None
+    assert class_at(tree["class"]) is type(ff("X")) and "fdadp.__main__" not in sys.modules
