@@ -1,4 +1,4 @@
-"""Private mixed models: coverage, components, ICC. ``python benchmarks/private_mixed.py [--seeds 40] [--pooled]``.
+"""Private mixed models: coverage, components, ICC. ``python benchmarks/private_mixed.py [--seeds 100] [--pooled]``.
 
 Persons have 1 to 7 days, unequal numbers; age varies between persons, weekend within them; each level has four
 components. Told are how often pointwise 95 % intervals hold the three effects (mean over t; worst t), their mean
@@ -19,8 +19,10 @@ from private_levels import BETWEEN, ICC, NUMBERS, OF_PERSONS, OF_ROWS, WITHIN, t
 from fdadp import FunctionalRegression, Privacy
 
 EFFECTS = {"mean": np.sin(np.pi * t), "age": 0.4 * t, "weekend": 0.3 * np.cos(np.pi * t)}
-CELLS = [(n, epsilon, 1e-6) for n in (1000, 2000, 5000, 20_000) for epsilon in (0.5, 1.0)]
-CELLS += [(n, 1.0, None) for n in (2000, 5000, 20_000)]
+SEEDS, OF_MANY, MANY = 100, 30, 20_000
+"""Samples of a cell, and of one of many persons."""
+CELLS = [(n, epsilon, 1e-6) for n in (1000, 2000, 5000, MANY) for epsilon in (0.5, 1.0)]
+CELLS += [(n, 1.0, None) for n in (2000, 5000, MANY)]
 BOUNDS = {"Y": (-8, 8), "age": (-1, 1), "weekend": (0, 1)}
 
 
@@ -98,19 +100,21 @@ def line(cell: tuple[int, float, float | None], found: list[dict[str, np.ndarray
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=40)
+    parser.add_argument("--seeds", type=int, help=f"samples of a cell; by default {SEEDS}, or {OF_MANY} of {MANY:,}")
     parser.add_argument("--pooled", action="store_true", help="person_rows='exchangeable'")
     parser.add_argument("--cells", type=int, nargs="*", help="numbers of the cells, from 0; default all")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "private-mixed.md")
     given = parser.parse_args()
-    asked = " --pooled" if given.pooled else ""
+    asked = "" if given.seeds is None else f" --seeds {given.seeds}"
+    asked += " --pooled" if given.pooled else ""
     asked += "" if given.cells is None else f" --cells {' '.join(map(str, given.cells))}"
+    samples = f"{SEEDS} samples of a cell ({OF_MANY} of {MANY:,} persons)"
     lines = [
         "# Private mixed models",
         "",
-        f"`python benchmarks/private_mixed.py --seeds {given.seeds}{asked}`: of each "
-        "effect how often pointwise 95 % intervals hold it (at the worst t); mean standard error, root mean "
-        "square error. "
+        f"`python benchmarks/private_mixed.py{asked}`, "
+        f"{samples if given.seeds is None else f'{given.seeds} samples of a cell'}: of each effect how often "
+        "pointwise 95 % intervals hold it (at the worst t); mean standard error, root mean square error. "
         "Share of a level's variance that four private components hold, mean (worst). Intraclass correlation "
         f"(true {ICC:.3f}).",
         "",
@@ -120,9 +124,10 @@ def main() -> None:
     ]
     for cell in CELLS if given.cells is None else [CELLS[i] for i in given.cells]:
         rows = "exchangeable" if given.pooled else "mean"
-        lines.append(line(cell, [fit(*cell, seed, rows) for seed in range(given.seeds)]))
+        seeds = given.seeds or (OF_MANY if cell[0] == MANY else SEEDS)
+        lines.append(line(cell, [fit(*cell, seed, rows) for seed in range(seeds)]))
         print(lines[-1], flush=True)
-    given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

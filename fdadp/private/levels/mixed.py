@@ -86,6 +86,8 @@ OF_WITHIN = ("features within", "size within, round 1", "equations within, round
 """Releases that are there where a column varies within persons."""
 EQUATION_CLIP, SIZE_CLIP = 2.5, 1.5
 """Clips over a released size: of equations, and of means and moments whose tails are not known."""
+PURE_CLIP = 1.75
+"""The first of these for pure equations within persons: sums of sizes differ less between persons than norms."""
 BELOW, ABOVE, GUESS = 64.0, 32.0, 4.0
 """Sizes are looked for down to the bounds over the first, and up to a size times the second; the half-width of the
 bounds over the size that curves are guessed to have."""
@@ -412,7 +414,8 @@ def _sizes(own: MixedCohort, before: tuple[float, float], number: int, spread: f
     sizes = own.persons.derive(lambda block: (rows.size_within(block),), name=name)
     between = (guess / BELOW, guess * ABOVE)
     size, error = own.size(sizes, lambda block: block[0], between, "size within, round 1", name)
-    return of_means, shrunk_scale(size, error, guess, PRIOR) * math.sqrt(spread)
+    wide = own.public.sum_of_sizes if own.persons.pure else 1.0
+    return of_means, wide * shrunk_scale(size, error, guess, PRIOR) * math.sqrt(spread)
 
 
 def _equations(own: MixedCohort, typical: tuple[float, float], number: int) -> NoisyEquations:
@@ -431,7 +434,7 @@ def _equations(own: MixedCohort, typical: tuple[float, float], number: int) -> N
         rows.varying,
         rows.scaled,
         law=CENTRED,
-        clip=EQUATION_CLIP * typical[1],
+        clip=(PURE_CLIP if own.persons.pure else EQUATION_CLIP) * typical[1],
         share=own.shares[f"equations within, round {number}"],
         name=f"equations within persons, round {number}",
     )

@@ -7,6 +7,7 @@ a label that is no public level has no effect. A row without a point of its curv
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -95,6 +96,13 @@ class MixedCoordinates:
         The variances of the noise have the least sum where squared scales are one over the roots of the prior shares.
         """
         return np.asarray((np.maximum(self.shares / self.shares[0], LEAST_SHARE)) ** POWER)
+
+    @property
+    def sum_of_sizes(self) -> float:
+        """Sum of the sizes of a person's scaled equations within persons over their norm, as the prior expects it."""
+        sds = self.scales * np.sqrt(self.shares)
+        of_features = max(1.0, math.sqrt(2 * int(self.varying.sum()) / math.pi))
+        return of_features * math.sqrt(2 / math.pi) * float(sds.sum() / np.linalg.norm(sds))
 
     def weight_of(self, n: FloatArray) -> FloatArray:
         """What the mean of n rows counts."""

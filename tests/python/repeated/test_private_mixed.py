@@ -89,6 +89,19 @@ def test_without_noise_effects_are_those_of_least_squares_on_means_and_within_pe
     assert np.abs(value - np.linalg.lstsq(X, means, rcond=None)[0][1]).max() < 0.03
 
 
+def test_pure_equations_within_persons_are_hardly_clipped():
+    """Their clip is on the sum of sizes: at a norm's size it would cut four of ten persons, and steps be too short."""
+    data = sample(800)
+    data["Y"] = data["Y"] + np.outer(data["weekend"], 2 * np.cos(np.pi * t))
+    fitted = model(epsilon=50_000.0, delta=None, n=800).fit(data)
+    Y, weekend = (pd.DataFrame(data[name]).groupby(data["id"]) for name in ("Y", "weekend"))
+    centred = data["weekend"] - weekend.transform("mean").to_numpy().ravel()
+    within = centred @ (data["Y"] - Y.transform("mean").to_numpy()) / (centred @ centred)
+    functions = fitted.persons_.functions
+    value, _ = effect(fitted, "weekend")
+    assert np.abs(value - (within * fitted.persons_.weights) @ functions @ functions.T).max() < 0.07
+
+
 def test_effects_within_persons_do_not_see_what_persons_bring_along():
     """Weekends hang on the person's own level: rows of one person are compared, all rows are not."""
     data = sample(own=0.25)
