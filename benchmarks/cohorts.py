@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fdadp import simulate_affr
-from fdadp.datasets._simulate import SCENARIO_ERROR_SD
+from fdadp.datasets._simulated_curves import SCENARIO_ERROR_SD
 from fdadp.functional.quadrature import quadrature_weights
 
 SCENARIOS = ("S1", "S2", "S3", "A", "B")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pandas as pd
 
 from fdadp import __version__
-from fdadp.demo import experiment
-from fdadp.demo.experiment import NOT_PRIVATE
+from fdadp.demo import published_experiment
+from fdadp.demo.published_experiment import NOT_PRIVATE
 
 RESULTS = Path(__file__).parent / "results" / "published-experiment.md"
 NOTES = """\
@@ -32,13 +32,13 @@ def table(summary: pd.DataFrame) -> list[str]:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in summary.itertuples():
-        base = row.scheme != experiment.PUBLISHED
+        base = row.scheme != published_experiment.PUBLISHED
         published = "" if base else f"{row.acp_85_published:.2f} / {row.acp_95_published:.2f}"
         lines.append(
             f"| {row.scheme} | {row.sensitivity} | {'' if base else f'{row.epsilon:g}'} | {row.rmspe_median:.3g} | "
             f"{row.acp_85:.2f} / {row.acp_95:.2f} | {row.width_95:.3g} | {published} | "
             f"{'' if base else f'{row.width_95_published:.3g}'} | "
-            f"{'' if row.scheme == experiment.MEAN_CURVE else f'{100 * row.beats_mean_curve:.0f} %'} |"
+            f"{'' if row.scheme == published_experiment.MEAN_CURVE else f'{100 * row.beats_mean_curve:.0f} %'} |"
         )
     return lines
 
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
-    data, absent = experiment.load(list(experiment.DATASETS))
+    data, absent = published_experiment.load(list(published_experiment.DATASETS))
     text = [
         "# The published experiment",
         "",
@@ -60,8 +60,8 @@ def main() -> None:
         NOTES,
     ]
     for one in data:
-        results = experiment.run(one, repeats=args.repeats, draws=args.draws, seed=args.seed)
-        text += [f"## {one.name} ({one.unit})", "", *table(experiment.summarise(results)), ""]
+        results = published_experiment.run(one, repeats=args.repeats, draws=args.draws, seed=args.seed)
+        text += [f"## {one.name} ({one.unit})", "", *table(published_experiment.summarise(results)), ""]
     text += [f"Not here: {name} ({why.splitlines()[0]})" for name, why in absent.items()]
     args.out.write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
     print(args.out.read_text(encoding="utf-8"))

@@ -36,8 +36,8 @@ import numpy as np
 import pandas as pd
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, load_canadian_weather, plot, rmspe
-from fdadp.demo import experiment
-from fdadp.demo.experiment import experiment_figure
+from fdadp.demo import published_experiment
+from fdadp.demo.published_experiment import experiment_figure
 from fdadp.errors import ExtrapolationWarning, NotPrivateWarning
 from fdadp.published import PublishedNoise
 
@@ -214,9 +214,9 @@ pd.DataFrame(
 # dashed line: above it, the released model predicts worse than the mean curve.
 
 # %%
-[data], _ = experiment.load(["canadian-weather"])
-results = experiment.run(data, repeats=20, draws=5, seed=1)
-table = experiment.summarise(results)
+[data], _ = published_experiment.load(["canadian-weather"])
+results = published_experiment.run(data, repeats=20, draws=5, seed=1)
+table = published_experiment.summarise(results)
 fig = experiment_figure(table, units={data.name: data.unit})
 
 # %%

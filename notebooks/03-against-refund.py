@@ -33,7 +33,7 @@ import pandas as pd
 import r_bridge
 from fdadp import AdditiveFunctionOnFunction, plot, simulate_affr
 from fdadp.functional.quadrature import quadrature_weights
-from r_bridge.affr import AffrFits, fits_of, recorded_fit
+from r_bridge.additive_beside_mgcv import AffrFits, fits_of, recorded_fit
 from r_bridge.reference import find_case, read_case
 
 status = r_bridge.status()

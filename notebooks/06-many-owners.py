@@ -39,7 +39,7 @@ from fdadp.errors import ExtrapolationWarning, FdadpWarning, NotAccountedWarning
 from fdadp.federated import Contract, Federation, LDPLogisticRegression, ProtocolError
 from fdadp.federated.wire import Kind, Message
 from fdadp.learners import DPLogisticRegression
-from fdadp.published.components import PublishedDPDPCA
+from fdadp.published.pca import PublishedDPDPCA
 
 warnings.simplefilter("ignore", ExtrapolationWarning)
 warnings.simplefilter("ignore", NotAccountedWarning)  # of several fits and exact scores: these people are simulated

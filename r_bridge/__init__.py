@@ -27,10 +27,10 @@ _EXPORTS = {
     "RWarning": "r_bridge.errors",
     "Frame": "r_bridge.convert",
     "status": "r_bridge._status",
-    "check": "r_bridge._check",
-    "crosscheck": "r_bridge._crosscheck",
+    "check": "r_bridge._check_recorded",
+    "crosscheck": "r_bridge._crosscheck_additive",
     "crosscheck_terms": "r_bridge._crosscheck_terms",
-    "record": "r_bridge._record",
+    "record": "r_bridge._record_cases",
 }
 
 __all__ = sorted(_EXPORTS)

@@ -1,6 +1,6 @@
 """Models of several terms through mgcv, live: ``gam`` on the long form, which is what refund's pffr and pfr call.
 
-Compared are the same quantities as for recorded fits (:mod:`r_bridge.term_case`), but for coefficient functions, and
+Compared are the same quantities as for recorded fits (:mod:`r_bridge.refund_case`), but for coefficient functions, and
 for the score at R's smoothing parameters: mgcv's differs by a constant wherever its constrained coordinates are not
 orthonormal.
 """
@@ -18,10 +18,10 @@ from fdadp._common.checks import one_of
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
 from fdadp.regression.reading.columns import columns_of
-from r_bridge._r import require
-from r_bridge.gam import fit_gam
-from r_bridge.report import Report
-from r_bridge.term_case import TermCase, differences
+from r_bridge._rpy2 import require
+from r_bridge.difference_report import Report
+from r_bridge.gam_by_formula import fit_gam
+from r_bridge.refund_case import TermCase, differences
 from r_bridge.to_mgcv import InMgcv
 
 TOLERANCES = dict.fromkeys(("fitted", "predicted", "standard errors", "edf", "residual variance"), 1e-8)

@@ -44,7 +44,7 @@ def status_command(
     state = status()
     typer.echo(str(state))
     if start and state.usable:
-        from r_bridge._r import require
+        from r_bridge._rpy2 import require
 
         require("mgcv")
     raise typer.Exit(0 if state.usable else 1)
@@ -66,7 +66,7 @@ def record_command(
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("reference"),
 ) -> None:
     """Run R and store what it gives, as CASE.rds. Needs R and the packages of the case, but no rpy2."""
-    from r_bridge._record import record, recordable
+    from r_bridge._record_cases import record, recordable
 
     if not cases:
         for name, packages in recordable().items():
@@ -86,13 +86,13 @@ def check_command(
     markdown: Annotated[bool, typer.Option("--markdown", help="Models of several terms as one table.")] = False,
 ) -> None:
     """Refit recorded cases with fdadp and show the largest differences. No R is needed."""
-    from r_bridge._check import check
+    from r_bridge._check_recorded import check
 
     if not folder.is_dir():
         raise FileNotFoundError(f"DIR must be a folder with recorded cases, got {folder}")
     report = check(folder, cases or (), factor=factor, progress=sys.stderr.isatty())
     if markdown:
-        from r_bridge.table import markdown as table
+        from r_bridge.differences_table import markdown as table
 
         typer.echo(table(report))
         raise typer.Exit(0 if report.ok else 1)
@@ -104,7 +104,7 @@ def numbers_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with recorded cases.")],
 ) -> None:
     """Calls of refund and mgcv beside ours, with the numbers of both, as a table in Markdown. Needs R and rpy2."""
-    from r_bridge.side_by_side import live, markdown, recorded
+    from r_bridge.refund_page_table import live, markdown, recorded
 
     typer.echo(markdown([*recorded(folder), *live()]))
 
@@ -127,7 +127,7 @@ def crosscheck_command(
     """Fit the same data with fdadp and, live, with mgcv; show the largest differences. Needs R, rpy2 and mgcv."""
     from fdadp import AdditiveFunctionOnFunction, simulate_affr
     from fdadp.errors import InputError
-    from r_bridge._crosscheck import crosscheck
+    from r_bridge._crosscheck_additive import crosscheck
 
     if terms:
         from r_bridge._crosscheck_terms import crosscheck_cohort

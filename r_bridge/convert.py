@@ -1,6 +1,6 @@
 """Plain Python values that stand for R's: data frames with matrix columns, ``fd`` objects, curves with their grid.
 
-:mod:`r_bridge._r` turns these into R objects and back; nothing here knows rpy2.
+:mod:`r_bridge._rpy2` turns these into R objects and back; nothing here knows rpy2.
 
 ===================================================== ==========================================
 Python                                                R

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from r_bridge._r import call
+from r_bridge._rpy2 import call
 
 __all__ = ["rlaplace"]
 

@@ -4,7 +4,7 @@ Usage: ``python tools/bundle_canadian_weather.py`` (needs ``pip install fdars==0
 
 The numbers are copied as text, so that nothing is rounded; gzip gets no time stamp, so that the files are
 the same byte for byte whenever they are made.  Values are kept as in the source, oddities included: they are
-converted when loaded (``fdadp/datasets/_canadian.py``).
+converted when loaded (``fdadp/datasets/_canadian_weather.py``).
 """
 
 from __future__ import annotations

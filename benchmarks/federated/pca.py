@@ -27,7 +27,7 @@ from fdadp._version import __version__
 from fdadp.federated import Contract, Federation
 from fdadp.federated.local_pca import PrivateLocalPCA
 from fdadp.federated.paillier import ciphertexts, keys
-from fdadp.plot._canvas import save_figure
+from fdadp.plot._matplotlib_figures import save_figure
 from fdadp.privacy.noise.distributed import NextRound
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))

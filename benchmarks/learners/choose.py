@@ -29,7 +29,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score, roc_auc_score
 
 from fdadp import learners
-from fdadp.datasets._places import data_dir
+from fdadp.datasets._data_locations import data_dir
 from fdadp.learners import Numeric, naive_bayes
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))

@@ -29,7 +29,7 @@ from unseen_scores import classified, inertia, r2
 from unseen_sets import UnseenTask, split
 
 from fdadp import learners
-from fdadp.datasets._places import data_dir
+from fdadp.datasets._data_locations import data_dir
 from fdadp.learners import Numeric
 
 DELTA = 1e-5

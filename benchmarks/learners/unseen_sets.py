@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from sklearn import datasets
 
-from fdadp.datasets._places import data_dir
+from fdadp.datasets._data_locations import data_dir
 
 __all__ = ["KINDS", "UnseenTask", "blobs", "split", "unseen"]
 

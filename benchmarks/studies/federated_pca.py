@@ -34,8 +34,8 @@ from tqdm import tqdm
 
 from fdadp._common.terminal import console, no_window, plain_messages
 from fdadp._common.typing import FloatArray
-from fdadp.datasets._places import load_present
-from fdadp.demo.experiment import write_results
+from fdadp.datasets._data_locations import load_present
+from fdadp.demo.published_experiment import write_results
 from fdadp.errors import InputError
 from fdadp.federated import Federation
 from fdadp.federated.contract import Contract

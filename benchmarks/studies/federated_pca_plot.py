@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fdadp.errors import InputError
-from fdadp.plot._canvas import GREY, PALETTE, panels
+from fdadp.plot._matplotlib_figures import GREY, PALETTE, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fdadp.datasets import TableDataset
-from fdadp.datasets._places import Columns, find_data, in_folder
+from fdadp.datasets._data_locations import Columns, find_data, in_folder
 from fdadp.errors import FileFormatError, InputError
 
 COMPONENT_TABLES = {
@@ -39,7 +39,7 @@ COMPONENT_TABLES = {
         "c6a6afadd5f1b40e1aa83ff504b85445fb3e733b75a189167cabc3bc593b3a39",
     ),
 }
-"""Source, and the checksum of the values (:func:`fdadp.datasets._places.content_sha256`)."""
+"""Source, and the checksum of the values (:func:`fdadp.datasets._data_locations.content_sha256`)."""
 
 
 def load_component_table(name: str) -> TableDataset:

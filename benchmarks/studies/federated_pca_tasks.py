@@ -108,4 +108,4 @@ TASKS: Mapping[str, Callable[[bool], PCATask]] = {
     **{name: lambda download, name=name: _table(name) for name in RANGES},  # type: ignore[misc]
     "cnae9": lambda download: _cnae9(),
 }
-"""By name, as :func:`fdadp.datasets._places.load_present` takes them. None of them is downloaded."""
+"""By name, as :func:`fdadp.datasets._data_locations.load_present` takes them. None of them is downloaded."""

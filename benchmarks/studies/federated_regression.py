@@ -24,7 +24,7 @@ from tqdm.auto import tqdm
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
 from fdadp._common.terminal import console, no_window, plain_messages
 from fdadp.datasets import SimulatedCurves
-from fdadp.demo.experiment import write_results
+from fdadp.demo.published_experiment import write_results
 from fdadp.errors import ExtrapolationWarning, InputError, PrivacyError
 from fdadp.federated.contract import Contract
 from fdadp.federated.paillier import SecretKey, keys
@@ -181,7 +181,7 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
 def plot_comparison(results: pd.DataFrame) -> Any:
     """Figure of :func:`compare`: explained share against the number of owners."""
     from fdadp.plot import PALETTE
-    from fdadp.plot._canvas import pyplot
+    from fdadp.plot._matplotlib_figures import pyplot
 
     table = summarise(results)
     figure, axis = pyplot().subplots(figsize=(6, 3.6), layout="constrained")

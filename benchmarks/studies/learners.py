@@ -25,9 +25,9 @@ from tqdm import tqdm
 
 from fdadp import learners
 from fdadp._common.terminal import console, no_window, plain_messages
-from fdadp.datasets._places import load_present
+from fdadp.datasets._data_locations import load_present
 from fdadp.errors import InputError
-from fdadp.published.classifiers import SCHEMES, VARIANTS, PublishedDPAda, PublishedNoisyAdaBoost
+from fdadp.published.adaboost_and_naive_bayes import SCHEMES, VARIANTS, PublishedDPAda, PublishedNoisyAdaBoost
 from studies.commands import command, run_each, say_absent, say_paths
 from studies.learner_pairs import LEARNERS, adaboost, one_hot_codes
 from studies.learner_tasks import TASKS, Task

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fdadp.demo.experiment import write_results
+from fdadp.demo.published_experiment import write_results
 from fdadp.errors import InputError
-from fdadp.plot._canvas import GREY, PALETTE, panels
+from fdadp.plot._matplotlib_figures import GREY, PALETTE, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 from fdadp._common.terminal import console, no_window, plain_messages
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.datasets._places import load_present
+from fdadp.datasets._data_locations import load_present
 from fdadp.errors import InputError
 from fdadp.federated.local.client import LocalUsers
 from fdadp.federated.local.parameters import LocalParameters, LocalServer

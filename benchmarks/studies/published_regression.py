@@ -1,4 +1,4 @@
-"""The published experiment of one curve on another, on three data sets: ``fdadp.demo.experiment`` by the command line.
+"""The published experiment of one curve on another, on three data sets: ``fdadp.demo.published_experiment``.
 
     python benchmarks/studies/published_regression.py --dataset all --epsilon 0.05 0.1 0.15 0.2 --repeats 50 --jobs 2
 
@@ -18,9 +18,9 @@ import pandas as pd
 import typer
 
 from fdadp._common.terminal import console, no_window, plain_messages
-from fdadp.demo import experiment as study
-from fdadp.demo.experiment import ABOUT_INTERVALS, NOT_PRIVATE, rich_table, write_experiment
-from fdadp.published.regression import SENSITIVITIES
+from fdadp.demo import published_experiment as study
+from fdadp.demo.published_experiment import ABOUT_INTERVALS, NOT_PRIVATE, rich_table, write_experiment
+from fdadp.published.laplace_on_regression import SENSITIVITIES
 from studies.commands import command, say_absent, say_paths
 
 

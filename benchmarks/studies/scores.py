@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.checks import whole
-from fdadp.demo.flower import captured
+from fdadp.demo.digits_on_flower import captured
 from fdadp.errors import InputError, NotPrivateWarning
 from studies.learner_tasks import Task
 

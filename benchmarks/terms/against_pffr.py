@@ -19,7 +19,7 @@ from simulators import SIMULATORS, Simulated, T
 
 from fdadp import FunctionalRegression
 from fdadp.functional.quadrature import quadrature_weights
-from r_bridge.gam import fit_gam
+from r_bridge.gam_by_formula import fit_gam
 from r_bridge.to_mgcv import InMgcv
 
 SHARES = {"independent": 0.0, "mixed": 0.4, "smooth": 0.8}

@@ -20,10 +20,10 @@ from fdadp.audit.black_box import BlackBoxAudit, OneRunAudit, black_box_audit, o
 from fdadp.audit.dp_aff import X_BOUNDS, loss_scores, one_run, replay_pairs, simulated
 from fdadp.audit.replay import ReplayAudit, replay_audit
 from fdadp.errors import InputError
-from fdadp.plot._canvas import GREY, PALETTE, panels
+from fdadp.plot._matplotlib_figures import GREY, PALETTE, panels
 from fdadp.privacy import Privacy
 from fdadp.privacy.account.accounting import mu_from
-from fdadp.published.regression import leave_one_out, perturb_coefficients
+from fdadp.published.laplace_on_regression import leave_one_out, perturb_coefficients
 from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
 from fdadp.regression.additive.fitting import CurvePairs
 

@@ -28,7 +28,7 @@ def demo(
     Canadian weather (bundled) without privacy; simulated people with it; the published scheme as a warning; where
     FDADP_DATA has the stays in intensive care, their second day from the first. Tables, figures and models are saved.
     """
-    from fdadp.demo.weather import run
+    from fdadp.demo.canadian_weather import run
 
     run(out, console(), repeats=repeats, people=people, progress=sys.stderr.isatty())
 
@@ -65,7 +65,7 @@ def audit(
 
 def _draw(draw: Callable[[], Any], path: Path, end: str = "") -> None:
     """Write a figure and say where it is, or that there is none."""
-    from fdadp.plot._canvas import saved
+    from fdadp.plot._matplotlib_figures import saved
 
     path.parent.mkdir(parents=True, exist_ok=True)
     figure = saved(draw, path)

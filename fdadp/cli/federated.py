@@ -38,9 +38,9 @@ def demo(
     Starts a SuperLink and a SuperNode for each party on 127.0.0.1, without TLS and without the internet, runs the
     protocol, and ends all processes.
     """
-    from fdadp.demo import flower
+    from fdadp.demo import digits_on_flower
 
-    flower.run(out, typer.echo, owners=owners, lost=lost, epsilon=epsilon, timeout=timeout)
+    digits_on_flower.run(out, typer.echo, owners=owners, lost=lost, epsilon=epsilon, timeout=timeout)
 
 
 @app.command()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fdadp.datasets._canadian import load_canadian_weather
+from fdadp.datasets._adult_and_bank import TableDataset, load_adult, load_bank_marketing
+from fdadp.datasets._canadian_weather import load_canadian_weather
+from fdadp.datasets._data_locations import FunctionalDataset, WeatherDataset
+from fdadp.datasets._dti_tracts import load_dti, load_dti2
 from fdadp.datasets._icu import load_icu
-from fdadp.datasets._lip import load_lip_emg
-from fdadp.datasets._nhanes import load_nhanes_wear
-from fdadp.datasets._places import FunctionalDataset, WeatherDataset
-from fdadp.datasets._simulate import SimulatedCurves, simulate_affr, simulate_cosine
-from fdadp.datasets._tables import TableDataset, load_adult, load_bank_marketing
-from fdadp.datasets._tracts import load_dti, load_dti2
+from fdadp.datasets._lip_emg import load_lip_emg
+from fdadp.datasets._nhanes_wear import load_nhanes_wear
+from fdadp.datasets._simulated_curves import SimulatedCurves, simulate_affr, simulate_cosine
 
 __all__ = [
     "FunctionalDataset",

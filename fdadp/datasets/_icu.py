@@ -13,8 +13,8 @@ import pandas as pd
 
 from fdadp._common.checks import one_of
 from fdadp._common.typing import FloatArray
-from fdadp.datasets import _places
-from fdadp.datasets._places import Columns, FunctionalDataset, Place
+from fdadp.datasets import _data_locations
+from fdadp.datasets._data_locations import Columns, FunctionalDataset, Place
 from fdadp.errors import FileFormatError
 
 # Hourly tables of stays in intensive care from the records of the PhysioNet/CinC Challenge 2012.
@@ -142,7 +142,7 @@ SHA256 = {
     "pressure": "0a03eccda46db17ddd01d13d31440698e460eddefb238bd6b7a48237b4b146af",
     "stays": "db00be1effce062148470705d2c1b34454888683f8fed96050dc75798337b661",
 }
-"""Of the values of these tables (:func:`fdadp.datasets._places.content_sha256`)."""
+"""Of the values of these tables (:func:`fdadp.datasets._data_locations.content_sha256`)."""
 
 SITE = "https://physionet.org/files/challenge-2012/1.0.0/"
 ARCHIVES = ("set-a.tar.gz", "Outcomes-a.txt", "set-b.tar.gz", "Outcomes-b.txt")
@@ -220,7 +220,9 @@ def load_icu(
     grid = hours.columns.to_numpy(dtype=np.float64)
     index = hours.index if as_frame else None
     x, y = (
-        _places.make_curves(hours.iloc[:, part].to_numpy(), grid[part], name=curves, argument="hour", index=index)
+        _data_locations.make_curves(
+            hours.iloc[:, part].to_numpy(), grid[part], name=curves, argument="hour", index=index
+        )
         for part in (slice(0, HALF), slice(HALF, None))
     )
     return FunctionalDataset(
@@ -238,18 +240,18 @@ def load_icu(
 
 def _tables(curves: str, download: bool, sha256: str | None) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Table of curves, and of stays."""
-    folder, wanted = _places.data_dir(), sha256 or PREPARED_SHA256
+    folder, wanted = _data_locations.data_dir(), sha256 or PREPARED_SHA256
     if (folder / FILES[curves]).is_file():
         return _read(folder, curves), _read(folder, "stays")
     kept: dict[str, pd.DataFrame] = {}
     decode = partial(_prepared, kept, wanted)
     places = [
-        Place(f"{FILES[curves]} and {FILES['stays']} in {_places.data_dir_label()}", lambda: None),
-        _places.in_folder(ARCHIVES, decode, label=str(folder)),
+        Place(f"{FILES[curves]} and {FILES['stays']} in {_data_locations.data_dir_label()}", lambda: None),
+        _data_locations.in_folder(ARCHIVES, decode, label=str(folder)),
     ]
     if download:
-        places.append(_places.on_site([f"{SITE}{name}" for name in ARCHIVES], decode, wanted, SITE))
-    _places.find_data(
+        places.append(_data_locations.on_site([f"{SITE}{name}" for name in ARCHIVES], decode, wanted, SITE))
+    _data_locations.find_data(
         "The set of ICU stays",
         places,
         wanted,
@@ -264,7 +266,7 @@ def _prepared(kept: dict[str, pd.DataFrame], wanted: str, files: list[Path]) -> 
     records_a, outcomes_a, records_b, outcomes_b = files
     kept.update(prepare({"a": (records_a, outcomes_a), "b": (records_b, outcomes_b)}))
     columns = {f"{name} {column}": values for name, table in kept.items() for column, values in _columns(table).items()}
-    found = _places.content_sha256(columns)
+    found = _data_locations.content_sha256(columns)
     if found != wanted:
         raise FileFormatError(
             f"the archives must hold the values known here (content SHA-256 {wanted}), got others ({found}); if the "
@@ -278,7 +280,7 @@ def _read(folder: Path, what: str) -> pd.DataFrame:
     if not path.is_file():
         raise FileFormatError(f"{path} must be beside the curves, got no such file")
     frame = pd.read_csv(path, index_col="stay")
-    found = _places.content_sha256(_columns(frame))
+    found = _data_locations.content_sha256(_columns(frame))
     if found != SHA256[what]:
         raise FileFormatError(
             f"{path} must hold the published values (content SHA-256 {SHA256[what][:12]}...), got {found[:12]}..."

@@ -8,7 +8,7 @@ own noise to their own integer sums and encrypt them; only the sum over owners i
 and :class:`LocalClient` and :class:`LocalServer`, of which it is made). Names are loaded on first use.
 
 *For comparison*: :class:`PrivateLocalPCA`, in which owners pass components on, each with noise of its own;
-:mod:`fdadp.published.components`, the published encrypted PCA, which is not private.
+:mod:`fdadp.published.pca`, the published encrypted PCA, which is not private.
 """
 
 from __future__ import annotations

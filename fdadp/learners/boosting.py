@@ -1,8 +1,8 @@
 """Private boosting of stumps over public bins: each round selects a one-feature test and weighs it.
 
-The published private variants of AdaBoost (see :mod:`fdadp.published.classifiers`) add noise to a few weights and
-release the rest as it is. Here each round is a private selection and a private sum, so that the rounds' costs add up to
-the budget and everything that is kept was released.
+The published private variants of AdaBoost (see :mod:`fdadp.published.adaboost_and_naive_bayes`) add noise to a few
+weights and release the rest as it is. Here each round is a private selection and a private sum, so that the rounds'
+costs add up to the budget and everything that is kept was released.
 
 Sources: Freund & Schapire (1997), doi:10.1006/jcss.1997.1504 (boosting); Domingo & Watanabe (2000), MadaBoost (weights
 in [0, 1] without normalisation); Friedman, Hastie & Tibshirani (2000), doi:10.1214/aos/1016218223 (logistic weights);

@@ -2,7 +2,7 @@
 
 Published private Gaussian naive Bayes (Vaidya et al. 2013, doi:10.1109/WI-IAT.2013.80, as repeated in textbooks) scales
 its noise by the private class sizes, and the variance's by a number of the wrong dimension; see
-:mod:`fdadp.published.classifiers`. Here the sums themselves are released, whose sensitivity is exact.
+:mod:`fdadp.published.adaboost_and_naive_bayes`. Here the sums themselves are released, whose sensitivity is exact.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class SimulatedOutcomes:
         if prior == PublicPrior() and prior.pilot is None:
             self._known: dict[str, list[float]] = dict(_shipped().get(kind, {}))
         else:
-            from fdadp.datasets._places import cache_dir
+            from fdadp.datasets._data_locations import cache_dir
 
             self._path = cache_dir() / "planner" / f"{_digest(prior)}-{kind}-{__version__}.json"
             self._known = _cached(self._path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fdadp.plot._canvas import GREY, PALETTE, panels
+from fdadp.plot._matplotlib_figures import GREY, PALETTE, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,9 +7,9 @@ private.
 
 from __future__ import annotations
 
-from fdadp.plot._canvas import PALETTE
-from fdadp.plot._curves import eigenfunctions, mean, predictions, residuals
-from fdadp.plot._surface import surface
-from fdadp.plot._terms import terms
+from fdadp.plot._fitted_surface import surface
+from fdadp.plot._matplotlib_figures import PALETTE
+from fdadp.plot._response_curves import eigenfunctions, mean, predictions, residuals
+from fdadp.plot._term_effects import terms
 
 __all__ = ["PALETTE", "eigenfunctions", "mean", "predictions", "residuals", "surface", "terms"]

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 from fdadp._common.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from fdadp.published.classifiers import PublishedDPAda as PublishedDPAda
-    from fdadp.published.classifiers import PublishedGaussianNB as PublishedGaussianNB
-    from fdadp.published.classifiers import PublishedNoisyAdaBoost as PublishedNoisyAdaBoost
-    from fdadp.published.components import PublishedDPDPCA as PublishedDPDPCA
-    from fdadp.published.components import PublishedPCA as PublishedPCA
-    from fdadp.published.regression import PublishedNoise as PublishedNoise
+    from fdadp.published.adaboost_and_naive_bayes import PublishedDPAda as PublishedDPAda
+    from fdadp.published.adaboost_and_naive_bayes import PublishedGaussianNB as PublishedGaussianNB
+    from fdadp.published.adaboost_and_naive_bayes import PublishedNoisyAdaBoost as PublishedNoisyAdaBoost
+    from fdadp.published.laplace_on_regression import PublishedNoise as PublishedNoise
+    from fdadp.published.pca import PublishedDPDPCA as PublishedDPDPCA
+    from fdadp.published.pca import PublishedPCA as PublishedPCA
 
 _MODULES = {
-    "classifiers": "PublishedDPAda PublishedGaussianNB PublishedNoisyAdaBoost",
-    "components": "PublishedDPDPCA PublishedPCA",
-    "regression": "PublishedNoise",
+    "adaboost_and_naive_bayes": "PublishedDPAda PublishedGaussianNB PublishedNoisyAdaBoost",
+    "pca": "PublishedDPDPCA PublishedPCA",
+    "laplace_on_regression": "PublishedNoise",
 }
 _EXPORTS = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
 

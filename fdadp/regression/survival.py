@@ -468,7 +468,7 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
 
     def plot_survival(self, data: Any = None, *, grids: Mapping[str, ArrayLike] | None = None) -> Figure:
         """Picture of the survival curves of new persons; by default of the baseline (:meth:`baseline_hazard`)."""
-        from fdadp.plot._canvas import panels
+        from fdadp.plot._matplotlib_figures import panels
 
         if data is None:
             curves = np.concatenate(([1.0], self.baseline_hazard()["survival"]))[:, None]

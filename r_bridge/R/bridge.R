@@ -1,4 +1,4 @@
-# What r_bridge/_r.py calls: every call goes through bridge_call, which returns plain lists and never fails.
+# What r_bridge/_rpy2.py calls: every call goes through bridge_call, which returns plain lists and never fails.
 
 # Fits stay here under a key, because predictions need the whole R object; Python holds the key.
 kept <- new.env()

@@ -1,4 +1,4 @@
-"""Recorded cases read: rows, numbers, relative differences. Whole fits are compared by r_bridge/terms.py."""
+"""Recorded cases read: rows, numbers, relative differences. r_bridge/terms_beside_refund.py compares whole fits."""
 
 from __future__ import annotations
 

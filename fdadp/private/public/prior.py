@@ -264,7 +264,7 @@ class PublicPrior:
         -------
         Figure
         """
-        from fdadp.plot._canvas import PALETTE, panels
+        from fdadp.plot._matplotlib_figures import PALETTE, panels
 
         figure, axes = panels(PANELS, ax, size=PANEL_SIZE, columns=(PANELS,))
         rng = np.random.default_rng(self.seed)

@@ -239,7 +239,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.long
 def test_demo_of_the_stays(tmp_path: Path) -> None:
-    from fdadp.demo.people import fit_stays
+    from fdadp.demo.private_fits import fit_stays
 
     try:
         load_icu()

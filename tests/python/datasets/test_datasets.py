@@ -22,21 +22,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fdadp import datasets
-from fdadp.datasets import _lip, _places, _simulate, _tracts
-from fdadp.datasets import _tracts as _rfiles
-from fdadp.datasets._places import cache_dir
+from fdadp.datasets import _data_locations, _dti_tracts, _lip_emg, _simulated_curves
+from fdadp.datasets import _dti_tracts as _rfiles
+from fdadp.datasets._data_locations import cache_dir
 from fdadp.errors import FileFormatError, InputError, MissingDataError
 from fdadp.functional.quadrature import quadrature_weights
 
 ROOT = Path(__file__).resolve().parents[3]
-TRACTS = {"dti": _tracts.DTI, "dti2": _tracts.DTI2}
+TRACTS = {"dti": _dti_tracts.DTI, "dti2": _dti_tracts.DTI2}
 
 
 def shared(name: str) -> Path:
     """A file of the data folder; the test is skipped, by name, where it is not there."""
-    path = _places.data_dir() / name
+    path = _data_locations.data_dir() / name
     if not path.is_file():
-        pytest.skip(f"{name} is not in {_places.data_dir_label()}")
+        pytest.skip(f"{name} is not in {_data_locations.data_dir_label()}")
     return path
 
 
@@ -52,9 +52,9 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("FDADP_DATA", str(folder))
     monkeypatch.setenv("FDADP_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("LIP_DATA_DIR", raising=False)
-    monkeypatch.setattr(_places, "r_libraries", list)
-    monkeypatch.setattr(_tracts, "TARBALLS", ())
-    monkeypatch.setattr(_lip, "SITES", ())
+    monkeypatch.setattr(_data_locations, "r_libraries", list)
+    monkeypatch.setattr(_dti_tracts, "TARBALLS", ())
+    monkeypatch.setattr(_lip_emg, "SITES", ())
     return folder
 
 
@@ -231,13 +231,13 @@ def test_the_default_folder_of_an_installed_package_is_in_the_users_cache(
 ) -> None:
     monkeypatch.delenv("FDADP_DATA")
     library = tmp_path / "lib" / "python3.12" / "site-packages"
-    monkeypatch.setattr(_places, "__file__", str(library / "fdadp" / "datasets" / "_places.py"))
-    assert _places.data_dir() == cache_dir() / "data"
+    monkeypatch.setattr(_data_locations, "__file__", str(library / "fdadp" / "datasets" / "_data_locations.py"))
+    assert _data_locations.data_dir() == cache_dir() / "data"
     monkeypatch.delenv("FDADP_CACHE", raising=False)
-    assert tmp_path not in _places.data_dir().parents
+    assert tmp_path not in _data_locations.data_dir().parents
     library.mkdir(parents=True)
     (library / "pyproject.toml").write_text("")  # now it is a copy of the repository
-    assert _places.data_dir() == library.parent / "shared" / "data"
+    assert _data_locations.data_dir() == library.parent / "shared" / "data"
 
 
 def test_a_changed_file_is_refused(nowhere: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_file_that_is_something_else_is_refused(nowhere: Path, content: bytes)
         datasets.load_dti2(download=False)
 
 
-DEFAULT_DATA = _places.data_dir()
+DEFAULT_DATA = _data_locations.data_dir()
 
 
 def shared_outside(name: str) -> Path:
@@ -279,7 +279,7 @@ def write_rda(path: Path, objects: dict[str, Any]) -> None:
 def build_tarball(path: Path, name: str, *, change: float = 0.0, ending: str = "RData") -> None:
     """A tarball laid out like refund's, with the data set as R list (R need not be there)."""
     study = TRACTS[name]
-    columns = dict(_tracts._from_csv(study, [DEFAULT_DATA / f"{study.name.lower()}.csv.gz"]))
+    columns = dict(_dti_tracts._from_csv(study, [DEFAULT_DATA / f"{study.name.lower()}.csv.gz"]))
     columns["cca"] = columns["cca"] + change
     r_object = {k.replace("_", "."): v if v.dtype.kind in "if" else [str(x) for x in v] for k, v in columns.items()}
     r_object = {k: np.asarray(v) for k, v in r_object.items()}
@@ -310,7 +310,7 @@ def test_download_falls_back_to_the_archive_and_is_kept(
     (folder / "Archive").mkdir()
     build_tarball(folder / "Archive" / "refund_0.1-38.tar.gz", "dti2")
     urls = (address + "refund_0.1-38.tar.gz", address + "Archive/refund_0.1-38.tar.gz")
-    monkeypatch.setattr(_tracts, "TARBALLS", urls)
+    monkeypatch.setattr(_dti_tracts, "TARBALLS", urls)
     assert len(datasets.load_dti2().covariates) == 229
     shutil.rmtree(folder / "Archive")
     assert len(datasets.load_dti2().covariates) == 229  # from the cache
@@ -322,14 +322,14 @@ def test_download_of_other_values_is_refused_and_not_kept(
     shared_outside("dti2.csv.gz")
     address, folder = server
     build_tarball(folder / "refund.tar.gz", "dti2", change=1e-6)
-    monkeypatch.setattr(_tracts, "TARBALLS", (address + "refund.tar.gz",))
+    monkeypatch.setattr(_dti_tracts, "TARBALLS", (address + "refund.tar.gz",))
     with pytest.raises(MissingDataError, match="must hold the published values"):
         datasets.load_dti2()
     assert not list((tmp_path / "cache").iterdir())
 
 
 def test_a_server_that_does_not_answer_is_reported(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_tracts, "TARBALLS", ("http://127.0.0.1:9/refund.tar.gz",))
+    monkeypatch.setattr(_dti_tracts, "TARBALLS", ("http://127.0.0.1:9/refund.tar.gz",))
     with pytest.raises(MissingDataError, match=r"127.0.0.1:9/refund.tar.gz: \w*Connect"):
         datasets.load_dti2()
 
@@ -351,12 +351,12 @@ def test_installed_refund(nowhere: Path, monkeypatch: pytest.MonkeyPatch, tmp_pa
           tools:::makeLazyLoadDB(list2env(list(DTI2 = DTI2)), "{data}/Rdata", compress = as.integer("{kind}"))
     """
     subprocess.run([rscript, "-e", code], check=True, capture_output=True, timeout=60)
-    monkeypatch.setattr(_places, "r_libraries", lambda: [tmp_path / "library"])
+    monkeypatch.setattr(_data_locations, "r_libraries", lambda: [tmp_path / "library"])
     assert len(datasets.load_dti2(download=False).covariates) == 229
 
 
 def test_lazy_data_base_of_r_itself() -> None:
-    folder = next((lib / "datasets" for lib in _places.r_libraries() if (lib / "datasets").is_dir()), None)
+    folder = next((lib / "datasets" for lib in _data_locations.r_libraries() if (lib / "datasets").is_dir()), None)
     if folder is None:
         pytest.skip("no R library with the package datasets")
     women = _rfiles.from_library(folder, "women")
@@ -385,11 +385,13 @@ def test_a_tarball_without_the_file_and_an_rda_without_the_object(tmp_path: Path
 
 def test_content_checksum_sees_values_shape_and_gaps_but_not_the_last_bit() -> None:
     base = {"x": np.array([[1.0, np.nan], [0.1, 2.0]])}
-    digest = _places.content_sha256(base)
-    assert digest == _places.content_sha256({"x": np.nextafter(base["x"], np.inf)})
+    digest = _data_locations.content_sha256(base)
+    assert digest == _data_locations.content_sha256({"x": np.nextafter(base["x"], np.inf)})
     for other in (base["x"] + 1e-8, base["x"].T, base["x"].reshape(1, 4), np.nan_to_num(base["x"])):
-        assert digest != _places.content_sha256({"x": other})
-    assert _places.content_sha256({"x": np.array([1, 2])}) == _places.content_sha256({"x": np.array([1.0, 2.0])})
+        assert digest != _data_locations.content_sha256({"x": other})
+    assert _data_locations.content_sha256({"x": np.array([1, 2])}) == _data_locations.content_sha256(
+        {"x": np.array([1.0, 2.0])}
+    )
 
 
 # ------------------------------------------------------------------------------------------------- Lip EMG --
@@ -408,7 +410,7 @@ def test_lip_emg_is_the_recorded_one(reference: Any) -> None:
 
 
 def write_raw(folder: Path) -> None:
-    for block, file in _lip.RAW.items():
+    for block, file in _lip_emg.RAW.items():
         frame = pd.read_csv(shared_outside(f"lip_emg_{block}.csv.gz"), index_col="record")
         np.savetxt(folder / file, frame.to_numpy().T, fmt="%.17e")
 
@@ -425,7 +427,7 @@ def test_lip_emg_raw_files(nowhere: Path, monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_lip_emg_download(nowhere: Path, server: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     address, folder = server
     write_raw(folder)
-    monkeypatch.setattr(_lip, "SITES", (address + "gone/", address))
+    monkeypatch.setattr(_lip_emg, "SITES", (address + "gone/", address))
     assert datasets.load_lip_emg(as_frame=True).Y.shape == (32, 501)
 
 
@@ -463,8 +465,8 @@ def test_mean_function_is_mean_plus_integral_of_the_surface(name: str, n: int, n
 def test_normalising_constants(scenario: int) -> None:
     s = np.linspace(0, 1, 51)
     weights = quadrature_weights(s)
-    truth = _simulate.SCENARIOS[scenario]
-    x = _simulate.draw_predictors(scenario, 20_000, s, np.random.default_rng(99))
+    truth = _simulated_curves.SCENARIOS[scenario]
+    x = _simulated_curves.draw_predictors(scenario, 20_000, s, np.random.default_rng(99))
     integrals = [part.predictor(x, s) @ weights for part in truth.parts]
     np.testing.assert_allclose([i.mean() for i in integrals], [p.offset for p in truth.parts], rtol=1e-10)
     signal = sum(i[:, None] * p.response(s) for i, p in zip(integrals, truth.parts, strict=True))

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from fdadp import datasets
-from fdadp.datasets import _icu, _places
+from fdadp.datasets import _data_locations, _icu
 from fdadp.datasets._icu import prepare
 from fdadp.errors import FileFormatError, MissingDataError
 
@@ -135,7 +135,7 @@ def test_other_files_are_refused(archives: Path, wrong: str) -> None:
 
 def test_tables_of_the_archives_hold_what_the_shared_ones_hold() -> None:
     """Where both are there: every value of a table is that of the archives, unless measurements were left out of it."""
-    own = _places.data_dir()
+    own = _data_locations.data_dir()
     if not all((own / name).is_file() for name in (*_icu.ARCHIVES, *_icu.FILES.values())):
         pytest.skip("the archives and the tables of ICU stays are not both in FDADP_DATA")
     tables: dict[str, Any] = made(own)

@@ -26,9 +26,9 @@ from fdadp.federated.models import fit_in_clear, total_of_shares
 from fdadp.federated.paillier import ciphertexts
 from fdadp.learners import DPPCA
 from fdadp.learners.decomposition import CONST, centred, signed
-from fdadp.plot._canvas import MissingPlotsError, pyplot
+from fdadp.plot._matplotlib_figures import MissingPlotsError, pyplot
 from fdadp.privacy.noise.distributed import DistributedNoise, NextRound
-from fdadp.published.components import PublishedDPDPCA
+from fdadp.published.pca import PublishedDPDPCA
 
 PUBLIC = {"epsilon": 5.0, "delta": 1e-5, "data_norm": 3.0, "center": 0.3, "n_components": 5}
 

@@ -12,9 +12,9 @@ from fdadp.functional.splines.margins import SmoothMargin
 from fdadp.solve.form.sums import Moments
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 from fdadp.terms._rows import FeatureMap
-from r_bridge._r import call
+from r_bridge._rpy2 import call
 from r_bridge.mgcv import gam_linear_functional
-from r_bridge.tensor import TensorProduct, te_margin
+from r_bridge.mgcv_tensor import TensorProduct, te_margin
 
 DAYS = np.arange(1.0, 61.0)
 SHIFT = 17

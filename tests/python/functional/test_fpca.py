@@ -25,8 +25,8 @@ from fdadp.functional.fpca import (
     ssvd_eigenbasis,
 )
 from fdadp.functional.fpca.ssvd import sequential_scores
-from r_bridge.fpca import basis_differences
-from r_bridge.report import relative
+from r_bridge.difference_report import relative
+from r_bridge.fpca_beside_refund import basis_differences
 
 COMPLETE = ["fpca_dti", "fpca_canadian"]
 AFFR = ["affr_dti2", "affr_lip", "affr_canadian"]

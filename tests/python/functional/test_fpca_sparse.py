@@ -23,8 +23,8 @@ from fdadp.functional.fpca.sparse import (
     smooth_mean,
 )
 from fdadp.functional.splines.covariate_margins import CubicSplines, ThinPlate
-from r_bridge.fpca import sc_differences
-from r_bridge.report import relative
+from r_bridge.difference_report import relative
+from r_bridge.fpca_beside_refund import sc_differences
 
 CASES = ["fpca_dti", "fpca_dti_missing", "fpca_canadian"]
 

@@ -17,7 +17,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 from fdadp import FPCA, AdditiveFunctionOnFunction, plot, simulate_affr  # noqa: E402
-from fdadp.demo.experiment import experiment_figure  # noqa: E402
+from fdadp.demo.published_experiment import experiment_figure  # noqa: E402
 from fdadp.errors import FdadpError, InputError  # noqa: E402
 
 K = 2

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import fdadp.published
 from fdadp.errors import InputError, NotPrivateWarning
 from fdadp.published import PublishedDPAda, PublishedGaussianNB, PublishedNoisyAdaBoost, PublishedPCA
-from fdadp.published.classifiers import SCHEMES, VARIANTS, boost, noised_rounds
+from fdadp.published.adaboost_and_naive_bayes import SCHEMES, VARIANTS, boost, noised_rounds
 
 ALL = [
     *(PublishedDPAda(variant=v, n_rounds=5, random_state=0) for v in VARIANTS),

@@ -10,7 +10,7 @@ from refund_cases import far, one
 
 from fdadp import FPCA, FunctionalRegression, ScalarRegression, terms
 from fdadp.functional.quadrature import quadrature_weights
-from r_bridge.gam import fit_gam
+from r_bridge.gam_by_formula import fit_gam
 
 pytestmark = pytest.mark.mgcv
 

@@ -21,14 +21,14 @@ from skfda.representation.basis import BSplineBasis, ConstantBasis, FourierBasis
 
 import r_bridge
 from fdadp.errors import FileFormatError, InputError, MissingDataError
-from r_bridge import Frame, RBridgeUnavailable, _r, _status
-from r_bridge._check import check, check_case, why_not
+from r_bridge import Frame, RBridgeUnavailable, _rpy2, _status
+from r_bridge._check_recorded import check, check_case, why_not
 from r_bridge.cli import main
 from r_bridge.convert import basis_to_fd, curves_from_r, curves_to_r, fd_to_basis, plain_data
+from r_bridge.difference_report import Difference, Report, absolute, of_range, relative
+from r_bridge.differences_table import COLUMNS, LEAST, markdown, rows_of
 from r_bridge.reference import find_case, read_case
-from r_bridge.report import Difference, Report, absolute, of_range, relative
-from r_bridge.table import COLUMNS, LEAST, markdown, rows_of
-from r_bridge.terms import CASES as TERM_CASES
+from r_bridge.terms_beside_refund import CASES as TERM_CASES
 
 ROOT = Path(__file__).resolve().parents[3]
 BUNDLED = ROOT / "tests" / "reference"
@@ -83,7 +83,7 @@ def machine(tmp_path, monkeypatch):
         path = str(fake_r(tmp_path, r, packages or {})) if r else str(tmp_path)
         monkeypatch.setenv("PATH", f"{path}:/bin" if r else path)
         monkeypatch.setattr(_status, "_installed", rpy2.get)
-        monkeypatch.setattr(_r._Engine, "_only", None)
+        monkeypatch.setattr(_rpy2._Engine, "_only", None)
 
     return make
 
@@ -95,14 +95,14 @@ def test_no_r(machine):
     with pytest.raises(
         RBridgeUnavailable, match=r"R is not installed: there is no R in PATH.*Mend with: apt-get install"
     ):
-        _r.require("mgcv")
+        _rpy2.require("mgcv")
 
 
 def test_wrong_r_home(machine, monkeypatch):
     machine(r="4.2.2")
     monkeypatch.setenv("R_HOME", "/nowhere")
     with pytest.raises(RBridgeUnavailable, match=r"R_HOME must be the folder of an R, got '/nowhere'.*unset R_HOME"):
-        _r.require()
+        _rpy2.require()
 
 
 def test_no_rpy2(machine):
@@ -110,7 +110,7 @@ def test_no_rpy2(machine):
     with pytest.raises(
         RBridgeUnavailable, match=r"rpy2 is not installed .*R 4.2.2.*pip install 'rpy2==3.6.4' 'rpy2-rint"
     ):
-        _r.require("mgcv")
+        _rpy2.require("mgcv")
 
 
 def test_rpy2_that_needs_a_newer_r(machine):
@@ -119,7 +119,7 @@ def test_rpy2_that_needs_a_newer_r(machine):
     with pytest.raises(
         RBridgeUnavailable, match=r"do not match: rpy2-rinterface 3.6.9 needs R 4.5 or newer, got R 4.2.2"
     ):
-        _r.require()
+        _rpy2.require()
     assert _status._mismatch("4.5.0", newest) == (None, None)
     assert _status._mismatch("4.2.2", RPY2) == (None, None)
 
@@ -127,7 +127,7 @@ def test_rpy2_that_needs_a_newer_r(machine):
 def test_r_too_old(machine):
     machine(r="3.6.3")
     with pytest.raises(RBridgeUnavailable, match=r"R is too old: R 4.2 or newer is needed, got R 3.6.3.*apt-get"):
-        _r.require()
+        _rpy2.require()
 
 
 def test_r_that_does_not_start(machine, tmp_path):
@@ -150,7 +150,7 @@ def test_rpy2_that_does_not_load(machine, monkeypatch):
     machine(r="4.2.2")
     monkeypatch.setitem(sys.modules, "rpy2.rinterface", None)
     with pytest.raises(RBridgeUnavailable, match=r"rpy2 3.6.4 cannot start R 4.2.2: .*--force-reinstall") as caught:
-        _r.require()
+        _rpy2.require()
     assert isinstance(caught.value, ImportError)
 
 
@@ -195,10 +195,10 @@ def test_rpy2_is_imported_in_one_module_and_late():
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             if any(name.split(".")[0] == "rpy2" for name in names):
                 importing.add(path.name)
-    assert importing == {"_r.py"}
+    assert importing == {"_rpy2.py"}
     code = "import sys, r_bridge.mgcv, r_bridge.refund, r_bridge.vgam, r_bridge.cli; print('rpy2' in sys.modules)"
     assert run("-c", code).stdout.strip() == "False"
-    assert "numpy2ri" not in (PACKAGE / "_r.py").read_text(encoding="utf-8")
+    assert "numpy2ri" not in (PACKAGE / "_rpy2.py").read_text(encoding="utf-8")
 
 
 def test_exports():
@@ -370,7 +370,7 @@ def test_a_case_that_lacks_a_part_is_named(monkeypatch, command, part):
     """It ended in a raw TypeError."""
     record = copy.deepcopy(read_case(BUNDLED / "affr_canadian.rds"))
     record["output"]["fpca"] = part
-    monkeypatch.setattr("r_bridge._check.read_case", lambda path: record)
+    monkeypatch.setattr("r_bridge._check_recorded.read_case", lambda path: record)
     status, _, said = command("check", str(BUNDLED), "affr_canadian")
     assert status == 2 and "affr_canadian.rds must hold all that the comparison of 'affr_canadian' reads" in said
 

@@ -29,12 +29,12 @@ from fdadp.functional.fpca import face_eigenbasis, sc_eigenbasis
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy.noise.sources import OpenDPNoise, SeededNoise
 from r_bridge import Frame, RBridgeUnavailable, RError, RWarning, crosscheck
-from r_bridge._r import call, require
-from r_bridge.affr import AffrFits
+from r_bridge._rpy2 import call, require
+from r_bridge.additive_beside_mgcv import AffrFits
 from r_bridge.cli import main
 from r_bridge.convert import basis_to_fd, fd_to_basis
+from r_bridge.difference_report import relative
 from r_bridge.mgcv import gam_linear_functional
-from r_bridge.report import relative
 
 
 def smooth_curves(rng: np.random.Generator, n: int, points: int) -> np.ndarray:

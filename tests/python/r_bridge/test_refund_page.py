@@ -13,9 +13,9 @@ from fdadp import FunctionalRegression, ScalarRegression
 from fdadp.errors import FdadpWarning
 from r_bridge._crosscheck_terms import cohort
 from r_bridge.reference import find_case, read_case, reference_dirs
-from r_bridge.side_by_side import CALLS as RECORDED
-from r_bridge.side_by_side import GAM, live, recorded
-from r_bridge.terms import CASES
+from r_bridge.refund_page_table import CALLS as RECORDED
+from r_bridge.refund_page_table import GAM, live, recorded
+from r_bridge.terms_beside_refund import CASES
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "refund.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ from fdadp.files.container import FILE_VERSION
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
 from fdadp.published import PublishedNoise
-from fdadp.published.regression import leave_one_out
+from fdadp.published.laplace_on_regression import leave_one_out
 from fdadp.solve.eigen import components
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 

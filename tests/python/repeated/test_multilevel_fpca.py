@@ -15,7 +15,7 @@ from fdadp.repeated.fixed_effects import fixed_effects
 from fdadp.repeated.multilevel_fpca import MultilevelFPCA
 from fdadp.repeated.person_effects import RepeatedFit
 from fdadp.repeated.search import level_covariances
-from r_bridge._check import check_case
+from r_bridge._check_recorded import check_case
 
 C = curves_of_persons(0, 120)
 PLAIN = C.Y - C.X @ C.beta[1:]

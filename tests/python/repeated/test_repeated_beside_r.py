@@ -24,7 +24,7 @@ def relative(a, b) -> float:
 
 
 def in_r(function: str, *packages: str, **arguments):
-    from r_bridge._r import call, require
+    from r_bridge._rpy2 import call, require
 
     require(*packages)
     return call(function, *packages, **arguments)

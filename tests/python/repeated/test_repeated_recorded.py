@@ -11,7 +11,7 @@ from repeated_tools import curves_of_persons
 
 from fdadp import MultilevelFPCA
 from fdadp.errors import InputError
-from r_bridge.repeated import COMPARED, differences, numbers
+from r_bridge.repeated_beside_r import COMPARED, differences, numbers
 
 
 @pytest.mark.parametrize("case", COMPARED)

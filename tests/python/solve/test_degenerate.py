@@ -17,9 +17,9 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 from fdadp.terms._rows import FeatureMap
 from r_bridge import RWarning
-from r_bridge.affr import AffrFits
+from r_bridge.additive_beside_mgcv import AffrFits
 from r_bridge.mgcv import gam_linear_functional
-from r_bridge.tensor import TensorProduct, te_margin
+from r_bridge.mgcv_tensor import TensorProduct, te_margin
 
 KINDS = ("level", "shape", "treatment")
 

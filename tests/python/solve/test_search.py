@@ -15,7 +15,7 @@ from fdadp.solve.smoothing.normal_equations import NormalEquations
 from fdadp.solve.smoothing.penalized import LOG_RANGE, PenalizedLeastSquares
 from fdadp.solve.smoothing.search import term_grids
 from fdadp.terms._rows import FeatureMap
-from r_bridge.tensor import TensorProduct, te_margin
+from r_bridge.mgcv_tensor import TensorProduct, te_margin
 
 
 def additive(seed, n_terms, n=80, basis=6):

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
-from fdadp.demo import experiment
+from fdadp.demo import published_experiment
 from fdadp.errors import InputError, NotPrivateWarning, PrivacyError
 from fdadp.functional.metrics import rmspe
 from fdadp.published import PublishedNoise
-from fdadp.published.regression import published_draws
+from fdadp.published.laplace_on_regression import published_draws
 
 COLUMNS = [
     "dataset", "repeat", "scheme", "sensitivity", "epsilon", "draw",
@@ -21,15 +21,15 @@ COLUMNS = [
 
 
 @pytest.fixture(scope="module")
-def data() -> experiment.Paired:
+def data() -> published_experiment.Paired:
     sim = simulate_affr(scenario=1, n=60, seed=5)
     x, y = sim.X.data_matrix[..., 0], sim.Y.data_matrix[..., 0]
-    return experiment.Paired("simulated", x, y, sim.X.grid_points[0], sim.Y.grid_points[0], "")
+    return published_experiment.Paired("simulated", x, y, sim.X.grid_points[0], sim.Y.grid_points[0], "")
 
 
 @pytest.fixture(scope="module")
-def results(data: experiment.Paired) -> pd.DataFrame:
-    return experiment.run(data, epsilons=(0.1, 0.2, 1e12), repeats=3, draws=2, seed=11)
+def results(data: published_experiment.Paired) -> pd.DataFrame:
+    return published_experiment.run(data, epsilons=(0.1, 0.2, 1e12), repeats=3, draws=2, seed=11)
 
 
 def test_rows_and_columns(results: pd.DataFrame) -> None:
@@ -37,8 +37,8 @@ def test_rows_and_columns(results: pd.DataFrame) -> None:
     per_split = results.groupby("repeat").size()
     assert (per_split == 2 + 3 * 3 * 2).all() and len(per_split) == 3
     assert results["acp_95"].between(0, 1).all() and (results["acp_85"] <= results["acp_95"]).all()
-    table = experiment.summarise(results)
-    assert list(table["scheme"][:2]) == [experiment.MEAN_CURVE, experiment.NO_PRIVACY]
+    table = published_experiment.summarise(results)
+    assert list(table["scheme"][:2]) == [published_experiment.MEAN_CURVE, published_experiment.NO_PRIVACY]
     assert len(table) == 2 + 9
     assert (table["splits"] == 3).all()
     local = table[(table.sensitivity == "local") & (table.epsilon == 0.1)].iloc[0]
@@ -47,25 +47,25 @@ def test_rows_and_columns(results: pd.DataFrame) -> None:
     assert local["draws"] == 6
 
 
-def test_the_seed_alone_decides(data: experiment.Paired) -> None:
+def test_the_seed_alone_decides(data: published_experiment.Paired) -> None:
     options = {"epsilons": (0.2,), "sensitivities": ("scaled",), "draws": 2}
-    one = experiment.run(data, seed=7, repeats=1, **options)
-    assert not np.allclose(one["rmspe"], experiment.run(data, seed=8, repeats=1, **options)["rmspe"])
+    one = published_experiment.run(data, seed=7, repeats=1, **options)
+    assert not np.allclose(one["rmspe"], published_experiment.run(data, seed=8, repeats=1, **options)["rmspe"])
     # More processes and more repeats do not change the first ones.
-    more = experiment.run(data, seed=7, repeats=2, jobs=2, **options)
+    more = published_experiment.run(data, seed=7, repeats=2, jobs=2, **options)
     pd.testing.assert_frame_equal(one, more[more.repeat < 1])
 
 
 def test_without_noise_it_is_the_fit_without_privacy(results: pd.DataFrame) -> None:
     for _, split in results.groupby("repeat"):
-        plain = split[split.scheme == experiment.NO_PRIVACY].iloc[0]
+        plain = split[split.scheme == published_experiment.NO_PRIVACY].iloc[0]
         free = split[split.epsilon == 1e12]
         for measure in ("rmspe", "acp_85", "acp_95", "width_95"):
             np.testing.assert_allclose(free[measure], plain[measure], rtol=1e-6)
 
 
 def test_more_noise_is_worse_and_the_readings_are_ordered(results: pd.DataFrame) -> None:
-    table = experiment.summarise(results)
+    table = published_experiment.summarise(results)
 
     def value(reading: str, epsilon: float, column: str) -> float:
         return float(table[(table["sensitivity"] == reading) & (table["epsilon"] == epsilon)][column].item())
@@ -77,19 +77,21 @@ def test_more_noise_is_worse_and_the_readings_are_ordered(results: pd.DataFrame)
     assert medians == sorted(medians, reverse=True)
 
 
-def test_published_intervals_do_not_know_of_the_noise(data: experiment.Paired, results: pd.DataFrame) -> None:
+def test_published_intervals_do_not_know_of_the_noise(data: published_experiment.Paired, results: pd.DataFrame) -> None:
     """Their width is that of the fit without privacy, so that their coverage rises with ε, as in the literature."""
     for _, split in results.groupby("repeat"):
-        plain = split[split.scheme == experiment.NO_PRIVACY].iloc[0]
+        plain = split[split.scheme == published_experiment.NO_PRIVACY].iloc[0]
         np.testing.assert_allclose(split[split.scheme == "published"]["width_95_published"], plain["width_95"])
         assert plain["acp_95_published"] == plain["acp_95"]
-    steps = experiment.run(data, epsilons=(0.05, 0.5, 5.0), sensitivities=("coefficient",), repeats=3, draws=3, seed=2)
-    table = experiment.summarise(steps[steps.scheme == "published"]).sort_values("epsilon")
+    steps = published_experiment.run(
+        data, epsilons=(0.05, 0.5, 5.0), sensitivities=("coefficient",), repeats=3, draws=3, seed=2
+    )
+    table = published_experiment.summarise(steps[steps.scheme == "published"]).sort_values("epsilon")
     assert (np.diff(table["acp_95_published"]) > 0.05).all() and table["acp_95_published"].iloc[0] < 0.5
     assert (np.diff(table["width_95"]) < 0).all() and table["acp_95"].min() > 0.9
 
 
-def test_intervals_of_a_draw_are_chosen(data: experiment.Paired) -> None:
+def test_intervals_of_a_draw_are_chosen(data: published_experiment.Paired) -> None:
     setting = Privacy(0.3, random_state=4), PublishedNoise()
     plain = AdditiveFunctionOnFunction(progress=False).fit(data.X, data.Y)
     widths = {}
@@ -105,8 +107,8 @@ def test_intervals_of_a_draw_are_chosen(data: experiment.Paired) -> None:
         next(published_draws(plain, data.X, data.Y, [setting], intervals="paper"))
 
 
-def test_base_lines_by_hand(data: experiment.Paired) -> None:
-    results = experiment.run(data, epsilons=(1.0,), sensitivities=("scaled",), repeats=1, draws=1, seed=0)
+def test_base_lines_by_hand(data: published_experiment.Paired) -> None:
+    results = published_experiment.run(data, epsilons=(1.0,), sensitivities=("scaled",), repeats=1, draws=1, seed=0)
     rng = np.random.default_rng(np.random.SeedSequence(0).spawn(1)[0])
     order = rng.permutation(60)
     test, train = np.sort(order[:12]), np.sort(order[12:])
@@ -123,7 +125,7 @@ def test_base_lines_by_hand(data: experiment.Paired) -> None:
 
 
 @pytest.mark.parametrize("reading", ["local", "coefficient", "scaled"])
-def test_a_draw_is_what_a_fit_with_the_same_setting_gives(data: experiment.Paired, reading: str) -> None:
+def test_a_draw_is_what_a_fit_with_the_same_setting_gives(data: published_experiment.Paired, reading: str) -> None:
     privacy, mechanism = Privacy(0.3, random_state=4), PublishedNoise(sensitivity=reading)
     plain = AdditiveFunctionOnFunction(progress=False).fit(data.X, data.Y)
     before = plain.coef_.copy()
@@ -144,12 +146,12 @@ def test_a_draw_is_what_a_fit_with_the_same_setting_gives(data: experiment.Paire
 def test_data_sets_that_are_absent_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     monkeypatch.setenv("FDADP_DATA", str(tmp_path))
     monkeypatch.delenv("LIP_DATA_DIR", raising=False)
-    data, absent = experiment.load(["canadian-weather", "lip-emg"])
+    data, absent = published_experiment.load(["canadian-weather", "lip-emg"])
     assert [d.name for d in data] == ["canadian-weather"]
     assert data[0].X.shape == (35, 73)
     assert list(absent) == ["lip-emg"] and "not found" in absent["lip-emg"]
     with pytest.raises(InputError, match="got 'berkeley'"):
-        experiment.load(["berkeley"])
+        published_experiment.load(["berkeley"])
 
 
 @pytest.mark.parametrize(
@@ -162,6 +164,8 @@ def test_data_sets_that_are_absent_are_named(monkeypatch: pytest.MonkeyPatch, tm
         ({"sensitivities": ("guess",)}, PrivacyError, "sensitivity must be one of"),
     ],
 )
-def test_bad_settings(data: experiment.Paired, options: dict[str, object], error: type[Exception], text: str) -> None:
+def test_bad_settings(
+    data: published_experiment.Paired, options: dict[str, object], error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
-        experiment.run(data, **options)  # type: ignore[arg-type]
+        published_experiment.run(data, **options)  # type: ignore[arg-type]

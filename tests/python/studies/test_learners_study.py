@@ -16,7 +16,7 @@ from studies import learners as experiment
 from studies.learner_tasks import Task
 from typer.testing import CliRunner
 
-from fdadp.datasets import _places, _tables, load_adult, load_bank_marketing
+from fdadp.datasets import _adult_and_bank, _data_locations, load_adult, load_bank_marketing
 from fdadp.errors import FileFormatError, InputError, MissingDataError
 from fdadp.learners import Categorical, Numeric
 
@@ -137,9 +137,9 @@ def test_the_published_experiment_wants_classes() -> None:
 
 
 def shared(name: str) -> Path:
-    path = _places.data_dir() / name
+    path = _data_locations.data_dir() / name
     if not path.is_file():
-        pytest.skip(f"{name} is not in {_places.data_dir_label()}")
+        pytest.skip(f"{name} is not in {_data_locations.data_dir_label()}")
     return path
 
 
@@ -191,4 +191,4 @@ def test_declared_labels_cover_the_data() -> None:
                 assert set(data.X[name]) <= set(spec.values)
             else:
                 assert spec.low <= data.X[name].min() and data.X[name].max() <= spec.high
-    assert _tables.SITE.startswith("https://")
+    assert _adult_and_bank.SITE.startswith("https://")

@@ -25,7 +25,7 @@ from fdadp.functional.tables.alignment import same_rows
 from fdadp.learners.naive_bayes import FromLikelihood, gaussian_log_likelihood
 from fdadp.learners.shared.inputs import positive
 from fdadp.privacy.account._book import Release
-from fdadp.published._base import Published
+from fdadp.published._not_private_base import Published
 
 VARIANTS = ("DPAda", "DPAda_Swing", "DPAda_Random", "DPAda_Improved")
 SCHEMES = ("DP-AdaBoost", "CART-DPsAdaBoost")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp._common.checks import whole
-from fdadp.datasets._places import Columns, FunctionalDataset, find_data, in_folder, make_curves
+from fdadp.datasets._data_locations import Columns, FunctionalDataset, find_data, in_folder, make_curves
 from fdadp.errors import FileFormatError, InputError
 
 MINUTES, LEAST_HOURS = 1440, 10

@@ -16,11 +16,11 @@ import numpy as np
 
 from fdadp import ScalarRegression
 from r_bridge.reference import find_case, read_case
-from r_bridge.term_case import fit_case
-from r_bridge.terms import CASES
+from r_bridge.refund_case import fit_case
+from r_bridge.terms_beside_refund import CASES
 
 DIGITS = 8
-"""Significant digits that are shown; what is compared to the last ones is in ``r_bridge.terms``."""
+"""Significant digits that are shown; what is compared to the last ones is in ``r_bridge.terms_beside_refund``."""
 
 LEGACY = "rule='simpson_legacy'"
 CALLS = {
@@ -47,7 +47,7 @@ CALLS = {
     "pffr_live, sparse": f"Y ~ ff(X, {LEGACY}) + x, fit(data, response=long)",
     "pffr_live, ffpc": "Y ~ ffpc(X), refund's scores",
 }
-"""Recorded fits that are shown, one a call, and ours in words; the fit itself is that of ``r_bridge.terms``."""
+"""Recorded fits that are shown, one a call, and ours in words; ``r_bridge.terms_beside_refund`` has the fits."""
 
 GAM = {
     "s(z)": "s(z)",
@@ -122,7 +122,7 @@ def live(formulas: Mapping[str, str] = GAM) -> Iterator[Row]:
     RBridgeUnavailable
         No R, rpy2 or mgcv.
     """
-    from r_bridge.gam import fit_gam
+    from r_bridge.gam_by_formula import fit_gam
 
     data = numbers()
     for theirs, ours in formulas.items():

@@ -39,8 +39,8 @@ from fdadp.regression.additive.fitting import settings_of
 from fdadp.regression.whole import estimate_whole
 from fdadp.solve.eigen.components import ComponentsFit, problem_of
 from fdadp.terms.surface import Surface
-from r_bridge.report import Difference, absolute, of_range, relative
-from r_bridge.tensor import TensorProduct
+from r_bridge.difference_report import Difference, absolute, of_range, relative
+from r_bridge.mgcv_tensor import TensorProduct
 
 GCV_NOT_REPRODUCIBLE = {("affr_canadian", 0), ("affr_dti2", 0), ("affr_dti2", 1), ("affr_lip", 1)}
 """mgcv's GCV code truncates where ratios of smoothing parameters are extreme: these fits do not follow from them."""

@@ -5,7 +5,7 @@ effects of persons are equal to 1e-8. At its own optimum the criterion is never 
 agree to 1e-4 of their range: the programs stop their searches at other places. ``mfpca.sc`` smooths otherwise, and
 ``fui`` fits each t by itself: these agree in what they estimate, by the bounds that stand with each.
 
-``python -m r_bridge.repeated`` prints the table of docs/from-lme4.md.
+``python -m r_bridge.repeated_beside_r`` prints the table of docs/from-lme4.md.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from fdadp.repeated.person_effects import RepeatedFit
 from fdadp.repeated.person_sums import PersonPass, PersonSums, smooth_functions
 from fdadp.repeated.search import LevelCovariances, level_covariances
 from fdadp.repeated.slopes import slope_covariances, slope_effects, slope_sums
+from r_bridge.difference_report import Difference, absolute, of_range, relative
 from r_bridge.reference import read_case
-from r_bridge.report import Difference, absolute, of_range, relative
 
 EXACT, OPTIMUM, SAME_CURVES = 1e-8, 1e-6, 1e-4
 
@@ -41,7 +41,7 @@ class Pair(NamedTuple):
     ours, theirs : array_like of one shape
     tolerance : float
     kind : {"relative", "absolute", "of range", "excess"}
-        Of the difference, as :class:`r_bridge.report.Difference` has it.
+        Of the difference, as :class:`r_bridge.difference_report.Difference` has it.
     scale : array_like
         That both are divided by before they are compared.
     place : int
@@ -230,7 +230,7 @@ def _beside_sc(given: dict[str, Any], out: dict[str, Any]) -> Found:
 
 
 def _dti(given: dict[str, Any], out: dict[str, Any]) -> Found:
-    """The figures of ``mfpca_dti`` that the page shows; :mod:`r_bridge.fpca` compares them all."""
+    """The figures of ``mfpca_dti`` that the page shows; :mod:`r_bridge.fpca_beside_refund` compares them all."""
     of, found = "`mfpca.face(twoway = FALSE)`, DTI", _as_face(given["Y"], given["id"], 30, out["mu"])
     for level, basis in enumerate((found.person, found.row)):
         name = ("persons", "rows")[level]

@@ -31,10 +31,10 @@ from fdadp import AdditiveFunctionOnFunction
 from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.errors import InputError
 from fdadp.functional.tables.curves import as_curves
-from r_bridge._r import require
-from r_bridge.affr import AffrFits
+from r_bridge._rpy2 import require
+from r_bridge.additive_beside_mgcv import AffrFits
+from r_bridge.difference_report import Difference, Report, absolute, of_range, relative
 from r_bridge.mgcv import GamFit, gam_linear_functional
-from r_bridge.report import Difference, Report, absolute, of_range, relative
 
 
 @dataclass

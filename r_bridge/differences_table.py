@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from r_bridge.report import Report
-from r_bridge.terms import CASES
+from r_bridge.difference_report import Report
+from r_bridge.terms_beside_refund import CASES
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "fitted": ("fitted",),

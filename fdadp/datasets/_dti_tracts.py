@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from fdadp._common.checks import one_of
-from fdadp.datasets import _places
-from fdadp.datasets._places import Columns, FunctionalDataset, Place
+from fdadp.datasets import _data_locations
+from fdadp.datasets._data_locations import Columns, FunctionalDataset, Place
 from fdadp.errors import FileFormatError
 
 # Read data frames out of R's files: ``.rda`` (or ``.RData``), installed packages (``Rdata.rdb``) and source tarballs.
@@ -297,7 +297,7 @@ def load_dti(
 def _load(study: _TractStudy, visit: str, complete: str, as_frame: bool, online: bool) -> FunctionalDataset:
     one_of(visit, "visit", get_args(Visit))
     one_of(complete, "complete", get_args(Complete))
-    columns = _places.find_data(
+    columns = _data_locations.find_data(
         study.name,
         _sources(study, online),
         study.sha256,
@@ -317,7 +317,9 @@ def _load(study: _TractStudy, visit: str, complete: str, as_frame: bool, online:
     curves: dict[str, Any] = {}
     for block, points in BLOCKS.items():
         grid = np.linspace(0.0, 1.0, points)
-        curves[block] = _places.make_curves(columns[block][rows], grid, name=block, argument="position", index=index)
+        curves[block] = _data_locations.make_curves(
+            columns[block][rows], grid, name=block, argument="position", index=index
+        )
     return FunctionalDataset(
         name=study.name,
         X=curves["cca"],
@@ -338,15 +340,15 @@ def _tidy(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _sources(study: _TractStudy, online: bool) -> list[Place]:
-    places = [_places.in_folder([f"{study.name.lower()}.csv.gz"], partial(_from_csv, study))]
-    tarballs = sorted(_places.data_dir().glob("refund_*.tar.gz"))
+    places = [_data_locations.in_folder([f"{study.name.lower()}.csv.gz"], partial(_from_csv, study))]
+    tarballs = sorted(_data_locations.data_dir().glob("refund_*.tar.gz"))
     places += [Place(str(tarball), partial(_from_tarball, study, [tarball])) for tarball in tarballs]
-    libraries = _places.r_libraries()
+    libraries = _data_locations.r_libraries()
     places += [Place(f"R package refund in {lib}", partial(_from_library, study, lib)) for lib in libraries]
     if not libraries:
         places.append(Place("R libraries (R_LIBS, R RHOME, the usual folders)", lambda: None))
     if online:
-        places += [_places.on_site([url], partial(_from_tarball, study), study.sha256) for url in TARBALLS]
+        places += [_data_locations.on_site([url], partial(_from_tarball, study), study.sha256) for url in TARBALLS]
     return places
 
 

@@ -26,7 +26,7 @@ from fdadp.functional.fpca import (
 )
 from fdadp.functional.fpca.ssvd import sequential_scores
 from fdadp.repeated.level_components import smooth_levels
-from r_bridge.report import Difference, relative
+from r_bridge.difference_report import Difference, relative
 
 
 def basis_differences(

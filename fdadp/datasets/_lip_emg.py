@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp._common.checks import whole
-from fdadp.datasets._places import Columns, FunctionalDataset, Place, find_data, in_folder, make_curves, on_site
+from fdadp.datasets._data_locations import Columns, FunctionalDataset, Place, find_data, in_folder, make_curves, on_site
 from fdadp.errors import FileFormatError, InputError
 
 RECORDS, POINTS, DURATION = 32, 501, 0.69

@@ -25,7 +25,7 @@ from fdadp import FunctionalRegression, ScalarRegression
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FdadpWarning
 from fdadp.terms.spec import TermSpec
-from r_bridge.report import Difference, of_range, relative
+from r_bridge.difference_report import Difference, of_range, relative
 
 Recorded = Mapping[str, Any]
 """A part of a recorded case: numbers, arrays and parts of it by name."""

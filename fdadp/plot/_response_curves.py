@@ -13,7 +13,7 @@ from fdadp.errors import InputError
 from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.sample import Curves, axis_names
-from fdadp.plot._canvas import GREY, PALETTE, panels, texts_of
+from fdadp.plot._matplotlib_figures import GREY, PALETTE, panels, texts_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,16 +9,20 @@ from itertools import chain
 from typing import Any
 
 from fdadp.errors import FileFormatError
-from r_bridge import affr, bases, fpca, repeated, terms
+from r_bridge import additive_beside_mgcv, bases_beside_mgcv, fpca_beside_refund, repeated_beside_r, terms_beside_refund
+from r_bridge.difference_report import Difference, Report
 from r_bridge.reference import case_names, find_case, read_case
-from r_bridge.report import Difference, Report
-from r_bridge.term_case import differences
+from r_bridge.refund_case import differences
 
 
 def why_not(case: str) -> str | None:
     """Why a recorded case has nothing to be compared with; None if it has."""
-    by_name = case.split("_")[0] in ("affr", "fpca", "mfpca") or case in bases.CASES or case in repeated.COMPARED
-    compared = by_name or terms.cases_of(case)
+    by_name = (
+        case.split("_")[0] in ("affr", "fpca", "mfpca")
+        or case in bases_beside_mgcv.CASES
+        or case in repeated_beside_r.COMPARED
+    )
+    compared = by_name or terms_beside_refund.cases_of(case)
     return None if compared else "there is no comparison for cases of this name"
 
 
@@ -35,17 +39,17 @@ def check_case(record: dict[str, Any], seconds: dict[str, float] | None = None) 
     case = str(record["meta"]["case"][0])
     found: Iterable[Difference]
     if case.startswith("affr_"):
-        found = chain(affr.differences(record), fpca.differences_of_scores(record))
+        found = chain(additive_beside_mgcv.differences(record), fpca_beside_refund.differences_of_scores(record))
     elif case.startswith("fpca_"):
-        found = fpca.differences(record)
+        found = fpca_beside_refund.differences(record)
     elif case.startswith("mfpca_"):
-        found = fpca.differences_of_levels(record)
-    elif case in repeated.COMPARED:
-        found = repeated.differences(record)
-    elif terms.cases_of(case):
-        found = chain.from_iterable(differences(one, record, seconds) for one in terms.cases_of(case))
+        found = fpca_beside_refund.differences_of_levels(record)
+    elif case in repeated_beside_r.COMPARED:
+        found = repeated_beside_r.differences(record)
+    elif terms_beside_refund.cases_of(case):
+        found = chain.from_iterable(differences(one, record, seconds) for one in terms_beside_refund.cases_of(case))
     else:
-        found = bases.differences(record)
+        found = bases_beside_mgcv.differences(record)
     return list(found)
 
 
@@ -110,15 +114,18 @@ def _left_out(case: str, record: dict[str, Any]) -> dict[str, str]:
     """Parts of a case that are not compared, and why."""
     left = {
         f"{name}, component {k + 1}, gcv": "mgcv's GCV code truncates here; its fit does not follow from its sp"
-        for name, k in sorted(affr.GCV_NOT_REPRODUCIBLE)
+        for name, k in sorted(additive_beside_mgcv.GCV_NOT_REPRODUCIBLE)
         if name == case
     }
     if case == "fpca_dti_missing":
         left[f"{case}, fpca.face"] = "fdadp's FACE takes complete curves only"
-    compared = terms.cases_of(case)
+    compared = terms_beside_refund.cases_of(case)
     left |= {f"{one.name}, {what}": why for one in compared for what, why in one.left_out.items()}
     if compared and any(one.part for one in compared):
         parts = {name for name, part in record["output"].items() if isinstance(part, dict)}
         missing = sorted(parts - {one.part for one in compared})
-        left |= {f"{case}, {part}": terms.NOT_COMPARED.get(f"{case}, {part}", "not compared yet") for part in missing}
+        left |= {
+            f"{case}, {part}": terms_beside_refund.NOT_COMPARED.get(f"{case}, {part}", "not compared yet")
+            for part in missing
+        }
     return left

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from fdadp.datasets import load_canadian_weather
-from fdadp.demo import experiment
-from fdadp.demo.experiment import ABOUT_INTERVALS, NOT_PRIVATE, rich_table, write_experiment
-from fdadp.demo.people import fit_people, fit_stays
+from fdadp.demo import published_experiment
+from fdadp.demo.private_fits import fit_people, fit_stays
+from fdadp.demo.published_experiment import ABOUT_INTERVALS, NOT_PRIVATE, rich_table, write_experiment
 from fdadp.errors import ExtrapolationWarning
-from fdadp.plot._canvas import MissingPlotsError, pyplot, save_figure
+from fdadp.plot._matplotlib_figures import MissingPlotsError, pyplot, save_figure
 from fdadp.regression import AdditiveFunctionOnFunction
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ def run(
         Folder, made if it is not there.
     console : rich.console.Console
     repeats, draws, seed : int
-        See :func:`fdadp.demo.experiment.run`.
+        See :func:`fdadp.demo.published_experiment.run`.
     people : int
         Simulated, of the private fit.
     progress : bool
     """
-    [data], _ = experiment.load(["canadian-weather"])
+    [data], _ = published_experiment.load(["canadian-weather"])
     places = pd.Index(load_canadian_weather().stations["place"])
     X = pd.DataFrame(data.X, index=places, columns=pd.Index(data.s))
     Y = pd.DataFrame(data.Y, index=places, columns=pd.Index(data.t))
@@ -62,9 +62,9 @@ def run(
     model = AdditiveFunctionOnFunction(progress=False).fit(X, Y)
     console.print(model.summary().as_text(), highlight=False)
 
-    results = experiment.run(data, repeats=repeats, draws=draws, seed=seed, progress=progress)
-    table = experiment.summarise(results)
-    published = ~table["scheme"].isin((experiment.NO_PRIVACY, experiment.MEAN_CURVE))
+    results = published_experiment.run(data, repeats=repeats, draws=draws, seed=seed, progress=progress)
+    table = published_experiment.summarise(results)
+    published = ~table["scheme"].isin((published_experiment.NO_PRIVACY, published_experiment.MEAN_CURVE))
     console.print()
     console.print(rich_table(table[~published], data.unit))
     files = {"model": model.save(out / "model.npz"), **fit_people(out, console, people)}

@@ -11,7 +11,7 @@ import pandas as pd
 from fdadp import terms
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.terms.spec import TermSpec
-from r_bridge.term_case import CoefficientFunction, Recorded, TermCase
+from r_bridge.refund_case import CoefficientFunction, Recorded, TermCase
 
 LEGACY = "simpson_legacy"
 """Refund's default weights: Simpson's, divided by n where n - 1 is right."""

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp._common.typing import FloatArray
-from fdadp.datasets._places import WeatherDataset, make_curves
+from fdadp.datasets._data_locations import WeatherDataset, make_curves
 
 ZERO_PRECIPITATION = 0.05
 """mm. Half the rounding step of the source: what Ramsay & Silverman put for the 27 zeros before the logarithm."""

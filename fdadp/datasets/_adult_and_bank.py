@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fdadp.datasets._places import Columns, Place, find_data, in_folder, on_site
+from fdadp.datasets._data_locations import Columns, Place, find_data, in_folder, on_site
 from fdadp.errors import FileFormatError
 
 ADULT_COLUMNS = (

@@ -11,8 +11,8 @@ import numpy as np
 
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.plot._canvas import GREY, PALETTE, panels, texts_of
-from fdadp.plot._surface import where_seen
+from fdadp.plot._fitted_surface import where_seen
+from fdadp.plot._matplotlib_figures import GREY, PALETTE, panels, texts_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

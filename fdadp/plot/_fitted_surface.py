@@ -12,7 +12,7 @@ from fdadp._common.typing import ArrayLike, BoolArray, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.sample import axis_names
-from fdadp.plot._canvas import panels, texts_of
+from fdadp.plot._matplotlib_figures import panels, texts_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

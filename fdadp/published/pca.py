@@ -37,7 +37,7 @@ from fdadp.learners.shared.inputs import as_table, box, positive
 from fdadp.privacy import Privacy
 from fdadp.privacy.account._book import Release
 from fdadp.privacy.noise.sources import measurement
-from fdadp.published._base import Published
+from fdadp.published._not_private_base import Published
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -25,13 +25,13 @@ from fdadp._common.checks import whole
 from fdadp._common.typing import FloatArray
 from fdadp._version import __version__
 from fdadp.datasets import FunctionalDataset, load_canadian_weather, load_dti2, load_lip_emg
-from fdadp.datasets._places import load_present
+from fdadp.datasets._data_locations import load_present
 from fdadp.errors import ExtrapolationWarning, InputError, NotPrivateWarning
 from fdadp.functional.metrics import coverage, rmspe
 from fdadp.functional.tables.curves import as_curves
-from fdadp.plot._canvas import GREY, PALETTE, pyplot, saved
+from fdadp.plot._matplotlib_figures import GREY, PALETTE, pyplot, saved
 from fdadp.privacy import Privacy
-from fdadp.published.regression import SENSITIVITIES, PublishedNoise, published_draws, with_intervals_of
+from fdadp.published.laplace_on_regression import SENSITIVITIES, PublishedNoise, published_draws, with_intervals_of
 from fdadp.regression import AdditiveFunctionOnFunction
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ NOT_PRIVATE = (
 
 
 def rich_table(part: pd.DataFrame, unit: str = "") -> Table:
-    """Table of one data set, from :func:`fdadp.demo.experiment.summarise`."""
+    """Table of one data set, from :func:`fdadp.demo.published_experiment.summarise`."""
     from rich import box
     from rich.table import Table
 
@@ -375,7 +375,7 @@ def write_results(
     return paths if drawn is None else paths | {called["figure"]: drawn}
 
 
-# RMSPE and coverage against ε, from the table of :func:`fdadp.demo.experiment.summarise`.
+# RMSPE and coverage against ε, from the table of :func:`fdadp.demo.published_experiment.summarise`.
 
 
 READINGS = {
@@ -402,7 +402,7 @@ def experiment_figure(table: pd.DataFrame, *, units: dict[str, str] | None = Non
     Parameters
     ----------
     table : DataFrame
-        From :func:`fdadp.demo.experiment.summarise`.
+        From :func:`fdadp.demo.published_experiment.summarise`.
     units : dict, optional
         Unit of Y by data set.
     axes : array_like of Axes of shape (4, number of data sets), optional
@@ -416,7 +416,7 @@ def experiment_figure(table: pd.DataFrame, *, units: dict[str, str] | None = Non
     lacking = [name for name in NEEDED if name not in table]
     if lacking or table.empty:
         what = lacking or "rows"
-        raise InputError(f"table must be one from fdadp.demo.experiment.summarise, got one without {what}")
+        raise InputError(f"table must be one from fdadp.demo.published_experiment.summarise, got one without {what}")
     datasets = list(dict.fromkeys(table["dataset"]))
     own = axes is None
     if own:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp._common.typing import ArrayLike
-from r_bridge._r import call
+from r_bridge._rpy2 import call
 
 
 def fit_gam(

@@ -15,7 +15,7 @@ from fdadp.errors import ExtrapolationWarning, MissingDataError
 from fdadp.functional.gaps import fill_linear
 from fdadp.functional.metrics import coverage, rmspe
 from fdadp.planner import Forecast, plan
-from fdadp.plot._canvas import PALETTE, pyplot, saved
+from fdadp.plot._matplotlib_figures import PALETTE, pyplot, saved
 from fdadp.privacy import Privacy
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.regression import AdditiveFunctionOnFunction
