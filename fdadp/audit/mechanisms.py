@@ -25,7 +25,7 @@ from fdadp.privacy import Privacy
 from fdadp.privacy.account.accounting import mu_from
 from fdadp.published.laplace_on_regression import leave_one_out, perturb_coefficients
 from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
-from fdadp.regression.additive.fitting import CurvePairs
+from fdadp.regression.additive.fitting import curve_pairs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -208,7 +208,7 @@ def published_laws(n: int, *, epsilon: float, sensitivity: str = "local", seed: 
         model = AdditiveFunctionOnFunction(**given)
         chunks = [(x[:size], y[:size])]
         model.fit_chunks(chunks, x_range=X_BOUNDS)
-        held = CurvePairs(chunks, progress=False)
+        held = curve_pairs(chunks, progress=False)
         changes = leave_one_out(model.fitted_.surface, held.read)
         flat = model.coef_.reshape(COMPONENTS, -1)
         _, scales, _ = perturb_coefficients(flat, changes.l1, changes.largest, changes.n, Privacy(epsilon), sensitivity)

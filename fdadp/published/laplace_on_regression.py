@@ -28,7 +28,7 @@ from fdadp.privacy.account.ledger import Ledger
 from fdadp.privacy.settings import Privacy
 from fdadp.private.release.mechanisms import NoiseAfterFit, Pass
 from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
-from fdadp.regression.additive.fitting import CurvePairs
+from fdadp.regression.additive.fitting import curve_pairs
 from fdadp.solve.eigen.surface import SurfaceFit
 
 WARNING = "mechanism 'published' is not differentially private end to end; see ledger_"
@@ -136,7 +136,7 @@ def published_draws(
     x, y = as_curves(X, name="X", default=model.s_), as_curves(Y, name="Y", default=model.t_)
     same_rows(X=x, Y=y)
     found = model.fitted_.surface
-    sensitivities = leave_one_out(found, CurvePairs([(x, y)], progress=False).read)
+    sensitivities = leave_one_out(found, curve_pairs([(x, y)], progress=False).read)
     warnings.warn(WARNING, NotPrivateWarning, stacklevel=2)
     for privacy, mechanism in settings:
         if not isinstance(mechanism, PublishedNoise):

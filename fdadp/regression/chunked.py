@@ -66,10 +66,10 @@ def fit_chunks(settings: ModelSettings, chunks: Any, grids: Grids | None, column
     head = source.head
     response = head[f"the response {spec.response}"]
     curves = response if isinstance(response, Curves) else None
-    how = _How(settings.family, settings.of_curves, spec.response, given["weights"], given["offset"])
+    how = ResponseReader(settings.family, settings.of_curves, spec.response, given["weights"], given["offset"])
     own, groups = person_terms(spec.parsed.terms, settings), given["groups"]
     with one_blas_thread():
-        read = _of_persons(settings, _Responses(source, how), None if own else groups)
+        read = _of_persons(settings, ChunkedResponses(source, how), None if own else groups)
         t = None if curves is None else curves.grid
         observed, seen = ChunkedObservations.seen(read, t)
         form = designs(spec, [term for term in spec.parsed.terms if term not in own], seen, t)
@@ -150,17 +150,18 @@ def _row_by_row(asked: TrainingSpec) -> Completion:
 
 
 @dataclass(frozen=True)
-class _How:
+class ResponseReader:
     """How responses of chunks are read: as numbers that the family allows."""
 
     family: Family
     curves: bool
     name: str
-    weights: str | None
-    offset: str | None
+    weights: str | None = None
+    offset: str | None = None
     persons: ByPerson | None = None
 
     def __call__(self, records: Records, response: Any) -> Observations:
+        """The observations of a chunk."""
         y = _numbers(response, self.name, self.curves)
         w = weights_beside(_column(records, self.weights), {}, y.shape, first=records.first)
         added = beside(_column(records, self.offset), "offset", {}, y.shape, first=records.first)
@@ -176,11 +177,11 @@ class _How:
 
 
 @dataclass(frozen=True)
-class _Responses:
+class ChunkedResponses:
     """The chunks with their responses."""
 
     source: ChunkedRecords
-    how: _How
+    how: ResponseReader
 
     def over(self, function: Callable[[Observations], Any], merge: Any, finish: Any = None) -> Any:
         """As :meth:`ChunkedRecords.over`."""
@@ -191,7 +192,7 @@ class _Responses:
         return None if self.source.elsewhere else (self.how(*rows) for rows in self.source.read())
 
 
-def _of_persons(settings: ModelSettings, read: _Responses, groups: str | None) -> _Responses:
+def _of_persons(settings: ModelSettings, read: ChunkedResponses, groups: str | None) -> ChunkedResponses:
     """The same with weights by which each person counts once, unless ``person_rows="sum"``."""
     if groups is None:
         check_max_rows(settings.person_rows, settings.max_rows, 1)

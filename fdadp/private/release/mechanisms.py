@@ -34,7 +34,6 @@ from fdadp.private.rows.rows import RowFunctions
 if TYPE_CHECKING:
     from fdadp._common.typing import IntArray
     from fdadp.functional.tables.records import Records
-    from fdadp.functional.tables.sample import Curves
     from fdadp.privacy import Cohort, Privacy
     from fdadp.solve.eigen.surface import SurfaceFit
 
@@ -53,7 +52,7 @@ class Mechanism(Parameters):
     name: ClassVar[str]
 
 
-Pass = Callable[[str], Iterable[tuple["Records", "Curves"]]]
+Pass = Callable[[str], Iterable[tuple["Records", Any]]]
 
 
 class NoiseAfterFit(Mechanism, ABC):

@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -31,8 +31,7 @@ from fdadp.private.private_fitted import WhiteDesign
 from fdadp.private.public.columns import Range, public_ranges
 from fdadp.private.release.mechanisms import EndToEnd, Mechanism, mechanism_of
 from fdadp.regression.additive.fitted import FittedSurface, load, save, summarise
-from fdadp.regression.additive.fitting import CurvePairs, fit_curves, fit_pairs, pairs_of
-from fdadp.regression.reading.chunked_records import Partitions, pairs_in_partitions
+from fdadp.regression.additive.fitting import curve_pairs, fit_chunks, fit_curves, pairs_of
 from fdadp.regression.reading.completion import MISSING_CURVES, Completion, completed_response
 from fdadp.regression.reading.joined import aligned
 from fdadp.regression.reading.training import private_law
@@ -263,22 +262,22 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
         if self._is_private:
             from fdadp.regression.additive.private import fit_private
 
-            return self._keep(fit_private(self, X, Y, s, t, groups, by=by, noise=self._noise))
+            return self._keep(fit_private(self, X, Y, s, t, groups, by=by))
         if self.privacy is not None:
             self.privacy.check_unit(groups)
         inputs, joined = aligned(by, {"X": X, "Y": Y} | ({} if groups is None else {"groups": groups}), "Y")
         X, Y, groups = inputs["X"], inputs["Y"], inputs.get("groups")
         if is_dask(X) or is_dask(Y):
-            return self.fit_chunks(pairs_in_partitions(X, Y), s=s, t=t)
+            return self.fit_chunks({"X": X, "Y": Y}, s=s, t=t)
         if self.privacy is None and self._gaps == "raise" and self.x_transform is None:
             pairs = pairs_of(X, Y, s, t)
             if pairs is not None:
                 return self.fit_chunks(pairs)
-        return self._keep(fit_curves(self, X, Y, s, t, groups, joined=joined, by_position=by == "position"))
+        return self._keep(replace(fit_curves(self, X, Y, s, t, groups, by), joined=joined))
 
     def fit_chunks(
         self: Model,
-        chunks: Sequence[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]] | Partitions,
+        chunks: Sequence[Any] | Callable[[], Iterable[Any]] | Mapping[str, Any],
         *,
         s: ArrayLike | None = None,
         t: ArrayLike | None = None,
@@ -297,7 +296,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
             arrays, are added up where Dask's active scheduler computes them (docs/cluster.md), and only sums come here.
             A private fit keeps up to 256 MiB of curves (as float64), and as many of features: it reads once what fits,
             else some 30 times, with the same result bit for bit as :meth:`fit` for the same noise, whatever the chunks.
-            :class:`fdadp.regression.additive.fitting.CurvePairs` says what is accepted.
+            :func:`fdadp.regression.additive.fitting.curve_pairs` says what is accepted.
         s, t : array_like, optional
             Grids of plain arrays; default even on [0, 1]. A private fit wants them declared.
         groups : array_like of shape (n,) or True, optional
@@ -339,7 +338,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
             x_range = (float(bounds[0]), float(bounds[1]))
         if self.x_transform is not None:
             raise InputError("x_transform must be None when fitting from chunks: quantiles need all curves at once")
-        return self._keep(fit_pairs(self, CurvePairs(chunks, s, t, self.progress), x_range, kind))
+        return self._keep(fit_chunks(self, curve_pairs(chunks, s, t, self.progress), x_range, kind))
 
     @classmethod
     def made_of(cls: type[Model], found: SurfaceFit, x: Curves, y: Curves) -> Model:

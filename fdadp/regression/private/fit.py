@@ -121,12 +121,15 @@ class PrivateSettings:
     bounds : mapping or None
         As the user gave it.
     mechanism : str or Mechanism
+    only : str or None
+        Name of the one mechanism that the estimator has; None: all.
     """
 
     model: ModelSettings
     privacy: Privacy
     bounds: Any
     mechanism: str | Mechanism
+    only: str | None = "dp-aff"
 
     @classmethod
     def of(cls, model: Any) -> PrivateSettings:
@@ -147,7 +150,7 @@ class PrivateSettings:
             raise InputError(f"bounds must be a mapping of columns to ranges or levels, got {self.bounds!r}")
         self.privacy.check()
         mechanism = mechanism_of(self.mechanism)
-        if not isinstance(mechanism, EndToEnd) or mechanism.name != "dp-aff":
+        if not isinstance(mechanism, EndToEnd) or self.only not in (None, mechanism.name):
             raise InputError(f"mechanism must be 'dp-aff' or a DPAFF, got {self.mechanism!r}")
         if self.privacy.n is not None:
             mechanism.check_n(self.privacy, self.privacy.n)
@@ -351,7 +354,14 @@ def fit_private(
     values, groups = table.handed(given, groups, found.name, privacy=private.privacy, by=by)
     if found.mixed is not None:
         return _fit_mixed(model, private, found, values, groups, noise)
-    spent = spend(
+    return _fitted(private, found, released(model, private, found, values, groups, noise))
+
+
+def released(
+    model: Any, private: PrivateSettings, found: Prepared, values: Any, groups: Any, noise: Noise | None
+) -> Spent[Any]:
+    """Spend the budget of a fit on what the kernel is handed."""
+    return spend(
         model,
         values,
         groups,
@@ -364,7 +374,6 @@ def fit_private(
         prepare=found.reading.prepared(found.less),
         law=found.law,
     )
-    return _fitted(private, found, spent)
 
 
 def _fit_mixed(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import accumulate, pairwise
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -63,13 +63,11 @@ class PassDigest:
             self.sums[name] = self.sums.get(name, 0.0) + sums
         return self
 
-    def compare(self, before: PassDigest, what: str) -> None:
-        """Refuse other rows than those before; `what` they are called."""
-        must = f"chunks must give the same {'curves' if what == 'pairs' else what} each time they are read"
+    def compare(self, before: PassDigest) -> None:
+        """Refuse other rows than those before."""
+        must = "chunks must give the same rows each time they are read"
         if self.n != before.n:
-            raise InputError(
-                f"{must}, got {before.n} {'pairs' if what == 'curves' else what} at first and {self.n} later"
-            )
+            raise InputError(f"{must}, got {before.n} rows at first and {self.n} later")
         for name in self.sums.keys() & before.sums.keys():
             (value, size), then = self.sums[name], before.sums[name][0]
             if not abs(value - then) <= 1e-9 * size:
@@ -197,33 +195,14 @@ def _finished(finish: Callable[[Any], Any], part: ChunkResult) -> ChunkResult:
     return part if part.value is None else replace(part, value=finish(part.value))
 
 
-def pairs_in_partitions(x: Any, y: Any) -> Partitions:
-    """Pairs of the blocks of rows of X with those rows of Y.
-
-    Parameters
-    ----------
-    x, y : dask array of shape (n, S) or (n, T), or an xarray.DataArray of one
-        A DataArray comes in pieces with its coordinates.
-
-    Raises
-    ------
-    InputError
-        Only one of them is one, they differ in n, or their number of rows is not known.
-    """
-    check_dask(x, "X")
-    check_dask(y, "Y")
-    if x.ndim != 2 or y.ndim != 2 or x.shape[0] != y.shape[0]:
-        raise InputError(f"X and Y must hold the same number of curves, got shapes {x.shape} and {y.shape}")
-    return Partitions([(x[rows], y[rows]) for rows in _blocks_of(x)], x.chunks[0])
-
-
 def columns_in_partitions(table: Any) -> Partitions | None:
     """The partitions of a table, where Dask has any.
 
     Parameters
     ----------
     table : object
-        A Dask data frame; a mapping of columns, Dask arrays among them; or a sequence of delayed tables.
+        A Dask data frame; a mapping of columns, Dask arrays (or DataArrays of them) among them; or a sequence of
+        delayed tables.
 
     Raises
     ------
@@ -267,11 +246,6 @@ def _rows_of(column: Any, rows: slice) -> Any:
 
 def check_dask(data: Any, name: str) -> None:
     """Refuse what is no dask array, or one whose chunk sizes are not known."""
-    if not is_dask(data):
-        raise InputError(
-            f"X and Y must both be dask arrays, got {type(data).__name__} in memory for {name}: use "
-            f"{'Y' if name == 'X' else 'X'}.compute() to have both there"
-        )
     if not hasattr(data, "chunks") or not hasattr(data, "ndim"):
         raise InputError(f"{name} must be a dask array, got {type(data).__name__}: use .to_dask_array(lengths=True)")
     if any(size != size for size in data.shape):
@@ -299,7 +273,6 @@ class _Reading:
     response: str | None
     grids: Grids | None
     completion: Completion
-    called: str
     convert: Callable[[Any, int], Any] | None = None
     known: dict[str, Any] = field(default_factory=dict)
     """What the columns of the first chunk are like, by name."""
@@ -317,7 +290,7 @@ class _Reading:
             y = read_response(table, self.response, self.grids, n=records.n, index=index, first=first)
             if isinstance(y, PointwiseResponse):
                 raise InputError(f"{self.response} must be on one grid in chunks, got points of each row's own")
-            found[self.called.format(self.response)] = y
+            found[f"the response {self.response}"] = y
         for name, column in found.items():
             _agree(self.known.setdefault(name, _without_rows(column)), name, column, first)
         totals = PassDigest()
@@ -354,10 +327,6 @@ class ChunkedRecords:
         Something that cannot be read twice.
     """
 
-    _rows: ClassVar[str] = "rows"
-    _response_called: ClassVar[str] = "the response {}"
-    """In messages."""
-
     def __init__(
         self,
         source: Any,
@@ -371,7 +340,7 @@ class ChunkedRecords:
         self._source: Source = _readable(source)
         self._progress = progress
         completion = Completion({}, {}, {}, {}) if completion is None else completion
-        self._reading = _Reading(tuple(names), response, grids, completion, self._response_called, convert)
+        self._reading = _Reading(tuple(names), response, grids, completion, convert)
         self._totals: PassDigest | None = None
 
     @property
@@ -474,11 +443,11 @@ class ChunkedRecords:
         if total.n == 0:
             raise self._none()
         if self._totals is not None:
-            total.compare(self._totals, self._rows)
+            total.compare(self._totals)
         self._totals = total if self._totals is None else self._totals.with_more(total)
 
     def _none(self) -> InputError:
-        return InputError(f"chunks must hold at least one {self._rows[:-1]}, got none")
+        return InputError("chunks must hold at least one row, got none")
 
 
 def _head(read: _Reading, table: Any, first: int) -> Mapping[str, Any] | None:
@@ -524,9 +493,9 @@ def _readable(source: Any) -> Source:
         return source  # type: ignore[no-any-return]
     if isinstance(source, Iterator):
         raise InputError(f"{what}, got a one-way {type(source).__name__}")
-    if isinstance(source, str | Mapping) or not isinstance(source, Sequence):
+    if isinstance(source, str | Mapping | pd.DataFrame | np.ndarray) or not isinstance(source, Iterable):
         raise InputError(f"{what}, got {type(source).__name__}")
-    return source
+    return source  # type: ignore[return-value]
 
 
 def blocks_of_dask(table: Any) -> Callable[[], Iterator[Any]]:

@@ -90,6 +90,7 @@ def additive(
     *,
     period: float | None = None,
     x_transform: str | None = None,
+    names: tuple[str, str, str] | None = None,
     **fields: Any,
 ) -> TermDesign:
     """The design of ``∫ F{X(s), s} ds`` times functions along the response.
@@ -104,8 +105,10 @@ def additive(
     rule : str
     period, x_transform
         As of :class:`FunctionalAdditive`.
+    names : (str, str, str), optional
+        Of the sizes over x and s and of the period, for messages.
     **fields
-        Of the design: `along`, `along_norm`, `along_first`, `uneven_simpson`.
+        Of the design: `along`, `along_norm`, `along_first`, `uneven_simpson`, `centred`.
     """
     curves, what = seen.curves_of(column), f"k of {name}"
     over_s, over_x = several(k, 2, what)
@@ -127,13 +130,13 @@ def additive(
         curves.range,
         basis_sizes((over_x, over_s), seen.n, curves.grid.size, m[0] + 1),
         m,
-        (what, what, f"period of {name}"),
+        names or (what, what, f"period of {name}"),
         rule=rule,
         period=period,
         transform=transform,
         **fields,
     )
-    return surface.scaled(seen.over(partial(_row_sum, surface), max))
+    return surface if surface.centred else surface.scaled(seen.over(partial(_row_sum, surface), max))
 
 
 def _values(column: str, block: Records) -> list[FloatArray]:

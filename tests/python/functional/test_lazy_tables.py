@@ -73,8 +73,8 @@ def test_dataarrays_in_chunks_keep_their_coordinates() -> None:
     np.testing.assert_allclose(lazy.coef_, in_memory.coef_, rtol=1e-6, atol=1e-9)
     np.testing.assert_array_equal(lazy.s_, in_memory.s_)
     assert lazy.predict(x[:2]).dims == ("who", "day")
-    with pytest.raises(InputError, match="X and Y must both be dask arrays, got DataArray in memory for Y"):
-        model().fit(x.chunk({"who": 25}), y)
+    beside = model().fit(x.chunk({"who": 25}), y)
+    np.testing.assert_allclose(beside.coef_, in_memory.coef_, rtol=1e-6, atol=1e-9)
     one = private().fit(x.chunk({"who": 25}), y.chunk({"who": 17}))
     np.testing.assert_array_equal(one.coef_, private().fit(x, y).coef_)
 
@@ -87,7 +87,7 @@ def test_dask_arrays_of_unknown_size_are_refused_with_the_way_out() -> None:
     for make in (model, private):
         with pytest.raises(InputError, match=r"X must .* known.*\.compute_chunk_sizes\(\)"):
             make().fit(unknown, y)
-    with pytest.raises(InputError, match=r"same number of curves, got shapes \(60,\) and \(60, 51\)"):
+    with pytest.raises(InputError, match="X must be two-dimensional"):
         model().fit(x[:, 0], y)
 
 

@@ -188,7 +188,7 @@ def test_groups_and_shapes_are_checked_first():
     x, y = cohort()
     with pytest.raises(InputError, match="groups must have one entry"):
         fit(x, y, groups=np.arange(7))
-    with pytest.raises(InputError, match="same number of curves"):
+    with pytest.raises(InputError, match="same number of rows"):
         fit(x, y[:-1])
 
 

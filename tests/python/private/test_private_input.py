@@ -123,7 +123,7 @@ def test_bad_settings_are_refused_when_made(make, text):
 
 
 BAD_DATA = {
-    "other n": ((X[:-1], Y), {}, "same number of curves"),
+    "other n": ((X[:-1], Y), {}, "same number of rows"),
     "one-dimensional": ((X[0], Y), {}, "two-dimensional"),
     "empty": ((X[:0], Y[:0]), {}, "two-dimensional"),
     "two points": ((X[:, :2], Y), {}, "at least 3 points"),

@@ -120,13 +120,13 @@ def test_rows_that_change_between_passes_are_refused(where, tmp_path):
         made.touch()
         return X[80 * i : 80 * i + 80] + again, Y[80 * i : 80 * i + 80]
 
-    with pytest.raises(InputError, match="chunks must give the same curves each time they are read"):
+    with pytest.raises(InputError, match="chunks must give the same rows each time they are read"):
         surface().fit_chunks([load(i) for i in range(3)])
 
 
 def test_no_rows_at_all_are_refused(where):
     nothing = [dask.delayed(lambda: (X[:0], Y[:0]))() for _ in range(2)]
-    with pytest.raises(InputError, match="chunks must hold at least one pair, got none"):
+    with pytest.raises(InputError, match="chunks must hold at least one row, got none"):
         surface().fit_chunks(nothing)
 
 

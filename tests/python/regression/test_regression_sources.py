@@ -28,7 +28,7 @@ def source(*passes):
 
 def test_another_number_of_curves_on_the_second_pass(arrays):
     x, y = arrays
-    with pytest.raises(InputError, match="same curves each time they are read, got 90 pairs at first and 80 later"):
+    with pytest.raises(InputError, match="same rows each time they are read, got 90 rows at first and 80 later"):
         AdditiveFunctionOnFunction().fit_chunks(source((x, y), (x[:80], y[:80])))
 
 
@@ -37,7 +37,7 @@ def test_other_values_on_the_second_pass(arrays, which):
     x, y = arrays
     rng = np.random.default_rng(0)
     other = (x + 0.1 * rng.uniform(size=x.shape), y) if which == "X" else (x, y + 0.1 * rng.uniform(size=y.shape))
-    with pytest.raises(InputError, match=f"same curves each time they are read, got a sum of {which} of"):
+    with pytest.raises(InputError, match=f"same rows each time they are read, got a sum of (the response )?{which} of"):
         AdditiveFunctionOnFunction().fit_chunks(source((x, y), other))
 
 
