@@ -17,22 +17,17 @@ rpy2       3.6.4
 ...
 """
 
-from __future__ import annotations
+from lazy_loader import attach
 
-from fdadp._common.lazy import lazy_exports
-
-_EXPORTS = {
-    "RBridgeUnavailable": "r_bridge.errors",
-    "RError": "r_bridge.errors",
-    "RWarning": "r_bridge.errors",
-    "Frame": "r_bridge.convert",
-    "status": "r_bridge._status",
-    "check": "r_bridge._check_recorded",
-    "crosscheck": "r_bridge._crosscheck_additive",
-    "crosscheck_terms": "r_bridge._crosscheck_terms",
-    "record": "r_bridge._record_cases",
-}
-
-__all__ = sorted(_EXPORTS)
-
-__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)
+__getattr__, __dir__, __all__ = attach(
+    __name__,
+    submod_attrs={
+        "_check_recorded": ["check"],
+        "_crosscheck_additive": ["crosscheck"],
+        "_crosscheck_terms": ["crosscheck_terms"],
+        "_record_cases": ["record"],
+        "_status": ["status"],
+        "convert": ["Frame"],
+        "errors": ["RBridgeUnavailable", "RError", "RWarning"],
+    },
+)

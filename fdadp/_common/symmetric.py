@@ -16,3 +16,9 @@ def positive_part(matrix: FloatArray) -> FloatArray:
     """
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(vectors, -1, -2))
+
+
+def root_of(matrix: FloatArray) -> FloatArray:
+    """R with R R' the positive part of a symmetric matrix: eigenvectors times roots of eigenvalues. Shape (K, K)."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

@@ -6,27 +6,6 @@ do to the data cannot be had from it. The private counterparts are in :mod:`fdad
 :mod:`fdadp.federated`. Names are loaded on first use.
 """
 
-from __future__ import annotations
+from lazy_loader import attach_stub
 
-from typing import TYPE_CHECKING
-
-from fdadp._common.lazy import lazy_exports
-
-if TYPE_CHECKING:
-    from fdadp.published.adaboost_and_naive_bayes import PublishedDPAda as PublishedDPAda
-    from fdadp.published.adaboost_and_naive_bayes import PublishedGaussianNB as PublishedGaussianNB
-    from fdadp.published.adaboost_and_naive_bayes import PublishedNoisyAdaBoost as PublishedNoisyAdaBoost
-    from fdadp.published.laplace_on_regression import PublishedNoise as PublishedNoise
-    from fdadp.published.pca import PublishedDPDPCA as PublishedDPDPCA
-    from fdadp.published.pca import PublishedPCA as PublishedPCA
-
-_MODULES = {
-    "adaboost_and_naive_bayes": "PublishedDPAda PublishedGaussianNB PublishedNoisyAdaBoost",
-    "pca": "PublishedDPDPCA PublishedPCA",
-    "laplace_on_regression": "PublishedNoise",
-}
-_EXPORTS = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names.split()}
-
-__all__ = sorted(_EXPORTS)
-
-__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.checks import fraction
 from fdadp._common.parameters import NestedParameters
+from fdadp._common.symmetric import root_of
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.files.container import Layout, complete
@@ -276,8 +277,7 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         self.mean_ = sum(handed.declared.bounds) / 2 + found.functions @ found.mean
         # Factors R with R R' = covariance of the mean: noise, sampling of n curves, and clipping, whose bias is taken
         # for a random curve of that size and shaped as curves are.
-        values, vectors = np.linalg.eigh(found.covariance)
-        root = found.functions @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+        root = found.functions @ root_of(found.covariance)
         self._noise_factor = found.functions * np.sqrt(found.mean_variance)
         self._sampling_factor = root / np.sqrt(found.observed)
         self._clipping_factor = root * (found.mean_bias / np.sqrt(max(float(np.trace(found.covariance)), 1e-300)))

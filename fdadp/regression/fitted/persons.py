@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.interpolate import make_interp_spline
 
+from fdadp._common.symmetric import root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records
@@ -354,7 +355,7 @@ class PersonCurves:
             return Effect(name, shown, value)
         from scipy.stats import t as student
 
-        variance, root, rows = np.empty_like(value), _root(covariance), self.rows_on_phi(form)
+        variance, root, rows = np.empty_like(value), root_of(covariance), self.rows_on_phi(form)
         own = slice(a * phi.shape[1], (a + 1) * phi.shape[1])
         for start in range(0, len(codes), AT_A_TIME):
             part = slice(start, start + AT_A_TIME)
@@ -414,7 +415,7 @@ class PersonCurves:
     ) -> FloatArray:
         """Standard errors of predicted curves (n, T'): of persons for known ones, else of the population's mean."""
         points = self.grid if t is None else t
-        phi, root, out, k = self.functions(points), _root(covariance), [], self.phi.shape[1]
+        phi, root, out, k = self.functions(points), root_of(covariance), [], self.phi.shape[1]
         inner = self.rows_on_phi(form)
         for block in form.blocks(records, points):
             rows, z, (person, site) = form.rows(block, points), self.multiplied(block), self._codes(block)
@@ -522,8 +523,3 @@ def _taken(values: FloatArray, codes: IntArray) -> FloatArray:
     out = np.zeros((len(codes), *values.shape[1:]))
     out[codes >= 0] = values[codes[codes >= 0]]
     return out
-
-
-def _root(covariance: FloatArray) -> FloatArray:
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

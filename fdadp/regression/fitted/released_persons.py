@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp._common.checks import fraction, one_of
-from fdadp._common.symmetric import positive_part
+from fdadp._common.symmetric import positive_part, root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca.basis import Eigenbasis
@@ -183,8 +183,7 @@ def _drawn(matrix: FloatArray, per_degree: float, unsure: FloatArray, rng: np.ra
 
     Shape (DRAWS, K, K).
     """
-    values, vectors = np.linalg.eigh(matrix)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    root = root_of(matrix)
     normal, noise = rng.standard_normal((2, DRAWS, *matrix.shape))
     sampled = (normal + np.swapaxes(normal, 1, 2)) * np.sqrt(per_degree / 2)  # entries of variance 1, of the diagonal 2
     noise = np.triu(noise * unsure)

@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 
+from fdadp._common.symmetric import root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
@@ -186,9 +187,7 @@ def largest_ratio(
     """
     from scipy.stats import norm, t
 
-    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    spread = rows @ root
+    spread = rows @ root_of((covariance + covariance.T) / 2)
     se = np.sqrt(np.einsum("ij,ij->i", spread, spread))
     spread = spread[se > 1e-12 * max(float(se.max(initial=0.0)), 1e-300)]
     if not len(spread):

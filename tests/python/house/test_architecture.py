@@ -64,6 +64,15 @@ HEAVY = {
 }
 
 
+def exports_of(stub: Path) -> dict[str, str]:
+    """Names in the stub of a package, and the module below it that each is loaded from."""
+    nodes = [node for node in ast.parse(stub.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
+    return {a.name: n.module for n in nodes for a in n.names if n.module and a.name != "__version__"}
+
+
+EXPORTS = exports_of(PACKAGE / "__init__.pyi")
+
+
 def imports(tree: ast.AST, module: str, is_package: bool = False, types: bool = False) -> Iterator[tuple[str, bool]]:
     """Names imported by a module, absolute, and whether at its top level; those for type checkers only if wanted."""
     stack: list[tuple[ast.AST, bool]] = [(tree, True)]
@@ -80,8 +89,8 @@ def imports(tree: ast.AST, module: str, is_package: bool = False, types: bool = 
             base = ".".join([*parts[: len(parts) - node.level + 1], *filter(None, [node.module])])
             origin = base if node.level else node.module or ""
             for alias in node.names:
-                lazy = fdadp._EXPORTS.get(alias.name) if origin == "fdadp" else None
-                yield lazy or f"{origin}.{alias.name}", top
+                lazy = EXPORTS.get(alias.name) if origin == "fdadp" else None
+                yield f"fdadp.{lazy}" if lazy else f"{origin}.{alias.name}", top
         inner = top and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         stack += [(child, inner) for child in ast.iter_child_nodes(node)]
 
@@ -286,19 +295,12 @@ LAZY = [fdadp, fdadp.audit, fdadp.federated, fdadp.learners, fdadp.privacy, fdad
 
 @pytest.mark.parametrize("package", LAZY, ids=lambda package: package.__name__)
 def test_editors_see_the_names_that_are_loaded_on_first_use(package: types.ModuleType) -> None:
-    """What stands under TYPE_CHECKING is what the package exports, from the module that defines it."""
+    """The stub, from which they are loaded, names each where it is defined."""
     assert package.__file__ is not None
-    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
-    (block,) = (node for node in tree.body if isinstance(node, ast.If))
-    seen, eager = (
-        {alias.name for node in body if isinstance(node, ast.ImportFrom) for alias in node.names}
-        for body in (block.body, tree.body)
-    )
-    assert seen == {name for name in package.__all__ if not name.startswith("__")} - eager
-    for node in block.body:
-        assert isinstance(node, ast.ImportFrom)
-        module = importlib.import_module(node.module or "")
-        assert all(getattr(module, alias.name) is getattr(package, alias.name) for alias in node.names)
+    names = exports_of(Path(package.__file__).with_suffix(".pyi"))
+    assert set(names) == {name for name in package.__all__ if name not in ("terms", "__version__")}
+    for name, module in names.items():
+        assert getattr(importlib.import_module(f"{package.__name__}.{module}"), name) is getattr(package, name)
 
 
 def test_dir_shows_the_public_packages_and_no_helpers() -> None:
@@ -321,8 +323,8 @@ def test_the_names_of_the_first_day_come_first() -> None:
 
 
 def test_every_export_names_an_own_module() -> None:
-    assert set(fdadp._EXPORTS) < set(fdadp.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+    assert set(EXPORTS) < set(fdadp.__all__)
+    with pytest.raises(AttributeError, match="nothing"):
         importlib.import_module("fdadp").nothing  # noqa: B018
 
 

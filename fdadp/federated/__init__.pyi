@@ -1,0 +1,15 @@
+from .contract import Contract as Contract
+from .local.client import LocalClient as LocalClient
+from .local.parameters import LocalParameters as LocalParameters
+from .local.parameters import LocalServer as LocalServer
+from .local.randomizers import randomizer as randomizer
+from .local.statement import shuffled_epsilon as shuffled_epsilon
+from .local_pca import PrivateLocalPCA as PrivateLocalPCA
+from .logistic import LDPLogisticRegression as LDPLogisticRegression
+from .models import fit_in_clear as fit_in_clear
+from .parties import DataUser as DataUser
+from .parties import Federation as Federation
+from .parties import Owner as Owner
+from .parties import Proxy as Proxy
+from .parties import fit_together as fit_together
+from .wire import ProtocolError as ProtocolError

@@ -1,0 +1,16 @@
+from .additive_histograms import DPAdditiveHistograms as DPAdditiveHistograms
+from .additive_regressor import DPAdditiveRegressor as DPAdditiveRegressor
+from .boosting import DPBoostedStumps as DPBoostedStumps
+from .cluster import DPKMeans as DPKMeans
+from .decomposition import DPPCA as DPPCA
+from .forest import DPForestClassifier as DPForestClassifier
+from .forest import DPForestRegressor as DPForestRegressor
+from .linear_regression import DPLinearRegression as DPLinearRegression
+from .logistic import DPLogisticRegression as DPLogisticRegression
+from .naive_bayes import DPCategoricalNB as DPCategoricalNB
+from .naive_bayes import DPGaussianNB as DPGaussianNB
+from .naive_bayes import DPHistogramNB as DPHistogramNB
+from .shared.encoding import Categorical as Categorical
+from .shared.encoding import Numeric as Numeric
+from .shared.encoding import PublicEncoder as PublicEncoder
+from .shared.pipelines import check_pipeline as check_pipeline
