@@ -1,6 +1,8 @@
 """Accuracy that costs nothing: the same guarantee counted better, or the same question asked better.
 
 python benchmarks/free_accuracy.py clones: ε of shuffled reports, with the clones of 2021 and of 2023.
+python benchmarks/free_accuracy.py strategies: noise of cumulative counts, about zero and about a centre.
+python benchmarks/free_accuracy.py replaced: the linear term of objective perturbation where persons are replaced.
 """
 
 from __future__ import annotations
@@ -12,7 +14,11 @@ from collections.abc import Callable
 import numpy as np
 from scipy import optimize, stats
 
+from fdadp.errors import PrivacyError
 from fdadp.federated import shuffled_epsilon
+from fdadp.privacy.account.accounting import gaussian_multiplier, replaced_multiplier
+from fdadp.privacy.rows._rowwise import diameter_of
+from fdadp.summaries.questions.numbers import strategy
 
 SHUFFLED = ((0.5, 1_000, 1e-5), (1.0, 10_000, 1e-6), (2.0, 10_000, 1e-6), (4.0, 100_000, 1e-6))
 """ε of one report, users, δ."""
@@ -49,7 +55,30 @@ def clones() -> None:
         )
 
 
-PARTS: dict[str, Callable[[], None]] = {"clones": clones}
+def strategies() -> None:
+    """Clip of a person, and what exchanging one costs, of cumulative counts with Gaussian noise."""
+    for cells in (16, 64, 256, 1024):
+        plain, centred = (strategy(cells, pure=False, total=total) for total in (False, True))
+        before, after = math.sqrt(2) * plain.clip, diameter_of(centred.rows)
+        print(
+            f"cumulative counts, {cells} cells: clip {plain.clip:.3f} -> {centred.clip:.3f}, noise x "
+            f"{centred.clip / plain.clip:.2f}; exchange {before:.3f} -> {after:.3f}, noise x {after / before:.2f}"
+        )
+
+
+def replaced() -> None:
+    """Sd of the linear term, as two steps of adding or removing and as one doubled term."""
+    for problems, ridge in ((1, 1.0), (1, 3.0), (1, 10.0), (1, 100.0), (3, 3.0), (3, 10.0), (3, 100.0)):
+        try:
+            two = f"{1 / gaussian_multiplier(0.5, 1e-6 / (1 + math.exp(0.5)), ridge, problems):.2f}"
+        except PrivacyError:
+            two = "refused"
+        one = 1 / replaced_multiplier(1.0, 1e-6, ridge, problems)
+        ratio = "" if two == "refused" else f", noise x {one / float(two):.2f}"
+        print(f"replaced, {problems} problem(s), ridge {ridge:g}: sd {two} -> {one:.2f}{ratio}")
+
+
+PARTS: dict[str, Callable[[], None]] = {"clones": clones, "strategies": strategies, "replaced": replaced}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PARTS:

@@ -22,7 +22,7 @@ from fdadp.learners.shared._base import PrivateClassifier
 from fdadp.learners.shared._doubts import Doubts
 from fdadp.learners.shared.inputs import as_table, class_array, class_labels, positive
 from fdadp.privacy import Cohort, Privacy, rowwise_matmul
-from fdadp.privacy.account.accounting import gaussian_multiplier
+from fdadp.privacy.account.accounting import gaussian_multiplier, replaced_multiplier
 from fdadp.privacy.rows._local import Rows
 
 _MECHANISMS = ("objective", "output", "gradient")
@@ -87,9 +87,8 @@ def _usual_length(epsilon: float, delta: float | None, dimensions: int, problems
     """Usual length of the linear term of a problem that meets (ε, δ); arguments as above."""
     if delta is None:
         return steps * problems * dimensions / epsilon
-    if steps == 2:
-        epsilon, delta = epsilon / 2, delta / (1 + math.exp(epsilon / 2))
-    return math.sqrt(dimensions) / gaussian_multiplier(epsilon, delta, 1e9, problems)
+    most = replaced_multiplier if steps == 2 else gaussian_multiplier
+    return math.sqrt(dimensions) / most(epsilon, delta, 1e9, problems)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

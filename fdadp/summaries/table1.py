@@ -221,7 +221,8 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
         rows = []
         for part in parts:
             amount = part.share * part_of_budget * budget.total
-            sd = part.question.planned_sd(amount, privacy.stated_adjacency, pure=budget.pure)
+            blocks = len(facts[self.by]) + 1 if part.grouped and self.by is not None else 1
+            sd = part.question.planned_sd(amount, privacy.stated_adjacency, pure=budget.pure, blocks=blocks)
             if part.kind == MOMENTS:
                 low, high = facts[part.column]
                 rows.append((part.share, "a mean", sd * (high - low) / 2 / count if count else math.nan))

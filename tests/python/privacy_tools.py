@@ -27,6 +27,7 @@ NASTY = np.array(
     ]
 )
 W = np.array([[1.0, 0.5], [0.0, 0.25]])
+TABLE = np.array([[0.5, 0.0, 0.5], [0.0, -1.0, 0.0], [0.6, 0.1, 0.3], [0.0, 0.7, -0.2], [-0.7, 0.0, 0.0]])
 
 RELEASES = {
     "sum": lambda c: c.sum(lambda r: r[0], clip=2.0, share=0.1, name="s"),
@@ -38,6 +39,10 @@ RELEASES = {
         lambda r: (r[0], r[0]), clip=1.2, share=0.1, name="o", norm="nuclear" if c.pure else None
     ),
     "sum, nonnegative": lambda c: c.sum(lambda r: r[0], clip=2.0, share=0.1, name="s", nonnegative=True),
+    "sum of a table": lambda c: c.sum(lambda r: np.floor(r[0]), clip=0.7, share=0.1, name="t", table=TABLE),
+    "sum of a table by group": lambda c: c.sum(
+        lambda r: (np.floor(r[0][:, 0]), np.abs(r[0][:, 1])), clip=1.0, share=0.1, name="t", table=TABLE, blocks=3
+    ),
     "second_moment": lambda c: c.second_moment(lambda r: r[0], clip=1.5, share=0.1, name="m"),
     "principal_directions": lambda c: c.principal_directions(lambda r: r[0], 1, clip=1.5, share=0.1, name="p"),
     "geometric_mean": lambda c: c.geometric_mean(lambda r: abs(r[0][:, 0]), 0.1, 5.0, share=0.1, name="l", n=9),

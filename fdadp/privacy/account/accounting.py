@@ -38,6 +38,7 @@ perturbation of generalised linear models).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable
@@ -412,6 +413,45 @@ def gaussian_multiplier(epsilon: float, delta: float, ridge: float, problems: in
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if _hockey_stick(epsilon, middle, jacobian, problems) <= delta else (low, middle)
+    if low < 1e-6:
+        raise PrivacyError(f"ridge must be larger at epsilon {epsilon:g} and delta {delta:g}, got {ridge:g}")
+    return low
+
+
+@functools.lru_cache(maxsize=64)
+def replaced_multiplier(epsilon: float, delta: float, ridge: float, problems: int = 1) -> float:
+    """As :func:`gaussian_multiplier`, where a person is replaced: one linear term for both of its rows.
+
+    In each problem the log-ratio is at most the largest of 0 and those of Gaussians that one row (twice) or both of
+    them move, by 1 or 2 at most, plus one Jacobian. δ is at most the sum over all ways in which problems move. Two
+    steps, each of (ε/2, δ/(1 + e^(ε/2))), are taken where they allow more, with many problems.
+
+    Raises
+    ------
+    PrivacyError
+        λ is so small that the Jacobian alone costs more than ε.
+    """
+    gap = epsilon - problems * math.log1p(1 / (4 * ridge))
+    if gap <= 0:
+        raise PrivacyError(
+            f"ridge must be at least {1 / (4 * math.expm1(epsilon / problems)):.3g} at this epsilon, got {ridge:g}"
+        )
+    ways = [
+        (math.comb(problems, both) * math.comb(problems - both, one) * 2**one, math.sqrt(4 * both + one))
+        for both in range(problems + 1)
+        for one in range(problems - both + 1)
+        if both + one
+    ]
+
+    def kept(mu: float) -> bool:
+        return math.fsum(times * delta_from_mu(mu * move, gap) for times, move in ways) <= delta / (1 + ALLOWANCE)
+
+    high = 1.0
+    while kept(high):
+        high *= 2
+    low = bisected(kept, 0.0, high)[0]
+    with contextlib.suppress(PrivacyError):
+        low = max(low, gaussian_multiplier(epsilon / 2, delta / (1 + math.exp(epsilon / 2)), ridge, problems))
     if low < 1e-6:
         raise PrivacyError(f"ridge must be larger at epsilon {epsilon:g} and delta {delta:g}, got {ridge:g}")
     return low

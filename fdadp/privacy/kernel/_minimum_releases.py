@@ -9,7 +9,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account.accounting import gaussian_multiplier, mu_from
+from fdadp.privacy.account.accounting import gaussian_multiplier, mu_from, replaced_multiplier
 from fdadp.privacy.kernel._kernel import Kernel, Noisy, check_name
 from fdadp.privacy.kernel._minima import (
     GRADIENT_ERROR,
@@ -83,8 +83,8 @@ class MinimumReleases:
         *Objective.* ε, δ are 99 % for the linear term b (see ``accounting.gaussian_multiplier``; pure:
         ‖b‖ ~ Gamma(D, 1/ε'), ε' = ε/K - log(1 + 1/(4Λ))) and 1 % for noise on the minimiser, which covers that it was
         computed in floating point and that b lies on a lattice: given the exact minimiser, what was computed differs
-        from it by at most a public bound (``_minima.steps_from_real``). Replace: two steps of adding
-        or removing for (ε, δ), ‖b‖ doubled for pure ε.
+        from it by at most a public bound (``_minima.steps_from_real``). Replace: ‖b‖ about doubled
+        (``accounting.replaced_multiplier``).
         """
         if isinstance(self._kernel.noise, DistributedNoise):
             raise PrivacyError(f"{name}: a minimiser is no sum: all rows must be in one place, not with several owners")
@@ -193,7 +193,8 @@ class MinimumReleases:
         else:
             self._kernel.whole_budget(share, name, "objective perturbation")
             whole = self._kernel.budget.epsilon
-            multiplier = gaussian_multiplier(*self._kernel.for_one(0.99 * whole, 0.99 * delta), ridge, K)
+            most = replaced_multiplier if self._kernel.adjacency == "replace" else gaussian_multiplier
+            multiplier = most(0.99 * whole, 0.99 * delta, ridge, K)
             kind, cost, extra = "gaussian", multiplier**2 / 2, mu_from(0.01 * whole, 0.01 * delta) ** 2 / 2
         pure = self._kernel.pure
         both = 2.0 if self._kernel.adjacency == "replace" and pure else 1.0

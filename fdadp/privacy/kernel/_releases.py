@@ -17,12 +17,19 @@ from scipy import sparse
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy.kernel._kernel import Kernel, Noisy, check_clip, check_name
-from fdadp.privacy.kernel._sums import Contributions, Placed, Products, cell_sums, exact_moment, exact_sum
+from fdadp.privacy.kernel._sums import (
+    Contributions,
+    Placed,
+    Products,
+    cell_sums,
+    exact_moment,
+    exact_sum,
+)
 from fdadp.privacy.noise._matrices import BITS, LARGEST_ORDER, degrees, symmetric, triangle
 from fdadp.privacy.rows._laws import Exchangeable, moment_weights
 from fdadp.privacy.rows._local import BLOCK, RowFunction, Rows, evaluate
 from fdadp.privacy.rows._rows import L1, L2, LINF, test_utilities
-from fdadp.privacy.rows._rowwise import log_positions, person_moments
+from fdadp.privacy.rows._rowwise import diameter_of, log_positions, of_table, person_moments
 
 
 class SumReleases:
@@ -44,6 +51,7 @@ class SumReleases:
         bits: int = 24,
         nonnegative: bool = False,
         blocks: int | None = None,
+        table: FloatArray | None = None,
     ) -> Noisy:
         """Release Σ over persons of clip(mean, or sum, over the person's rows of f(row)), by the law of the cohort.
 
@@ -72,6 +80,11 @@ class SumReleases:
             f gives a number (m,) from 0 to blocks - 1 besides: in which of so many blocks, of d entries each, a row's
             values stand; they are 0 in all others. A row of another number adds nothing. The norm of a contribution,
             and so the noise, are those of one block.
+        table : ndarray of shape (K, d), optional
+            Public. f gives numbers of its rows, (m,) or (m, k), and a row adds that row of the table, or the mean of
+            several; a number that is none of 0 to K - 1 makes the row unusable. So contributions stay in the convex
+            hull of the table's rows and zero: exchanging a person costs its diameter in L2, where that is less than 2
+            clip and a person adds a mean (``docs/theory/kernel.md#tables``).
 
         Returns
         -------
@@ -84,7 +97,9 @@ class SumReleases:
             From public validation: nothing was read or spent.
         """
         shapes = self._kernel.probe(f, name, 1 if blocks is None else 2)
-        width = math.prod(shapes[0])
+        if table is not None:
+            table = _checked_table(table, shapes[0], name)
+        width = math.prod(shapes[0]) if table is None else table.shape[1]
         d = width * (blocks or 1)
         if blocks is not None and (blocks < 1 or shapes[1] != ()):
             raise PrivacyError(f"{name}: the function must give a row's block as one number, of 1 or more blocks")
@@ -93,7 +108,7 @@ class SumReleases:
 
         def contributions(rows: Rows, m: int) -> FloatArray | Placed:
             found = evaluate(f, rows, m, shapes)
-            values = found[0].reshape(-1, width)
+            values = found[0].reshape(-1, width) if table is None else of_table(table, found[0])
             values = np.where(values < 0, 0.0, values) if nonnegative else values
             if blocks is None:
                 return values
@@ -102,6 +117,8 @@ class SumReleases:
 
         kind = self._kernel.norm(norm, name)
         factor = math.sqrt(2) if nonnegative and not self._kernel.pure else None
+        if table is not None and not self._kernel.pure and self._kernel.law.name == "mean":
+            factor = _exchange_of(table, blocks or 1, clip, bits)
         return self._kernel.sum(contributions, d, clip, share, name, kind, bits, factor=factor)
 
     def sum_outer(
@@ -599,6 +616,22 @@ def _doubled(D: int) -> FloatArray:
 def _exchange(size: int, bits: int) -> float:
     """What replacing a person costs, in clips, where contributions are positive semidefinite: a little above √2."""
     return math.sqrt(2 + 4.04 * math.sqrt(size) * 2.0**-bits)
+
+
+def _checked_table(table: npt.ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:
+    """A public table of what rows add."""
+    found = np.array(table, dtype=np.float64)
+    if found.ndim != 2 or not found.size or not np.isfinite(found).all():
+        raise PrivacyError(f"{name}: table must be finite, of shape (K, d), got shape {found.shape}")
+    if len(shape) > 1:
+        raise PrivacyError(f"{name}: with a table f must give (m,) or (m, k) numbers of its rows, got {shape} a row")
+    return found
+
+
+def _exchange_of(table: FloatArray, blocks: int, clip: float, bits: int) -> float:
+    """What replacing a person costs, in clips, where contributions are means of rows of a table, each in a block."""
+    rounding = 2.02 * math.sqrt(table.shape[1] * blocks) * 2.0**-bits
+    return min(diameter_of(table, blocks) / clip + rounding, 2.0)
 
 
 def _products(f: RowFunction, shape: tuple[int, ...], W: FloatArray) -> Contributions:

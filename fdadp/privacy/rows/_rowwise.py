@@ -287,3 +287,27 @@ def rowwise_norm(a: FloatArray, p: int = 2, weights: FloatArray | None = None) -
     out = np.empty(a.shape[0])
     _norms(a, w, p, out)
     return out
+
+
+def of_table(table: FloatArray, at: FloatArray) -> FloatArray:
+    """Rows of a table (K, d) by their numbers (m,), or means of several, (m, k); NaN where a number is none of them."""
+    at = at.reshape(len(at), -1)
+    known = np.isin(at, np.arange(len(table)))
+    total = np.zeros((len(at), table.shape[1]))
+    for one in np.where(known, at, 0).astype(np.int64).T:  # one after the other: each row alike wherever it stands
+        total += table[one]
+    total /= at.shape[1]
+    total[~known.all(axis=1)] = np.nan
+    return total
+
+
+def diameter_of(table: FloatArray, blocks: int = 1) -> float:
+    """Largest distance in L2 of two rows of a table, or of a row from zero: that of their convex hull with zero.
+
+    Of several blocks: where each row may stand in any one of them, all else zero.
+    """
+    products = table @ table.T
+    squares = np.diag(products)
+    apart = float((squares[:, None] + squares - 2 * products).max())
+    longest = float(squares.max())
+    return math.sqrt(max(apart, longest if blocks == 1 else 2 * longest)) * (1 + 1e-9)

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
-from fdadp._common.typing import FloatArray, IntArray
+from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.summaries.questions.questions import NoisyEstimate, Question, fieller, half_width, within
 
@@ -169,8 +169,9 @@ class NumberMoments:
 
 # How counts in ordered cells are asked for, so that all cumulative counts have little noise at once.
 #
-# A person is in one cell k of K; asked for is Σ W[:, k] over persons for a public matrix W >= 0 (a strategy), and the
-# cumulative counts are a public linear map of the answer. The person's column bounds the sensitivity, whatever it is.
+# A person is in one cell k of K; asked for is Σ W[k] over persons for a public matrix W (a strategy), and the
+# cumulative counts are a public linear map of the answer. The longest row bounds the sensitivity. Where the number of
+# persons is public, the rows are taken about the centre of the smallest ball about them, for n centres can be added.
 # Identity, trees and the square root of the summation matrix are compared by their noise, which is public, and the best
 # is taken (``docs/theory/summaries.md#cumulative``).
 #
@@ -178,11 +179,17 @@ class NumberMoments:
 # doi:10.1007/s00778-015-0398-x. Henzinger, Upadhyay & Upadhyay (2023), Almost tight error bounds on differentially
 # private continual counting, SODA, doi:10.1137/1.9781611977554.ch183: the square root. Qardaji, Yang & Li (2013),
 # Understanding hierarchical methods for differentially private histograms, PVLDB 6, 1954-1965,
-# doi:10.14778/2556549.2556576: wide trees.
+# doi:10.14778/2556549.2556576: wide trees. Badoiu & Clarkson (2003), Smaller core-sets for balls, SODA: the centre.
 
 
 WIDTHS = (4, 8, 12, 16, 24, 32)
 """Of the blocks of a tree of two levels."""
+
+
+STEPS = 4000
+"""Towards the centre of the smallest ball; any number of them gives a valid centre, more a smaller ball."""
+OUTWARD = 1 + 1e-12
+"""Factor on a norm for its rounding."""
 
 
 @dataclass(frozen=True)
@@ -191,35 +198,44 @@ class Strategy:
 
     Attributes
     ----------
-    columns : ndarray of shape (K, p)
-        Row k: what a person in cell k adds; not negative.
+    rows : ndarray of shape (K, p)
+        Row k: what a person in cell k adds.
+    centre : ndarray of shape (p,)
+        What was taken off each row: zeros, unless the number of persons is public.
     decode : ndarray of shape (K, p)
-        From the answer to the cumulative counts.
+        From the sum of rows with nothing taken off to the cumulative counts.
     clip : float
-        The largest norm of a row of `columns`.
+        The largest norm of a row.
+    total : bool
+        Whether the number of persons is public.
     """
 
-    columns: FloatArray
+    rows: FloatArray
+    centre: FloatArray
     decode: FloatArray
     clip: float
+    total: bool
 
-    def cumulate(self, *, total: bool) -> tuple[FloatArray, FloatArray]:
+    def cumulate(self) -> tuple[FloatArray, FloatArray]:
         """A matrix (K, p) and a vector (K,): the cumulative counts are `matrix @ answer + vector * n`.
 
-        Where the `total` n is public they are those expected given it, with less noise; else the vector is 0.
+        Where n is public they are those expected given it, with less noise; else the vector is 0.
         """
+        if not self.total:
+            return self.decode, np.zeros(len(self.decode))
         last = self.decode[-1]
-        pull = self.decode @ last / float(last @ last) if total else np.zeros(len(self.decode))
-        return self.decode - np.outer(pull, last), pull
+        pull = self.decode @ last / float(last @ last)
+        matrix = self.decode - np.outer(pull, last)
+        return matrix, pull + matrix @ self.centre
 
     @property
     def noise(self) -> float:
         """Mean sd of the cumulative counts over that of a single count for the same budget."""
-        return float(self.clip * np.sqrt((self.decode**2).sum(axis=1)).mean())
+        return float(self.clip * np.sqrt((self.cumulate()[0] ** 2).sum(axis=1)).mean())
 
 
 @lru_cache(maxsize=16)
-def strategy(cells: int, *, pure: bool) -> Strategy:
+def strategy(cells: int, *, pure: bool, total: bool = False) -> Strategy:
     """The strategy of least noise for so many cells.
 
     Parameters
@@ -227,18 +243,37 @@ def strategy(cells: int, *, pure: bool) -> Strategy:
     cells : int
         K.
     pure : bool
-        Laplace noise, for which columns are bounded in L1; else Gaussian, L2.
+        Laplace noise, for which rows are bounded in L1; else Gaussian, L2.
+    total : bool
+        Whether the number of persons is public.
 
     Examples
     --------
     >>> round(strategy(1024, pure=False).noise, 2), round(strategy(512, pure=True).noise, 2)  # a histogram: 21, 15
     (3.1, 7.03)
+    >>> round(strategy(1024, pure=False, total=True).noise, 2)
+    2.55
     """
     found = []
-    for columns, decode in _candidates(cells, pure=pure):
-        norms = columns.sum(axis=1) if pure else np.sqrt((columns**2).sum(axis=1))
-        found.append(Strategy(columns, decode, float(norms.max())))
+    for rows, decode in _candidates(cells, pure=pure):
+        centre = centre_of(rows) if total and not pure else np.zeros(rows.shape[1])
+        about = rows - centre
+        norms = np.abs(about).sum(axis=1) if pure else np.sqrt((about**2).sum(axis=1))
+        found.append(Strategy(about, centre, decode, float(norms.max()) * OUTWARD, total))
     return min(found, key=lambda one: one.noise)
+
+
+def centre_of(rows: FloatArray) -> FloatArray:
+    """A mean of the rows about which the farthest of them is nearly as close as can be: towards the farthest, again."""
+    products, weights = rows @ rows.T, np.full(len(rows), 1 / len(rows))
+    squares, inner = np.diag(products), products @ weights
+    for step in range(STEPS):
+        far = int((squares - 2 * inner).argmax())
+        part = 1 / (step + 2)
+        weights *= 1 - part
+        weights[far] += part
+        inner = (1 - part) * inner + part * products[far]
+    return np.asarray(weights @ rows)
 
 
 def _candidates(cells: int, *, pure: bool) -> Iterator[tuple[FloatArray, FloatArray]]:
@@ -319,13 +354,14 @@ class AskDistribution(Question["Distribution"]):
         The one value of each cell, where numbers have no others.
     """
 
-    nonnegative = True
+    nonnegative = False
 
     def __init__(self, edges: FloatArray, n: float | None, *, pure: bool, values: FloatArray | None = None) -> None:
         self.edges, self.n, self.pure, self.values = edges, n, pure, values
-        self.strategy = strategy(len(edges), pure=pure)
-        self.size, self.clip = self.strategy.columns.shape[1], self.strategy.clip
-        self.cumulate = self.strategy.cumulate(total=n is not None)
+        self.strategy = strategy(len(edges), pure=pure, total=n is not None)
+        self.table, self.clip = self.strategy.rows, self.strategy.clip
+        self.size = self.table.shape[1]
+        self.cumulate = self.strategy.cumulate()
         matrix = self.cumulate[0]
         self._products = (matrix**2).sum(axis=1), matrix @ matrix[0], matrix @ matrix[-1]
         self.typical = float(np.sqrt(self._products[0]).mean())
@@ -338,21 +374,14 @@ class AskDistribution(Question["Distribution"]):
         return np.asarray(np.sqrt(np.maximum(own - 2 * (1 - q) * first - 2 * q * last + ends, 0.0)))
 
     def rows(self, values: FloatArray) -> FloatArray:
-        """The column of the strategy for the cell of each number; of several (m, k) their mean."""
-        if values.ndim == 1:
-            values = values[:, None]
-        total = np.zeros((len(values), self.size))
-        for j in range(values.shape[1]):  # one after the other: each row in the same order wherever it stands
-            total += self.strategy.columns[self._cell(values[:, j])]
-        total /= values.shape[1]
-        if self.n is None:
-            total[~np.isfinite(values).any(axis=1)] = np.nan
-        return total
-
-    def _cell(self, values: FloatArray) -> IntArray:
+        """Cell of each number, which is a row of the table; of several (m, k) each."""
         there = np.isfinite(values)
-        cell = np.searchsorted(self.edges[1:-1], np.where(there, values, 0.0), side="right") + 1
-        return np.where(there, cell, 0).astype(np.int64)
+        cell = np.searchsorted(self.edges[1:-1], np.where(there, values, 0.0), side="right") + 1.0
+        cell = np.where(there, cell, 0.0)
+        if self.n is None:
+            nothing = ~there if values.ndim == 1 else ~there.any(axis=1, keepdims=True)
+            cell = np.where(nothing, np.nan, cell)
+        return np.asarray(cell)
 
     def answer(self, noisy: FloatArray, sd: float, copies: int) -> Distribution:
         """Cumulative counts with their noise."""

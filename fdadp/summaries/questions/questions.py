@@ -17,6 +17,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
 from fdadp.privacy.account.accounting import noise_multiplier
+from fdadp.privacy.rows._rowwise import diameter_of
 
 # Intervals for ratios with known noise: the law of a normal part plus Laplace noise, and Fieller's set.
 #
@@ -171,20 +172,30 @@ class Question(ABC, Generic[Answer]):
         Largest norm of what a person can add: L2, in pure form L1.
     nonnegative : bool
         Whether nothing that is added is negative.
+    table : ndarray of shape (K, size) or None
+        Public rows of which each row adds one, or the mean of several; its values then say which.
     """
 
     size: int
     clip: float
     nonnegative: bool
+    table: FloatArray | None = None
 
-    def planned_sd(self, amount: float, adjacency: str, *, pure: bool) -> float:
-        """Sd of the noise in each sum, for an amount in the measure of the budget: public."""
+    def planned_sd(self, amount: float, adjacency: str, *, pure: bool, blocks: int = 1) -> float:
+        """Sd of the noise in each sum, for an amount in the measure of the budget, asked for in so many groups."""
         sd = noise_multiplier(amount, adjacency, pure=pure) * self.clip
-        return sd / math.sqrt(2) if adjacency == "replace" and self.nonnegative and not pure else sd
+        if adjacency != "replace" or pure:
+            return sd
+        if self.table is not None:
+            return sd * min(diameter_of(self.table, blocks) / self.clip, 2.0) / 2
+        return sd / math.sqrt(2) if self.nonnegative else sd
 
     @abstractmethod
     def rows(self, values: FloatArray) -> FloatArray:
-        """What rows add, (m, size), from their values (m,) or (m, k), row-local; NaN for a row that adds nothing."""
+        """What rows add, (m, size), or which rows of the table; NaN for a row that adds nothing.
+
+        From their values (m,) or (m, k); row-local.
+        """
 
     @abstractmethod
     def answer(self, noisy: FloatArray, sd: float, copies: int) -> Answer:
@@ -215,9 +226,8 @@ def ask(
 
     blocks = None if group is None else groups + 1
     size, positive = (blocks or 1) * question.size, question.nonnegative
-    noisy, sd = cohort.sum(
-        rows, clip=question.clip, size=size, share=share, name=name, nonnegative=positive, blocks=blocks
-    )
+    of: dict[str, Any] = {"nonnegative": positive, "blocks": blocks, "table": question.table}
+    noisy, sd = cohort.sum(rows, clip=question.clip, size=size, share=share, name=name, **of)
     return np.asarray(noisy).reshape(-1, question.size), float(sd)
 
 

@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, ive
 
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise
-from fdadp.privacy.account.accounting import gaussian_multiplier, mu_from, range_from_mu
+from fdadp.privacy.account.accounting import gaussian_multiplier, mu_from, range_from_mu, replaced_multiplier
 from fdadp.privacy.kernel._minima import GRADIENT_ERROR
 from fdadp.privacy.noise._matrices import degrees
 
@@ -252,9 +252,8 @@ def check_objective(w, data, calls, mode, adjacency):
     if mode == "pure":
         needed = move / (0.99 * EPSILON - math.log1p(1 / 4))
     else:
-        two = adjacency == "replace"
-        one = (0.99 * EPSILON / 2, 0.99 * DELTA / (1 + math.exp(0.99 * EPSILON / 2)))
-        needed = 2.0**40 / gaussian_multiplier(*(one if two else (0.99 * EPSILON, 0.99 * DELTA)), 1.0)
+        most = replaced_multiplier if adjacency == "replace" else gaussian_multiplier
+        needed = 2.0**40 / most(0.99 * EPSILON, 0.99 * DELTA, 1.0)
     assert scale * (1 + 5 * sd) >= needed
     step = w.ravel()[0] / float(released[0])
     move = 2 * GRADIENT_ERROR / step  # two computed points, each off by the gradient that is left

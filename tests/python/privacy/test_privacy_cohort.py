@@ -157,6 +157,29 @@ def test_blocks_are_checked_before_the_first_read(blocks):
     assert (c.reads, c.left) == (0, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        ({"table": [[np.nan]]}, "table must be finite"),
+        ({"table": [1.0]}, r"of shape \(K, d\)"),
+        ({"table": [[1.0]], "f": lambda r: r[0][:, :, None]}, "numbers of its rows"),
+        ({"table": [[1.0]], "size": 2}, "size must be"),
+    ],
+)
+def test_tables_are_checked_before_the_first_read(told, text):
+    c = cohort()
+    with pytest.raises(PrivacyError, match=text):
+        c.sum(told.pop("f", lambda r: r[0]), clip=1.0, share=0.1, name="s", **told)
+    assert (c.reads, c.left) == (0, 1.0)
+
+
+def test_a_row_that_names_no_row_of_a_table_adds_nothing():
+    rows = np.array([[0.0, 2.0], [1.0, 1.0], [0.5, 1.0], [np.nan, 0.0], [-1.0, 0.0], [3.0, 0.0]])
+    table = np.array([[1.0, 0.0], [0.0, 2.0], [4.0, 4.0]])
+    exact = run(lambda c: c.sum(lambda r: r[0], clip=8.0, share=0.1, name="s", table=table), rows).exact
+    np.testing.assert_allclose(np.array(exact) * 8 / 2**24, [2.5, 4.0], atol=1e-6)
+
+
 def test_persons_are_averaged_once_and_rows_without_an_id_are_nobody():
     rows = np.array([[1.0], [3.0], [np.nan], [10.0], [7.0]])
     ids = ["a", "a", "a", "b", None]
@@ -596,6 +619,8 @@ def test_the_ledger_says_what_was_spent(pure):
             "sum of rows",
             "sum, 8 bits",
             "sum, nonnegative",
+            "sum of a table",
+            "sum of a table by group",
             "histogram, wild",
             "principal_directions",  # whose draws are not proved
             *OF_A_COLUMN,

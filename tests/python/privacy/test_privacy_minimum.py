@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import itertools
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -18,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise
-from fdadp.privacy.account.accounting import _hockey_stick, gaussian_multiplier
+from fdadp.privacy.account.accounting import _hockey_stick, gaussian_multiplier, replaced_multiplier
 from fdadp.privacy.kernel import _minima
 from fdadp.privacy.kernel._minima import (
     GRADIENT_ERROR,
@@ -205,6 +206,54 @@ def test_that_delta_is_nearly_reached_by_a_person_who_contradicts_all_others():
     assert 1e-4 < found <= 1e-3
     # And with a tenth less noise it would be too much: so the test above can fail.
     assert exact_delta(0.5, 2 * mu, 2.0, np.ones(200), -np.ones(200), 1.0) > 1e-3
+
+
+def exact_replaced_delta(epsilon, mu, ridge, rows):
+    """δ(ε) of one of two rows in place of the other, labels in their signs: in two dimensions, by the same change."""
+    w = np.linspace(-1.0, 1.0, 1401) * 9 / (mu * ridge)
+    w1, w2 = np.meshgrid(w, w, indexing="ij")
+
+    def density(y):
+        margin = y[0] * w1 + y[1] * w2
+        wrong, bend = expit(-margin), expit(margin) * expit(-margin)
+        b = ridge * w1 - wrong * y[0], ridge * w2 - wrong * y[1]
+        return norm.pdf(b[0], scale=1 / mu) * norm.pdf(b[1], scale=1 / mu) * ridge * (ridge + bend * (y @ y))
+
+    one, two = (density(np.array(y)) for y in rows)
+    cell = (w[1] - w[0]) ** 2
+    assert one.sum() * cell == pytest.approx(1, abs=1e-4)
+    return max(np.maximum(p - math.exp(epsilon) * q, 0.0).sum() * cell for p, q in ((one, two), (two, one)))
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.3, 1.0, math.pi / 2, 2.5, math.pi])
+@pytest.mark.parametrize(("epsilon", "ridge"), [(1.2, 0.5), (1.2, 5.0), (4.0, 0.1)])
+def test_exact_delta_where_a_person_is_replaced(epsilon, ridge, turn):
+    mu = replaced_multiplier(epsilon, 1e-3, ridge)
+    rows = [(1.0, 0.0), (math.cos(turn), math.sin(turn))]
+    assert exact_replaced_delta(epsilon, mu, ridge, rows) <= 1e-3 * 1.001
+    assert turn < 1.5 or exact_replaced_delta(epsilon, 4 * mu, ridge, rows) > 1e-2  # so the test can fail
+
+
+def test_one_term_for_both_rows_is_never_louder_than_two_steps():
+    """And never quieter than half of what adding or removing a row takes."""
+    for epsilon, delta, ridge, problems in itertools.product(
+        (0.3, 1.0, 8.0), (1e-8, 1e-3), (0.3, 1.0, 100.0), (1, 3, 10)
+    ):
+        try:
+            most = gaussian_multiplier(epsilon, delta, ridge, problems) / 2
+        except PrivacyError:
+            with pytest.raises(PrivacyError, match="ridge must be"):
+                replaced_multiplier(epsilon, delta, ridge, problems)
+            continue
+        found = replaced_multiplier(epsilon, delta, ridge, problems)
+        assert found <= most * 1.01
+        try:
+            steps = gaussian_multiplier(epsilon / 2, delta / (1 + math.exp(epsilon / 2)), ridge, problems)
+        except PrivacyError:
+            steps = 0.0
+        assert found >= steps
+    two_steps = gaussian_multiplier(0.5, 1e-6 / (1 + math.exp(0.5)), 1.0)
+    assert replaced_multiplier(1.0, 1e-6, 1.0) > 1.3 * two_steps  # of which the Jacobian was paid twice
 
 
 @pytest.mark.parametrize("ridge", [0.5, 4.0])

@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pytest
 
+from fdadp.privacy.rows._rowwise import of_table
 from fdadp.summaries.questions.numbers import AskDistribution, AskMoments, NumberMoments
 from fdadp.summaries.questions.plan import parts_of
 from fdadp.summaries.questions.questions import AskCells
@@ -88,7 +89,7 @@ def test_quantiles(pure, copies, declared):
         q: (lambda found, q=q: found.quantile(q, 0.95, sampling=False), np.quantile(there, q))
         for q in (0.25, 0.5, 0.75)
     }
-    exact = np.nansum(asked.rows(VALUES), axis=0)  # NaN is a row that the kernel leaves out
+    exact = np.nansum(of_table(asked.table, asked.rows(VALUES)), axis=0)  # NaN is a row that the kernel leaves out
     found = shares(draws(asked, exact, 3.0, copies, pure), asks)
     assert min(found.values()) > (0.89 if pure else 0.93), found
     narrow = {q: (lambda answer, q=q: answer.quantile(q, 0.5, sampling=False), true) for q, (_, true) in asks.items()}
@@ -105,7 +106,7 @@ def test_quantiles_that_many_share_are_held(law, pure):
     for _ in range(150):
         x = np.where(rng.random(1000) < 0.6, 0.0, rng.exponential(20, 1000))
         x = {"zeros": x, "beyond": np.where(x > 0, 100 - x, 150), "whole": rng.normal(60.3, 3, 1000).round()}[law]
-        exact, sd = asked.rows(x).sum(axis=0), 20.0
+        exact, sd = of_table(asked.table, asked.rows(x)).sum(axis=0), 20.0
         shape = exact.shape
         noise = rng.laplace(0, sd / math.sqrt(2), shape) if pure else rng.normal(0, sd, shape)
         found = asked.answer(exact + noise, sd, 1)
