@@ -49,6 +49,12 @@ def test_a_wide_or_one_sided_range_of_y_costs_little(bounds):
 
 
 @pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")  # as it should warn
+def test_in_pure_epsilon_the_level_of_a_far_y_gets_more_of_the_budget():
+    """At most 1 % until 0.2, with which these explained .91, -.98 and .72."""
+    assert np.mean([share(fit({"Y": (0, 100)}, seed=s, delta=None), seed=s) for s in range(3)]) > 0.65
+
+
+@pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")  # as it should warn
 @pytest.mark.parametrize("bounds", [(0, 20), (-40, 0), (0, 100)])
 def test_a_one_sided_range_of_x_costs_little(bounds):
     """Of scenario 2, which needs the scale of X most: 0.1 explained .74, .57 and .12 on average."""
