@@ -17,7 +17,7 @@ from scipy import optimize, stats
 from fdadp.errors import PrivacyError
 from fdadp.federated import shuffled_epsilon
 from fdadp.privacy.account.accounting import gaussian_multiplier, replaced_multiplier
-from fdadp.privacy.rows._rowwise import diameter_of
+from fdadp.privacy.rows._rowwise_arithmetic import diameter_of
 from fdadp.summaries.questions.numbers import strategy
 
 SHUFFLED = ((0.5, 1_000, 1e-5), (1.0, 10_000, 1e-6), (2.0, 10_000, 1e-6), (4.0, 100_000, 1e-6))

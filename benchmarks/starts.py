@@ -15,7 +15,7 @@ import numpy as np
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.solve.smoothing import search as starts
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
-from fdadp.terms._rows import FeatureMap
+from fdadp.terms._feature_rows import FeatureMap
 from r_bridge.mgcv_tensor import TensorProduct, te_margin
 
 GRID = np.linspace(0, 1, 25)

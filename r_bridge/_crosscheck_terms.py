@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
-from fdadp._common.checks import one_of
+from fdadp._common.argument_checks import one_of
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
 from fdadp.regression.reading.columns import columns_of

@@ -38,7 +38,7 @@ from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
 from fdadp.regression.additive.fitting import settings_of
 from fdadp.regression.whole import estimate_whole
 from fdadp.solve.eigen.components import ComponentsFit, problem_of
-from fdadp.terms.surface import Surface
+from fdadp.terms.additive_surface import Surface
 from r_bridge.difference_report import Difference, absolute, of_range, relative
 from r_bridge.mgcv_tensor import TensorProduct
 

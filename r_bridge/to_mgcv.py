@@ -19,7 +19,7 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.terms.curves.functional_additive import AdditiveFunctional, FunctionalAdditive
 from fdadp.terms.curves.functional_concurrent import Concurrent
 from fdadp.terms.curves.functional_linear import FunctionalLinear, LinearFunctional
-from fdadp.terms.numbers.labels import Factor, RandomEffect
+from fdadp.terms.numbers.factors_and_random_effects import Factor, RandomEffect
 from fdadp.terms.numbers.scalar_linear import Linear
 from fdadp.terms.numbers.smooth import Smooth
 from fdadp.terms.spec import TermSpec, with_refund_k

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import typer
 
-from fdadp._common.terminal import Variadic, one_line
+from fdadp._common.command_line_tools import Variadic, one_line
 from fdadp.errors import InputError
 
 

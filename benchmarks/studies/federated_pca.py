@@ -32,7 +32,7 @@ from rich import box
 from rich.table import Table
 from tqdm import tqdm
 
-from fdadp._common.terminal import console, no_window, plain_messages
+from fdadp._common.command_line_tools import console, no_window, plain_messages
 from fdadp._common.typing import FloatArray
 from fdadp.datasets._data_locations import load_present
 from fdadp.demo.published_experiment import write_results

@@ -22,7 +22,7 @@ from rich.table import Table
 from tqdm.auto import tqdm
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
-from fdadp._common.terminal import console, no_window, plain_messages
+from fdadp._common.command_line_tools import console, no_window, plain_messages
 from fdadp.datasets import SimulatedCurves
 from fdadp.demo.published_experiment import write_results
 from fdadp.errors import ExtrapolationWarning, InputError, PrivacyError

@@ -24,7 +24,7 @@ import typer
 from tqdm import tqdm
 
 from fdadp import learners
-from fdadp._common.terminal import console, no_window, plain_messages
+from fdadp._common.command_line_tools import console, no_window, plain_messages
 from fdadp.datasets._data_locations import load_present
 from fdadp.errors import InputError
 from fdadp.published.adaboost_and_naive_bayes import SCHEMES, VARIANTS, PublishedDPAda, PublishedNoisyAdaBoost

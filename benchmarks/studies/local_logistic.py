@@ -24,7 +24,7 @@ import typer
 from scipy.special import expit
 from tqdm import tqdm
 
-from fdadp._common.terminal import console, no_window, plain_messages
+from fdadp._common.command_line_tools import console, no_window, plain_messages
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.datasets._data_locations import load_present
 from fdadp.errors import InputError

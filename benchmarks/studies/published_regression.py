@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import pandas as pd
 import typer
 
-from fdadp._common.terminal import console, no_window, plain_messages
+from fdadp._common.command_line_tools import console, no_window, plain_messages
 from fdadp.demo import published_experiment as study
 from fdadp.demo.published_experiment import ABOUT_INTERVALS, NOT_PRIVATE, rich_table, write_experiment
 from fdadp.published.laplace_on_regression import SENSITIVITIES

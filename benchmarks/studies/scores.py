@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.checks import whole
+from fdadp._common.argument_checks import whole
 from fdadp.demo.digits_on_flower import captured
 from fdadp.errors import InputError, NotPrivateWarning
 from studies.learner_tasks import Task

@@ -13,7 +13,7 @@ import numpy as np
 from fdadp import PublicPrior
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.account.accounting import unit_noise
-from fdadp.privacy.boundary import codes_of, index_of
+from fdadp.privacy.private_entries import codes_of, index_of
 from fdadp.private.denoise.bayes import posteriors, steady
 from fdadp.private.plan.design import PrivateDesign, curves_column
 from fdadp.private.public.columns import LabelColumn, NumberColumn

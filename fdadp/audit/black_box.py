@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.checks import fraction
+from fdadp._common.argument_checks import fraction
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.privacy.account.accounting import epsilon_from_mu, mu_from

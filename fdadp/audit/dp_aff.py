@@ -23,7 +23,7 @@ from fdadp.audit.replay import Neighbours, drawing_from
 from fdadp.errors import ExtrapolationWarning, PublicInputWarning
 from fdadp.privacy import Budget, Privacy, SeededNoise, TapeNoise
 from fdadp.privacy.noise.sources import Noise
-from fdadp.privacy.replay import losses
+from fdadp.privacy.replayed_loss import losses
 from fdadp.private.release.mechanisms import DPAFF, SHORT
 from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
 from fdadp.regression.additive.fitted import LAYOUT

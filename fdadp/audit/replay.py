@@ -30,7 +30,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import FailedReadError, FdadpError, InputError, PrivacyError
 from fdadp.privacy.account.accounting import cost_of
 from fdadp.privacy.noise.sources import MATRICES, Noise, OpenDPNoise, SeededNoise
-from fdadp.privacy.replay import Loss, TapeEntry, TapeNoise, losses, wishart_delta
+from fdadp.privacy.replayed_loss import Loss, TapeEntry, TapeNoise, losses, wishart_delta
 
 
 def fingerprint(value: Any, given: Any = ()) -> Any:
@@ -61,7 +61,7 @@ def _holds_rows_by_purpose(value: Any) -> bool:
     """
     kind = value if isinstance(value, types.FunctionType) else type(value)
     module = str(kind.__module__)
-    return module == "fdadp.privacy.replay" or (
+    return module == "fdadp.privacy.replayed_loss" or (
         module.startswith("fdadp.privacy.") and ("__reduce_ex__" in vars(kind) or kind.__name__ == "Table")
     )
 

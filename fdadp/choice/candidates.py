@@ -16,9 +16,9 @@ from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.learners.shared.encoding import Categorical
 from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.account.budget import FirstReadError, rehearsal_of
-from fdadp.privacy.boundary import table
 from fdadp.privacy.noise.distributed import noise_source
 from fdadp.privacy.noise.sources import SeededNoise
+from fdadp.privacy.private_entries import table
 from fdadp.private.release.mechanisms import NoiseAfterFit
 from fdadp.regression import AdditiveFunctionOnFunction
 

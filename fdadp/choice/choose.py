@@ -25,9 +25,9 @@ from fdadp.choice.judges import Judges, clip_of
 from fdadp.choice.plan import ChoicePlan, accounting_of, plan_choice
 from fdadp.errors import PrivacyError, PublicInputWarning
 from fdadp.privacy import Budget, Cohort, Ledger, Privacy
-from fdadp.privacy.boundary import check_ids, entries, person_of
 from fdadp.privacy.noise.distributed import current_noise
 from fdadp.privacy.noise.sources import Noise, OpenDPNoise, SeededNoise
+from fdadp.privacy.private_entries import check_ids, entries, person_of
 
 _NUMBERS = itertools.count(1)
 

@@ -15,7 +15,7 @@ from fdadp.choice.candidates import Data, names_labels, takes_columns
 from fdadp.errors import InputError
 from fdadp.learners.shared.inputs import as_target
 from fdadp.privacy import Privacy
-from fdadp.privacy.boundary import Table, labels, table
+from fdadp.privacy.private_entries import Table, labels, table
 from fdadp.private.public.inputs import private_curves
 from fdadp.regression import AdditiveFunctionOnFunction
 from fdadp.regression.private.fit import PrivateSettings, prepared

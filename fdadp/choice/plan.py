@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from sklearn.base import is_classifier
 
-from fdadp._common.checks import is_number
+from fdadp._common.argument_checks import is_number
 from fdadp.choice.candidates import described, names_labels
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.account.accounting import amount_for
-from fdadp.privacy.declared import check_delta
+from fdadp.privacy.guarantee_checks import check_delta
 
 OF_THE_SIZE = 0.2
 """Share of the choice's budget that goes to the size of differences."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import fdadp
-from fdadp._common.terminal import console
+from fdadp._common.command_line_tools import console
 from fdadp.cli import options as option
 from fdadp.cli.options import BOUNDS, by_name
 from fdadp.cli.private_files import bounds_of, points_of

@@ -11,8 +11,8 @@ import typer
 
 from fdadp.cli.inputs import FileFormat, has_ids, read_file
 from fdadp.errors import InputError
-from fdadp.files.atomic import SECRET, replacing, write_text
-from fdadp.files.regular import bytes_of, text_of
+from fdadp.files.atomic_writes import SECRET, replacing, write_text
+from fdadp.files.regular_files import bytes_of, text_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +93,7 @@ def rows(
 
 def _rows_by_id(file: Path, frame: pd.DataFrame) -> dict[Hashable, int]:
     """The row of each person of a file, by the id in its first column; raises InputError."""
-    from fdadp.privacy.boundary import person_of
+    from fdadp.privacy.private_entries import person_of
 
     if not has_ids(frame):
         raise InputError(f"{file} must have an id in its first column, by which rows are joined, and has none")

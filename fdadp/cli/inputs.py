@@ -13,7 +13,7 @@ import typer
 import fdadp
 from fdadp.cli import options as option
 from fdadp.errors import FileFormatError, InputError
-from fdadp.files.regular import check_file
+from fdadp.files.regular_files import check_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -337,7 +337,7 @@ def load_model(path: Path) -> Any:
     ------
     FileFormatError, FileNotFoundError
     """
-    from fdadp.files.container import sealed
+    from fdadp.files.npz_files import sealed
 
     kinds: dict[str, Any] = {
         "additive-function-on-function": fdadp.AdditiveFunctionOnFunction,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fdadp._common.terminal import Plain, Variadic
+from fdadp._common.command_line_tools import Plain, Variadic
 from fdadp._version import __version__
 from fdadp.cli import predict as views
 from fdadp.cli.demo import audit, demo, plan, plan_hazards, plan_levels, plan_survival

@@ -14,7 +14,7 @@ import typer
 from fdadp.cli.inputs import CurvesFile, FileFormat, long_columns
 from fdadp.cli.options import by_name
 from fdadp.errors import InputError
-from fdadp.files.atomic import write_text
+from fdadp.files.atomic_writes import write_text
 
 if TYPE_CHECKING:
     from fdadp._common.typing import FloatArray

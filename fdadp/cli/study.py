@@ -68,7 +68,7 @@ def verify(
     key: Annotated[Path | None, typer.Option(help="Public key, .pub, that certificates must be signed with.")] = None,
 ) -> None:
     """Recompute hashes and sums, and hold models and certificates against the study; status 1 if anything is wrong."""
-    from fdadp.privacy.study.verified import unchecked
+    from fdadp.privacy.study.verification import unchecked
 
     of = fdadp.Study(file)
     wrong = False
@@ -97,7 +97,7 @@ def report(
     sign: Annotated[Path | None, typer.Option(metavar="KEY", help="Secret key, as `study key` makes it.")] = None,
 ) -> None:
     """Write a certificate of everything that drew on the study, after it was verified."""
-    from fdadp.files.atomic import write_text
+    from fdadp.files.atomic_writes import write_text
 
     said = {"custodian": custodian, "data": data, "use": use, "region": region, "author": author}
     made = fdadp.Study(file).report(models or [], (), **{k: v for k, v in said.items() if v is not None})

@@ -17,7 +17,7 @@ from fdadp.cli.inputs import CurvesFile, FileFormat, Marks, check_out, read_file
 from fdadp.cli.options import ONLY_PRIVATE, components_of, refuse_given
 from fdadp.cli.private_files import PrivateFiles
 from fdadp.errors import FileFormatError, InputError
-from fdadp.files.regular import text_of
+from fdadp.files.regular_files import text_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ def mean(
     import numpy as np
     import pandas as pd
 
-    from fdadp._common.checks import fraction
+    from fdadp._common.argument_checks import fraction
 
     privacy = private.required("mean")
     fraction(level, "level")
@@ -201,7 +201,7 @@ def table1(
     """
     import pandas as pd
 
-    from fdadp._common.checks import fraction
+    from fdadp._common.argument_checks import fraction
 
     privacy = private.required("table1")
     check_out(out)

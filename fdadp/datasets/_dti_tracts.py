@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fdadp._common.checks import one_of
+from fdadp._common.argument_checks import one_of
 from fdadp.datasets import _data_locations
 from fdadp.datasets._data_locations import Columns, FunctionalDataset, Place
 from fdadp.errors import FileFormatError

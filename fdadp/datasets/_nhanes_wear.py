@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fdadp._common.checks import whole
+from fdadp._common.argument_checks import whole
 from fdadp.datasets._data_locations import Columns, FunctionalDataset, find_data, in_folder, make_curves
 from fdadp.errors import FileFormatError, InputError
 

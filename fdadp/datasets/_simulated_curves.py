@@ -12,7 +12,7 @@ import numpy as np
 from numpy import abs as absolute
 from numpy import cos, exp, pi, sin
 
-from fdadp._common.checks import generator, numbers, whole
+from fdadp._common.argument_checks import generator, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights

@@ -21,7 +21,7 @@ import pandas as pd
 from sklearn.base import clone
 from tqdm import tqdm
 
-from fdadp._common.checks import whole
+from fdadp._common.argument_checks import whole
 from fdadp._common.typing import FloatArray
 from fdadp._version import __version__
 from fdadp.datasets import FunctionalDataset, load_canadian_weather, load_dti2, load_lip_emg

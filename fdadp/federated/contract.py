@@ -23,7 +23,7 @@ from fdadp._version import __version__
 from fdadp.errors import InputError, PrivacyError
 from fdadp.federated.paillier import PublicKey
 from fdadp.federated.wire import ProtocolError
-from fdadp.files.regular import bytes_of, reading
+from fdadp.files.regular_files import bytes_of, reading
 from fdadp.privacy.certificate.signature import ed25519_modules, raw_key, secret_key
 
 KEY_BITS = (2048, 3072)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fdadp._common.checks import numbers
+from fdadp._common.argument_checks import numbers
 from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from fdadp._common.checks import fraction
+from fdadp._common.argument_checks import fraction
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 

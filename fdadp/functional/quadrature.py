@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fdadp._common.checks import one_of
+from fdadp._common.argument_checks import one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fdadp._common.checks import flag, numbers, one_of
+from fdadp._common.argument_checks import flag, numbers, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca.basis import check_observed

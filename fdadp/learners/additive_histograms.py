@@ -16,7 +16,7 @@ import numpy as np
 from scipy.fft import dct
 from scipy.special import softmax
 
-from fdadp._common.checks import fraction, is_number, whole
+from fdadp._common.argument_checks import fraction, is_number, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners.shared._bins import BinnedClassifier, in_bins, odds
@@ -24,7 +24,7 @@ from fdadp.learners.shared._doubts import Doubts
 from fdadp.learners.shared._posterior import above_zero, class_shares, empirical_bayes
 from fdadp.learners.shared.inputs import class_array, class_labels
 from fdadp.privacy import Cohort
-from fdadp.privacy.rows._local import RowFunction, Rows
+from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 
 _LARGEST_STEP = 2.0
 """Of a bin's score in one turn, in logits."""

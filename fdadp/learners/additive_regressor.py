@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fdadp._common.checks import fraction, whole
+from fdadp._common.argument_checks import fraction, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.learners.shared._base import PrivateRegressor
 from fdadp.learners.shared._bins import Binned, in_bins, totals
@@ -26,7 +26,7 @@ from fdadp.learners.shared._posterior import above_zero, empirical_bayes, poster
 from fdadp.learners.shared.encoding import Categorical, Numeric
 from fdadp.learners.shared.inputs import UnitTarget, one_target, positive
 from fdadp.privacy import Cohort
-from fdadp.privacy.rows._local import RowFunction, Rows
+from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 
 _GROWTH = 2.0
 """Of the shares of the budget from pass to pass."""

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
-from fdadp._common.checks import fraction, is_number, whole
+from fdadp._common.argument_checks import fraction, is_number, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners.shared._bins import BinnedClassifier, Bins, odds
@@ -29,7 +29,7 @@ from fdadp.learners.shared._posterior import above_zero, posterior
 from fdadp.learners.shared.encoding import Numeric
 from fdadp.learners.shared.inputs import class_array, class_labels
 from fdadp.privacy import Cohort
-from fdadp.privacy.rows._local import RowFunction, Rows
+from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 
 _EDGE_SD = 0.1
 """Of the half-normal law that is believed in public of a chosen test's edge, before its step is released."""

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.cluster import KMeans
 
-from fdadp._common.checks import fraction, numbers, whole
+from fdadp._common.argument_checks import fraction, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners.decomposition import CONST, clip_to_ball, noisy_scatter
@@ -25,8 +25,8 @@ from fdadp.learners.shared._doubts import Doubts
 from fdadp.learners.shared._posterior import empirical_bayes
 from fdadp.learners.shared.inputs import as_table, ball, blocks, box, in_ball, positive, said_once
 from fdadp.privacy import Cohort, rowwise_matmul
-from fdadp.privacy._seen import score_is_not_private
-from fdadp.privacy.rows._local import RowFunction, Rows
+from fdadp.privacy._unaccounted_fits import score_is_not_private
+from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 
 # Where k-means starts: a noisy histogram on a public grid, clustered as often as one likes.
 #

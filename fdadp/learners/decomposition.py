@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from fdadp._common.checks import is_number, is_one_of, whole
+from fdadp._common.argument_checks import is_number, is_one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.shared._base import PrivateEstimator, PrivateLearner
@@ -22,7 +22,7 @@ from fdadp.learners.shared._doubts import Doubts
 from fdadp.learners.shared._posterior import empirical_bayes
 from fdadp.learners.shared.inputs import as_table, ball_of, in_ball, positive, with_constant
 from fdadp.privacy import Cohort, rowwise_matmul
-from fdadp.privacy.rows._local import Rows
+from fdadp.privacy.rows._sealed_row_functions import Rows
 
 MECHANISMS = ("moments", "power", "bingham")
 CONST = 1 / 6

@@ -21,8 +21,8 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import fraction
-from fdadp._common.promised import promised
+from fdadp._common.argument_checks import fraction
+from fdadp._common.guarantee_in_words import promised
 from fdadp._common.typing import FloatArray
 from fdadp.learners.shared._base import Bounded
 from fdadp.learners.shared.encoding import feature_names

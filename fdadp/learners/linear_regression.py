@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fdadp._common.checks import is_one_of
+from fdadp._common.argument_checks import is_one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.inference import CoefficientIntervals, Equations, solved
@@ -23,7 +23,7 @@ from fdadp.learners.shared._posterior import above_zero, empirical_bayes
 from fdadp.learners.shared.encoding import feature_names
 from fdadp.learners.shared.inputs import as_table, as_target, box
 from fdadp.privacy import Cohort
-from fdadp.privacy.rows._local import Rows
+from fdadp.privacy.rows._sealed_row_functions import Rows
 
 _MECHANISMS = ("moments", "adassp", "functional", "wishart")
 _INTERCEPTS, _SLOPES = (0.01, 0.1, 1.0), np.geomspace(0.01, 30.0, 17)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from fdadp._common.checks import is_one_of, whole
+from fdadp._common.argument_checks import is_one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.inference import CoefficientIntervals, Equations
@@ -23,7 +23,7 @@ from fdadp.learners.shared._doubts import Doubts
 from fdadp.learners.shared.inputs import as_table, class_array, class_labels, positive
 from fdadp.privacy import Cohort, Privacy, rowwise_matmul
 from fdadp.privacy.account.accounting import gaussian_multiplier, replaced_multiplier
-from fdadp.privacy.rows._local import Rows
+from fdadp.privacy.rows._sealed_row_functions import Rows
 
 _MECHANISMS = ("objective", "output", "gradient")
 _FEW_CLASSES = 3

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.checks import fraction, is_number, numbers, whole
+from fdadp._common.argument_checks import fraction, is_number, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.shared._base import Bounded, PrivateClassifier
@@ -38,7 +38,7 @@ from fdadp.learners.shared.encoding import (
 )
 from fdadp.learners.shared.inputs import as_table, blocks, box_of, class_array, class_labels, positive, public
 from fdadp.privacy import Cohort, rowwise_exp
-from fdadp.privacy.rows._local import Rows
+from fdadp.privacy.rows._sealed_row_functions import Rows
 
 # How much the evidence counts: one number τ, learnt from noisy slopes of the log-loss. Naive Bayes adds up what each
 # feature says. Where features repeat each other, or their laws are not those assumed, the sum is too sure, and where

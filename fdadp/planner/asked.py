@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fdadp._common.checks import one_of, whole
+from fdadp._common.argument_checks import one_of, whole
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.planner.population import LEAST_MULTIPLIER, noisy_budget
 from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.account.accounting import noise_multiplier
-from fdadp.privacy.declared import ADJACENCIES, said_delta
+from fdadp.privacy.guarantee_checks import ADJACENCIES, said_delta
 
 TENTH = 0.1
 """The worst share is this quantile of those of the simulated cohorts."""

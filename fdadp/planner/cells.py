@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from fdadp._version import __version__
-from fdadp.files.atomic import replacing
+from fdadp.files.atomic_writes import replacing
 from fdadp.planner.population import LEAST_MULTIPLIER, Outcome, outcomes
 from fdadp.private.public.prior import PublicPrior
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from fdadp._common.checks import one_of, whole
+from fdadp._common.argument_checks import one_of, whole
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner.cells import SimulatedOutcomes
 from fdadp.planner.population import Outcome
@@ -16,7 +16,7 @@ from fdadp.planner.shown import Shown
 from fdadp.privacy import Privacy
 from fdadp.privacy.account.accounting import noise_multiplier
 from fdadp.privacy.account.budget import Budget
-from fdadp.privacy.declared import ADJACENCIES, said_delta
+from fdadp.privacy.guarantee_checks import ADJACENCIES, said_delta
 from fdadp.private.plan.sharing import expected_left, least_n_epsilon
 from fdadp.private.public.prior import PublicPrior
 from fdadp.private.release.fit import preview

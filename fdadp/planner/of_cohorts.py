@@ -15,7 +15,7 @@ from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
 from fdadp.planner.population import LEAST_MULTIPLIER, noisy_budget
 from fdadp.privacy import Cohort, SeededNoise
-from fdadp.privacy.rows._laws import MEAN, Law
+from fdadp.privacy.rows._person_contributions import MEAN, Law
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import Plan
 from fdadp.private.private_fitted import as_terms, draw_column, importances, released_variance

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.checks import is_number, one_of, whole
+from fdadp._common.argument_checks import is_number, one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.sample import as_grid
@@ -26,7 +26,7 @@ from fdadp.planner.of_cohorts import (
 from fdadp.planner.shown import Shown
 from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.account.accounting import noise_multiplier
-from fdadp.privacy.rows._laws import MEAN, Law
+from fdadp.privacy.rows._person_contributions import MEAN, Law
 from fdadp.private.plan.design import PrivateDesign, curves_column
 from fdadp.private.plan.sharing import expected_left
 from fdadp.private.public.columns import Column, CurvesColumn, LabelColumn, NumberColumn, public_range

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fdadp._common.checks import fraction, is_number, whole
+from fdadp._common.argument_checks import fraction, is_number, whole
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.planner.asked import Asked, Spread, quietly
 from fdadp.planner.shown import AnyForecast
-from fdadp.privacy.rows._laws import check_most
+from fdadp.privacy.rows._person_contributions import check_most
 from fdadp.private.public.prior import PublicPrior
 from fdadp.summaries.multilevel import PrivateMultilevelFPCA
 

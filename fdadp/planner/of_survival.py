@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fdadp._common.checks import is_number, numbers, one_of, whole
+from fdadp._common.argument_checks import is_number, numbers, one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.sample import Curves

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._common.checks import fraction, one_of
+from fdadp._common.argument_checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, BoolArray, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.curves import as_curves

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._common.checks import one_of
+from fdadp._common.argument_checks import one_of
 from fdadp._common.typing import CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.alignment import same_rows

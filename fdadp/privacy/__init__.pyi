@@ -10,10 +10,10 @@ from .cohort import Cohort as Cohort
 from .cohort import Noisy as Noisy
 from .noise.sources import OpenDPNoise as OpenDPNoise
 from .noise.sources import SeededNoise as SeededNoise
-from .replay import TapeNoise as TapeNoise
-from .rows._laws import Exchangeable as Exchangeable
-from .rows._rowwise import person_moments as person_moments
-from .rows._rowwise import rowwise_exp as rowwise_exp
-from .rows._rowwise import rowwise_matmul as rowwise_matmul
-from .rows._rowwise import rowwise_norm as rowwise_norm
+from .replayed_loss import TapeNoise as TapeNoise
+from .rows._person_contributions import Exchangeable as Exchangeable
+from .rows._rowwise_arithmetic import person_moments as person_moments
+from .rows._rowwise_arithmetic import rowwise_exp as rowwise_exp
+from .rows._rowwise_arithmetic import rowwise_matmul as rowwise_matmul
+from .rows._rowwise_arithmetic import rowwise_norm as rowwise_norm
 from .settings import Privacy as Privacy

@@ -1,11 +1,11 @@
 """The kernel: the one object that reads private rows, and gives out nothing but clipped sums with noise.
 
 Why the sensitivity holds, for every release: a person's contribution is a function of that person's rows and of public
-or released values (see ``_local``); it is clipped and truncated toward zero onto a lattice of 2^bits steps per clip,
-where its norm is checked on the integers themselves (``_rows.quantise``; ``docs/theory/kernel.md#truncation``);
-the integers are added exactly. So blanking out, adding or removing a person changes the sum by an integer vector of
-norm at most 2^bits, and exchanging one by at most twice that. The noise is drawn on the integers, from a sampler whose
-privacy map at this sensitivity was checked before the first row was read.
+or released values (see ``_sealed_row_functions``); it is clipped and truncated toward zero onto a lattice of 2^bits
+steps per clip, where its norm is checked on the integers themselves (``_clipped_sums.quantise``;
+``docs/theory/kernel.md#truncation``); the integers are added exactly. So blanking out, adding or removing a person
+changes the sum by an integer vector of norm at most 2^bits, and exchanging one by at most twice that. The noise is
+drawn on the integers, from a sampler whose privacy map at this sensitivity was checked before the first row was read.
 
 *Errors are releases too.* All validation is public and comes first. From the first read on the budget is spent whatever
 happens, and what happens does not depend on private values: rows that cannot be evaluated contribute zero. (One
@@ -31,16 +31,24 @@ from fdadp.errors import FailedReadError, PrivacyError
 from fdadp.privacy.account._book import Binding, Release
 from fdadp.privacy.account.budget import Budget
 from fdadp.privacy.account.ledger import Ledger
-from fdadp.privacy.declared import ADJACENCIES, DIRECTIONS_IN_FLOATS, UNITS, broken, check_delta, statement, whole
+from fdadp.privacy.guarantee_checks import (
+    ADJACENCIES,
+    DIRECTIONS_IN_FLOATS,
+    UNITS,
+    broken,
+    check_delta,
+    statement,
+    whole,
+)
 from fdadp.privacy.kernel._kernel import Kernel, is_secure
 from fdadp.privacy.kernel._kernel import Noisy as Noisy
 from fdadp.privacy.kernel._minimum_releases import MinimumReleases
 from fdadp.privacy.kernel._releases import SumReleases
 from fdadp.privacy.noise.distributed import DistributedNoise
 from fdadp.privacy.noise.sources import NOT_PROVED, Noise, OpenDPNoise
-from fdadp.privacy.rows._laws import Law, check_most, law_of
-from fdadp.privacy.rows._local import FAILED, RowFunction
-from fdadp.privacy.rows._partitions import vault_of
+from fdadp.privacy.rows._dask_partitions import vault_of
+from fdadp.privacy.rows._person_contributions import Law, check_most, law_of
+from fdadp.privacy.rows._sealed_row_functions import FAILED, RowFunction
 
 
 class Cohort(SumReleases, MinimumReleases):

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from fdadp._common.checks import is_one_of
-from fdadp._common.door import advice
-from fdadp._common.parameters import Parameters
+from fdadp._common.argument_checks import is_one_of
+from fdadp._common.calling_language import advice
+from fdadp._common.sklearn_parameters import Parameters
 from fdadp.errors import PrivacyError
-from fdadp.privacy.declared import ADJACENCIES, check_delta, said_delta, whole
+from fdadp.privacy.guarantee_checks import ADJACENCIES, check_delta, said_delta, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -338,9 +338,9 @@ class Privacy(Parameters):
         PrivacyError
             As the Cohort does; the budget is not there.
         """
-        from fdadp.privacy._seen import earlier_fits
+        from fdadp.privacy._unaccounted_fits import earlier_fits
         from fdadp.privacy.cohort import Cohort
-        from fdadp.privacy.joined import Joined
+        from fdadp.privacy.joined_tables import Joined
         from fdadp.privacy.noise.distributed import current_noise
         from fdadp.privacy.noise.sources import OpenDPNoise, SeededNoise
 

@@ -16,7 +16,7 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.margins import SmoothMargin, margin_of
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
-from fdadp.privacy.boundary import codes_of, index_of
+from fdadp.privacy.private_entries import codes_of, index_of
 from fdadp.private.denoise.bayes import MOMENT_VARIANCE
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import Plan

@@ -18,7 +18,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fdadp._common.checks import one_of, whole
+from fdadp._common.argument_checks import one_of, whole
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.alignment import same_rows

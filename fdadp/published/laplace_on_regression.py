@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fdadp._common.checks import is_one_of
+from fdadp._common.argument_checks import is_one_of
 from fdadp._common.typing import CurveData, FloatArray, IntArray
 from fdadp._version import __version__
 from fdadp.errors import InputError, NotPrivateWarning, PrivacyError

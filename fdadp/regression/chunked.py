@@ -15,8 +15,8 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
-from fdadp.regression.fitted.errors import CoefficientErrors, variance_from
-from fdadp.regression.fitted.fitted import Fitted, FittedResponse
+from fdadp.regression.fitted.coefficient_errors import CoefficientErrors, variance_from
+from fdadp.regression.fitted.fitted_model import Fitted, FittedResponse
 from fdadp.regression.mixed_models.fits import fit_by_person, person_terms
 from fdadp.regression.reading.chunked_records import ChunkedRecords
 from fdadp.regression.reading.columns import Covariates, Grids, read_records, units_of
@@ -38,7 +38,7 @@ from fdadp.solve.errors.sandwich import LEVERAGES, ChangeSums, cluster_errors, l
 from fdadp.solve.fit.observations import ChunkedObservations, Observations, log_likelihood
 from fdadp.solve.form.family import Family
 from fdadp.solve.form.long_form import LongForm
-from fdadp.terms.numbers.labels import RandomEffect
+from fdadp.terms.numbers.factors_and_random_effects import RandomEffect
 
 
 def fit_chunks(settings: ModelSettings, chunks: Any, grids: Grids | None, columns: dict[str, Any]) -> Fitted:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
-from fdadp.regression.fitted.fitted import Fitted
+from fdadp.regression.fitted.fitted_model import Fitted
 from fdadp.regression.reading.columns import columns_of
 from fdadp.regression.reading.person_periods import PERIOD, Followed
 from fdadp.regression.reading.training import read_rows

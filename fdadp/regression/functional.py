@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from sklearn.base import RegressorMixin
 
-from fdadp._common.checks import flag, fraction, one_of
+from fdadp._common.argument_checks import flag, fraction, one_of
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
 from fdadp.privacy import Privacy
-from fdadp.privacy._seen import score_is_not_private
+from fdadp.privacy._unaccounted_fits import score_is_not_private
 from fdadp.private.release.mechanisms import Mechanism
-from fdadp.regression.fitted.fitted import explained_share
+from fdadp.regression.fitted.fitted_model import explained_share
 from fdadp.regression.term_model import TermModel
 from fdadp.solve.form.family import Family
 from fdadp.terms.spec import TermSpec

@@ -11,13 +11,13 @@ import pandas as pd
 from sklearn.base import RegressorMixin
 from sklearn.utils import ClassifierTags
 
-from fdadp._common.checks import fraction, one_of
+from fdadp._common.argument_checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.functional.tables.records import Labels
 from fdadp.privacy import Privacy
-from fdadp.privacy._seen import score_is_not_private
+from fdadp.privacy._unaccounted_fits import score_is_not_private
 from fdadp.private.release.mechanisms import Mechanism
-from fdadp.regression.fitted.fitted import as_classes, explained_share_of_numbers, refuse_without_classes
+from fdadp.regression.fitted.fitted_model import as_classes, explained_share_of_numbers, refuse_without_classes
 from fdadp.regression.term_model import TermModel
 from fdadp.solve.form.family import Family, family_of
 from fdadp.terms.spec import TermSpec

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from fdadp._common.checks import flag, one_of
+from fdadp._common.argument_checks import flag, one_of
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
 from fdadp.solve.form.family import FAMILIES, Family, family_of

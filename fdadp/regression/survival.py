@@ -14,13 +14,13 @@ import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import numbers, one_of
-from fdadp._common.parameters import NestedParameters
+from fdadp._common.argument_checks import numbers, one_of
+from fdadp._common.sklearn_parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open import is_foreign, opened_table
 from fdadp.privacy import Privacy
-from fdadp.privacy._seen import Kin, kin_of
+from fdadp.privacy._unaccounted_fits import Kin, kin_of
 from fdadp.private.release.mechanisms import Mechanism
 from fdadp.regression.reading.columns import ColumnTable
 from fdadp.regression.reading.person_periods import (
@@ -497,7 +497,7 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to a pickle-free file, as :meth:`fdadp.ScalarRegression.save`; return its path."""
-        from fdadp.regression.fitted.term_files import save
+        from fdadp.regression.fitted.model_files import save
 
         fitted = self._asked().fitted_
         times = None if fitted.steps is not None else self.times_.tolist()
@@ -515,7 +515,7 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         FileFormatError
             Not such a file, or one of another class or version.
         """
-        from fdadp.regression.fitted.term_files import load
+        from fdadp.regression.fitted.model_files import load
 
         model, fitted = load(path, cls)
         if fitted.steps is not None:

@@ -11,16 +11,16 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import flag, whole
-from fdadp._common.parameters import NestedParameters
-from fdadp._common.tasks import is_dask
+from fdadp._common.argument_checks import flag, whole
+from fdadp._common.dask_tasks import is_dask
+from fdadp._common.sklearn_parameters import NestedParameters
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
-from fdadp.privacy._seen import Kin
-from fdadp.regression.fitted import inference
+from fdadp.privacy._unaccounted_fits import Kin
+from fdadp.regression.fitted import tests_and_bands
 from fdadp.regression.fitted.coefficient_functions import effect_of, effect_rows
-from fdadp.regression.fitted.fitted import Fitted, residuals_of
-from fdadp.regression.fitted.inference import compared
+from fdadp.regression.fitted.fitted_model import Fitted, residuals_of
+from fdadp.regression.fitted.tests_and_bands import compared
 from fdadp.regression.settings import ModelSettings
 from fdadp.solve.form.family import Family
 from fdadp.terms.spec import TermSpec
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from fdadp.privacy.account.ledger import Ledger
     from fdadp.privacy.noise.sources import Noise
     from fdadp.private.plan.plan import Plan
-    from fdadp.regression.fitted.inference import Bootstrap
-    from fdadp.regression.fitted.persons import PersonCurves
+    from fdadp.regression.fitted.person_curves import PersonCurves
     from fdadp.regression.fitted.released_persons import ReleasedPersons
+    from fdadp.regression.fitted.tests_and_bands import Bootstrap
     from fdadp.regression.reading.columns import Grids
 
 Model = TypeVar("Model", bound="TermModel")
@@ -310,7 +310,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
     def coefficients_(self) -> pd.Series[float]:
         """All coefficients, numbered within each term, in coordinates where penalties are diagonal; of :meth:`vcov`."""
         fit = self._asked().fit
-        return pd.Series(fit.coefficients, index=inference.coefficient_names(fit))
+        return pd.Series(fit.coefficients, index=tests_and_bands.coefficient_names(fit))
 
     @property
     def term_edf_(self) -> dict[str, float]:
@@ -359,7 +359,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         ----------
         Wood, Pya & Säfken (2016), doi:10.1080/01621459.2016.1180986, section 4, on the last kind.
         """
-        return inference.named_covariance(self._asked().errors, kind)
+        return tests_and_bands.named_covariance(self._asked().errors, kind)
 
     @property
     def aic_(self) -> float:
@@ -372,7 +372,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         Do not choose models of curves by AIC. It counts points of a curve as independent observations, and so prefers
         a covariate without effect in most samples. Use :meth:`compare`, or :meth:`anova`.
         """
-        return inference.aic(self._asked().errors)
+        return tests_and_bands.aic(self._asked().errors)
 
     @property
     def loo_(self) -> float:
@@ -381,12 +381,12 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         If the response is a number it is the mean squared error. With groups whole persons are left out. By
         `person_rows` a person counts once, or as often as it has rows. It needs the Gaussian family and rows in memory.
         """
-        return inference.error_left_out(self._asked().errors)[0]
+        return tests_and_bands.error_left_out(self._asked().errors)[0]
 
     @property
     def loo_se_(self) -> float:
         """Standard error of :attr:`loo_`, over curves or persons."""
-        return inference.error_left_out(self._asked().errors)[1]
+        return tests_and_bands.error_left_out(self._asked().errors)[1]
 
     def compare(self, other: Any) -> pd.DataFrame:
         """Compare the predictions of two models by their errors of curves, or persons, left out, in pairs.
@@ -440,7 +440,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         ----------
         Wood (2013), doi:10.1093/biomet/ass048; Hotelling (1931), doi:10.1214/aoms/1177732979, by clusters.
         """
-        return inference.terms_tested(self._asked().errors, kind, simulated=True)
+        return tests_and_bands.terms_tested(self._asked().errors, kind, simulated=True)
 
     def anova(self, other: Any, kind: str | None = None) -> pd.DataFrame:
         """Compare with a model nested in this one, or of which this one is a part.
@@ -468,7 +468,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         """
         if not isinstance(other, TermModel):
             raise InputError(f"other must be a model of many terms, got {type(other).__name__}")
-        return inference.nested_models(self._asked(), other._asked(), kind)
+        return tests_and_bands.nested_models(self._asked(), other._asked(), kind)
 
     def bands(
         self,
@@ -517,7 +517,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
                     f"simultaneous must be False for {name}, whose bands hold a person's curve at each point"
                 )
             return self.coef(name, level=level, t=t, at={**(at or {}), **points}, kind=kind)
-        return inference.band(self._asked().errors, name, wanted, level, kind, seed, simultaneous=simultaneous)
+        return tests_and_bands.band(self._asked().errors, name, wanted, level, kind, seed, simultaneous=simultaneous)
 
     def bootstrap(self, n_samples: int = 200, *, groups: ArrayLike | None = None, seed: int = 0) -> Bootstrap:
         """Draw curves, or groups of them, with replacement and fit again, at the same smoothing parameters.
@@ -534,7 +534,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         Bootstrap
-            With :meth:`~fdadp.regression.fitted.inference.Bootstrap.coef` for percentile and normal intervals.
+            With :meth:`~fdadp.regression.fitted.tests_and_bands.Bootstrap.coef` for percentile and normal intervals.
 
         Raises
         ------
@@ -545,7 +545,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         ----------
         Efron & Tibshirani (1993), An Introduction to the Bootstrap, doi:10.1201/9780429246593.
         """
-        return inference.bootstrapped(self._asked().errors, n_samples, groups, seed)
+        return tests_and_bands.bootstrapped(self._asked().errors, n_samples, groups, seed)
 
     # --- diagnostics ---
 
@@ -603,7 +603,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         ----------
         mgcv's ``k.check``; Wood (2017), Generalized Additive Models, section 5.9, doi:10.1201/9781315370279.
         """
-        from fdadp.regression.fitted.tables import check_model
+        from fdadp.regression.fitted.summary_tables import check_model
 
         fitted = self._asked()
         whole(n_draws, "n_draws")
@@ -628,7 +628,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         ----------
         mgcv's ``concurvity``.
         """
-        from fdadp.regression.fitted.tables import concurvity_table
+        from fdadp.regression.fitted.summary_tables import concurvity_table
 
         return concurvity_table(self._asked().fit, flag(pairwise, "pairwise"))
 
@@ -636,7 +636,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
 
     def summary(self) -> Summary:
         """Tables of the fit, as text (``print``) and HTML (in a notebook)."""
-        from fdadp.regression.fitted.tables import summarise
+        from fdadp.regression.fitted.summary_tables import summarise
 
         return summarise(self._asked())
 
@@ -701,7 +701,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str], *, people: bool = True) -> Path:
         """Write the fitted model to a pickle-free file; return its path.
 
-        :mod:`fdadp.regression.fitted.term_files` documents the content. Training rows are not stored, so a loaded
+        :mod:`fdadp.regression.fitted.model_files` documents the content. Training rows are not stored, so a loaded
         model has no ``fitted_values_`` and ``residuals_``.
 
         Parameters
@@ -716,7 +716,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         InputError
             Settings that no file can hold, such as a function as ``limits``.
         """
-        from fdadp.regression.fitted.term_files import save
+        from fdadp.regression.fitted.model_files import save
 
         return save(self._asked(), self, path, people=flag(people, "people"))
 
@@ -729,7 +729,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         FileFormatError
             Not such a file, or one of another class or version.
         """
-        from fdadp.regression.fitted.term_files import load
+        from fdadp.regression.fitted.model_files import load
 
         model, fitted = load(path, cls)
         model._keep(fitted)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._common.door import warn
+from fdadp._common.calling_language import warn
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.functional.tables.records import Records, TrainingSummary
-from fdadp.regression.fitted.errors import CoefficientErrors
-from fdadp.regression.fitted.fitted import Fitted, FittedResponse, TrainedRows
+from fdadp.regression.fitted.coefficient_errors import CoefficientErrors
+from fdadp.regression.fitted.fitted_model import Fitted, FittedResponse, TrainedRows
 from fdadp.regression.formula import ParsedFormula, parse
 from fdadp.regression.mixed_models.fits import MixedFit, fit_by_person, large_effect, person_terms
 from fdadp.regression.reading.columns import ColumnTable, Grids, check_grids, columns_of
@@ -32,9 +32,9 @@ from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.observations import ChunkedObservations, Observations, fit_terms, log_likelihood, shares_explained
 from fdadp.solve.form.long_form import LongForm
-from fdadp.terms.numbers.labels import Factor, RandomEffect, levels_of
+from fdadp.terms.numbers.factors_and_random_effects import Factor, RandomEffect, levels_of
 from fdadp.terms.numbers.scalar_linear import Intercept, Linear, MeanCurve
-from fdadp.terms.on_functions import in_scalar_form
+from fdadp.terms.on_response_functions import in_scalar_form
 from fdadp.terms.spec import TermDesign, TermSpec
 from fdadp.terms.times_column import multiplier_of
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from fdadp._common.checks import generator, whole
+from fdadp._common.argument_checks import generator, whole
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.repeated.levels import deviance

@@ -14,11 +14,11 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import numbers, one_of, several, whole
+from fdadp._common.argument_checks import numbers, one_of, several, whole
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.files.container import Layout, complete
-from fdadp.files.records import labels_from_json, labels_to_json, pack, unpack
+from fdadp.files.dataclass_json import labels_from_json, labels_to_json, pack, unpack
+from fdadp.files.npz_files import Layout, complete
 from fdadp.functional.fpca.basis import Eigenbasis, count_components, grid_weights
 from fdadp.functional.gaps import fill_linear
 from fdadp.functional.quadrature import RULES

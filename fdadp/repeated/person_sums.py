@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from fdadp._common.checks import numbers, whole
+from fdadp._common.argument_checks import numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca.face import FaceSmoother

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
-from fdadp._common.symmetric import positive_part
+from fdadp._common.symmetric_matrices import positive_part
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.repeated.levels import deviance_and_gradient

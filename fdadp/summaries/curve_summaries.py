@@ -14,21 +14,21 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import fraction
-from fdadp._common.parameters import NestedParameters
-from fdadp._common.symmetric import root_of
+from fdadp._common.argument_checks import fraction
+from fdadp._common.sklearn_parameters import NestedParameters
+from fdadp._common.symmetric_matrices import root_of
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.files.container import Layout, complete
-from fdadp.files.records import labels_from_json, labels_to_json
+from fdadp.files.dataclass_json import labels_from_json, labels_to_json
+from fdadp.files.npz_files import Layout, complete
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.fpca.basis import Components, count_components, oriented, significant
 from fdadp.functional.tables.axis import ONLY_NUMBERED, axis_of, is_only_numbered, text_of_grid
 from fdadp.functional.tables.sample import Kind, as_grid, names_of, wrap
 from fdadp.privacy import Ledger, Privacy
-from fdadp.privacy.clipped import warn_of_clipping
+from fdadp.privacy.clipped_shares import warn_of_clipping
 from fdadp.privacy.noise.sources import Noise
-from fdadp.privacy.study.verified import record_model
+from fdadp.privacy.study.verification import record_model
 from fdadp.private.levels.tails import warn_of_tail
 from fdadp.private.public.columns import Range
 from fdadp.private.public.inputs import PrivateChunks, chunks_of

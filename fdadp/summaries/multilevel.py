@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import fraction
+from fdadp._common.argument_checks import fraction
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
-from fdadp.files.container import Layout
-from fdadp.files.records import pack, unpack
+from fdadp.files.dataclass_json import pack, unpack
+from fdadp.files.npz_files import Layout
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.fpca.basis import count_components
-from fdadp.privacy.rows._laws import check_most
+from fdadp.privacy.rows._person_contributions import check_most
 from fdadp.private.levels.person_rows import icc_interval
 from fdadp.private.levels.tails import TINY, warn_of_tail
 from fdadp.repeated.level_components import TwoLevels, level_basis

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from pandas import RangeIndex
 
-from fdadp._common.checks import flag, fraction
+from fdadp._common.argument_checks import flag, fraction
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.source_table import OpenedTable
 from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.curves import row_labels
 from fdadp.functional.tables.sample import names_of
-from fdadp.privacy.boundary import Table, check_ids, column_names, columns, index_of, labels, numbers, table
+from fdadp.privacy.private_entries import Table, check_ids, column_names, columns, index_of, labels, numbers, table
 from fdadp.private.public.columns import Range, public_range
 from fdadp.summaries.questions.questions import NoisyEstimate, Question, ask
 

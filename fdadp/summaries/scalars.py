@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._common.checks import flag, fraction, is_number
+from fdadp._common.argument_checks import flag, fraction, is_number
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PrivacyError, PublicInputWarning
 from fdadp.functional.tables.sample import names_of
-from fdadp.privacy.boundary import RAGGED, Table, column_names, labels, table
+from fdadp.privacy.private_entries import RAGGED, Table, column_names, labels, table
 from fdadp.private.public.columns import Range, public_range
 from fdadp.private.public.inputs import private_curves
 from fdadp.summaries import opening

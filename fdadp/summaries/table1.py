@@ -14,14 +14,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import fraction, is_number
-from fdadp._common.parameters import NestedParameters
+from fdadp._common.argument_checks import fraction, is_number
+from fdadp._common.sklearn_parameters import NestedParameters
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.files.container import Layout, complete, plain
+from fdadp.files.npz_files import Layout, complete, plain
 from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy.settings import privacy_from_json, privacy_to_json
-from fdadp.privacy.study.verified import record_model
+from fdadp.privacy.study.verification import record_model
 from fdadp.summaries.opening import MISSING_COUNTS, Estimates, Row, check, codes_table, open_cohort
 from fdadp.summaries.questions.plan import CLASSES, MOMENTS, QUANTILES, SIZES, PlannedRelease, checked_facts, parts_of
 from fdadp.summaries.questions.questions import ask

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fdadp._common.checks import like
+from fdadp._common.argument_checks import like
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.margins import SmoothMargin

@@ -20,13 +20,13 @@ import pandas as pd
 
 import fdadp
 from fdadp import FPCA, AdditiveFunctionOnFunction, Privacy
-from fdadp._common.door import door
+from fdadp._common.calling_language import door
 from fdadp.errors import FdadpError, FdadpWarning, InputError
 from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.axis import axis_of
 from fdadp.functional.tables.sample import Curves, as_grid
 from fdadp.privacy import Ledger
-from fdadp.privacy.boundary import numbers
+from fdadp.privacy.private_entries import numbers
 from fdadp.private.release.mechanisms import SHORT, Mechanism, mechanism_of
 from fdadp.published import PublishedNoise
 

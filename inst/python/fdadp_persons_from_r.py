@@ -17,7 +17,7 @@ from fdadp import MultilevelFPCA, Privacy, SurvivalRegression
 from fdadp.functional import metrics
 from fdadp.functional.tables.sample import Curves, as_grid
 from fdadp.privacy import Ledger
-from fdadp.privacy.boundary import numbers
+from fdadp.privacy.private_entries import numbers
 from fdadp.summaries import PrivateMultilevelFPCA
 from fdadp.summaries import private_survival as survival_counts
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp import DPAFF, FunctionalRegression, Privacy, ScalarRegression, plan, planner
-from fdadp.privacy.boundary import numbers
+from fdadp.privacy.private_entries import numbers
 
 MODELS = {False: FunctionalRegression, True: ScalarRegression}
 """By whether the response is a number."""

@@ -11,7 +11,7 @@ import pandas as pd
 
 from fdadp.audit.replay import own_garbage
 from fdadp.privacy import Budget, SeededNoise, TapeNoise
-from fdadp.privacy.replay import losses
+from fdadp.privacy.replayed_loss import losses
 from fdadp.privacy.rows._vault import padded
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Cohort
 from fdadp.privacy.study import Study
-from fdadp.privacy.study._entries import HEADER, START, Entry
+from fdadp.privacy.study._chained_entries import HEADER, START, Entry
 
 ROWS = np.linspace(0, 1, 50)
 

@@ -24,8 +24,8 @@ from fdadp.errors import InputError
 from fdadp.federated.contract import SIZE, USER, Contract, Signer, check_signature
 from fdadp.federated.wire import Kind, ProtocolError, Totals
 from fdadp.federated.wire import Message as Wire
-from fdadp.files.atomic import PUBLIC, replacing
-from fdadp.files.regular import text_of
+from fdadp.files.atomic_writes import PUBLIC, replacing
+from fdadp.files.regular_files import text_of
 
 # Parties are imported where a request is answered: a greeting should not wait for seconds of imports.
 if TYPE_CHECKING:

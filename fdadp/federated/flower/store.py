@@ -21,7 +21,7 @@ from pathlib import Path
 from fdadp.errors import FileFormatError
 from fdadp.federated.contract import Contract
 from fdadp.federated.paillier import PublicKey, SecretKey, keys
-from fdadp.files.atomic import SECRET, sync_folder, write_text
+from fdadp.files.atomic_writes import SECRET, sync_folder, write_text
 
 
 class Store:

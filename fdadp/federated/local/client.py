@@ -17,7 +17,7 @@ from fdadp.federated.local.parameters import LocalParameters
 from fdadp.federated.local.randomizers import Coins, Reports
 from fdadp.learners.shared.inputs import as_table
 from fdadp.privacy import rowwise_matmul
-from fdadp.privacy.boundary import codes_of, index_of, labels, numbers
+from fdadp.privacy.private_entries import codes_of, index_of, labels, numbers
 
 
 class LocalClient:

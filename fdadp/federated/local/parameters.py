@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.checks import whole
+from fdadp._common.argument_checks import whole
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.federated.local.randomizers import Randomizer, Reports, randomizer
-from fdadp.files.regular import reading
+from fdadp.files.regular_files import reading
 from fdadp.learners.shared.inputs import box, class_labels, positive
 
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.special import betainc, betaincinv, gammaln, ndtri
 
-from fdadp._common.checks import whole
+from fdadp._common.argument_checks import whole
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.shared.inputs import positive

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.checks import whole
-from fdadp._common.promised import promised
+from fdadp._common.argument_checks import whole
+from fdadp._common.guarantee_in_words import promised
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.federated.local.parameters import LocalParameters
 from fdadp.federated.local.randomizers import CondensedLocal

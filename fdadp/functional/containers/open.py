@@ -12,7 +12,7 @@ import pandas as pd
 
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import FileFormatError, InputError
-from fdadp.files.regular import check_file
+from fdadp.files.regular_files import check_file
 from fdadp.functional.containers import arrow, frames, labelled
 from fdadp.functional.containers.source import ALONE, Source
 from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves, OpenedTable

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fdadp._common.door import advice, argument
+from fdadp._common.calling_language import advice, argument
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FileFormatError, InputError
-from fdadp.files.regular import check_file
+from fdadp.files.regular_files import check_file
 from fdadp.functional.tables import axis as axes
 from fdadp.functional.tables import sample
 

@@ -21,8 +21,8 @@ import numpy as np
 import pandas as pd
 
 from fdadp.errors import FileFormatError, InputError
-from fdadp.files.atomic import replacing
-from fdadp.files.regular import check_file
+from fdadp.files.atomic_writes import replacing
+from fdadp.files.regular_files import check_file
 from fdadp.functional.files import csv_tables
 from fdadp.functional.tables.axis import is_identifier, is_odd_one
 from fdadp.functional.tables.sample import is_long, long_hint

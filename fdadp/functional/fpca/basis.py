@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import numbers, whole
+from fdadp._common.argument_checks import numbers, whole
 from fdadp._common.typing import ArrayLike, BoolArray, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import flag, fraction, one_of
+from fdadp._common.argument_checks import flag, fraction, one_of
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca.basis import Components, Eigenbasis, check_observed, dense_eigenbasis

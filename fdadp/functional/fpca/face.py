@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize_scalar
 
-from fdadp._common.checks import whole
+from fdadp._common.argument_checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca.basis import Eigenbasis, check_covariance, check_moments, grid_weights, leading, oriented

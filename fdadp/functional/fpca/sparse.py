@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh
 
-from fdadp._common.checks import one_of, whole
+from fdadp._common.argument_checks import one_of, whole
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError, NoiseVarianceWarning
 from fdadp.functional.fpca.basis import Eigenbasis, check_observed, grid_weights, minimum_near, spectral

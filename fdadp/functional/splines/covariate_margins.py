@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from fdadp._common.checks import is_one_of
+from fdadp._common.argument_checks import is_one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.margins import SmoothMargin

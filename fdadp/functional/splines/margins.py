@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from fdadp._common.checks import several
+from fdadp._common.argument_checks import several
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.bsplines import BSplines

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fdadp._common.door import advice
+from fdadp._common.calling_language import advice
 from fdadp.errors import InputError
 from fdadp.functional.tables.axis import plain_label
 from fdadp.functional.tables.curves import row_labels

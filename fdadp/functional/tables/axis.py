@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from fdadp._common.door import advice
+from fdadp._common.calling_language import advice
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from fdadp._common.door import advice
+from fdadp._common.calling_language import advice
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.axis import Axis, axis_of, is_only_numbered

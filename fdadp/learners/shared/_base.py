@@ -20,9 +20,9 @@ from fdadp.functional.tables.alignment import same_rows
 from fdadp.learners.shared.encoding import stated_columns
 from fdadp.learners.shared.inputs import as_table, as_target, check_distinct
 from fdadp.privacy import Budget, Cohort, Ledger, Privacy
-from fdadp.privacy._seen import Kin, score_is_not_private
-from fdadp.privacy.boundary import Table, check_ids, column_names, labels
+from fdadp.privacy._unaccounted_fits import Kin, score_is_not_private
 from fdadp.privacy.noise.sources import Noise
+from fdadp.privacy.private_entries import Table, check_ids, column_names, labels
 
 Learner = TypeVar("Learner", bound="PrivateLearner")
 

@@ -1,7 +1,7 @@
 """Features cut into public bins, and scores that add up over them: what the boosted learners share.
 
 Weights of rows are built by multiplication of released numbers, row by row: an exponential of a private margin might
-have other last bits at the end of a block (see :mod:`fdadp.privacy.rows._local`).
+have other last bits at the end of a block (see :mod:`fdadp.privacy.rows._sealed_row_functions`).
 """
 
 from __future__ import annotations

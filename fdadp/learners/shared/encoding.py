@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.shared.inputs import box_of, check_distinct, in_order, public
-from fdadp.privacy.boundary import Table, column_names, columns, index_of, table
+from fdadp.privacy.private_entries import Table, column_names, columns, index_of, table
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.checks import is_number
+from fdadp._common.argument_checks import is_number
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.privacy import rowwise_norm
-from fdadp.privacy.boundary import RAGGED, Table, table
-from fdadp.privacy.rows._local import RowFunction, Rows
+from fdadp.privacy.private_entries import RAGGED, Table, table
+from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 
 HUGE = 1e100
 """Numbers from here on count as infinite: their squares may be."""

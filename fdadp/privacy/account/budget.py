@@ -20,7 +20,7 @@ from typing import Any
 from fdadp.errors import PrivacyError
 from fdadp.privacy.account._book import SAFETY, TOLERANCE, Binding, Book, MemoryBook, Release, gone
 from fdadp.privacy.account.accounting import MEASURES, epsilon_from, epsilon_from_mu, mu_from, rho_from
-from fdadp.privacy.declared import said_delta
+from fdadp.privacy.guarantee_checks import said_delta
 
 ROUNDING = 1e-12
 """Of a total that another version or machine has computed."""

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fdadp._common.promised import promised, rounded_up, shown_up
-from fdadp.files.regular import reading
+from fdadp._common.guarantee_in_words import promised, rounded_up, shown_up
+from fdadp.files.regular_files import reading
 from fdadp.privacy.account._book import Release
 
 if TYPE_CHECKING:
     from fdadp.privacy.certificate import Certificate
-    from fdadp.privacy.certificate.figures import Expected
+    from fdadp.privacy.certificate.accuracy_lines import Expected
 
 
 @dataclass(frozen=True, repr=False)

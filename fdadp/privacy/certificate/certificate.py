@@ -10,18 +10,20 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fdadp._common.promised import shown_up
+from fdadp._common.guarantee_in_words import shown_up
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
-from fdadp.files.atomic import write_text
+from fdadp.files.atomic_writes import write_text
 from fdadp.privacy.account.accounting import epsilon_from_mu, mu_from_epsilon
-from fdadp.privacy.certificate import figures, forms
-from fdadp.privacy.certificate import page as pages
-from fdadp.privacy.certificate.figures import Expected, Odds
+from fdadp.privacy.certificate import external_forms
+from fdadp.privacy.certificate import html_page as pages
+from fdadp.privacy.certificate.accuracy_lines import Expected, expected_lines, model_lines
+from fdadp.privacy.certificate.ledger_recount import recounted, verify_ledger
+from fdadp.privacy.certificate.odds import PRIORS, Odds, odds_of
 from fdadp.privacy.certificate.signature import sign
-from fdadp.privacy.declared import LEFT_OUT, NEIGHBOURS, NOT_COVERED
-from fdadp.privacy.study._entries import Entry, in_words, now
-from fdadp.privacy.study.book import LAST, STATES, STUDY, Fit, fits_of
+from fdadp.privacy.guarantee_checks import LEFT_OUT, NEIGHBOURS, NOT_COVERED
+from fdadp.privacy.study._chained_entries import Entry, in_words, now
+from fdadp.privacy.study.budget_accounts import LAST, STATES, STUDY, Fit, fits_of
 
 if TYPE_CHECKING:
     from fdadp.privacy.account._book import Release
@@ -57,8 +59,8 @@ class Certificate:
     spent : float
         ε at the same δ of what was released so far.
     recounted : float or None
-        The same by dp_accounting (:mod:`~fdadp.privacy.certificate.figures`), where it is installed and knows the
-        noise of every release.
+        The same by dp_accounting (:mod:`~fdadp.privacy.certificate.ledger_recount`), where it is installed and knows
+        the noise of every release.
     unit, neighbours : str
         Whom it protects, and what is compared.
     n : int or None
@@ -112,7 +114,7 @@ class Certificate:
         PrivacyError
             The ledger promises nothing, is of a simulation, or does not add up; nothing is certified then.
         """
-        _refuse(ledger, figures.verify_ledger(ledger))
+        _refuse(ledger, verify_ledger(ledger))
         details = ledger.details
         assert ledger.epsilon is not None
         at, total = 0, float(details.get("total", 1.0))
@@ -141,8 +143,8 @@ class Certificate:
             n=n,
             public=public,
             fits=(fit,),
-            accuracy=tuple(figures.expected_lines(forecasts, n, ledger.delta, [(fit.mechanism, asked)])),
-            recounted=figures.recounted(ledger.releases, ledger.delta, spent),
+            accuracy=tuple(expected_lines(forecasts, n, ledger.delta, [(fit.mechanism, asked)])),
+            recounted=recounted(ledger.releases, ledger.delta, spent),
             study=f"{details[STUDY]}; last entry {details[LAST]}" if STUDY in details else "",
             versions=_versions(ledger.releases) | {k: str(details[k]) for k in ("numpy", "opendp") if k in details},
         )
@@ -175,7 +177,7 @@ class Certificate:
         wrong = study.verify(*models)
         if wrong:
             raise PrivacyError(f"study must be as it was written to be certified, and it is not: {'; '.join(wrong)}")
-        said = tuple(line for m in models for line in figures.model_lines(m))
+        said = tuple(line for m in models for line in model_lines(m))
         return cls.at_entries(study, study.entries, forecasts, said, **about)
 
     @classmethod
@@ -210,7 +212,7 @@ class Certificate:
         read = math.fsum(fit.share for fit in fits if fit.state != STATES["reserved"])
         spent = budget.epsilon_of(read * of["total"]) if read else 0.0
         costs = [(fit.mechanism, fit.epsilon) for fit in fits]
-        expected = figures.expected_lines(forecasts, of["n"], of["delta"], costs)
+        expected = expected_lines(forecasts, of["n"], of["delta"], costs)
         return cls(
             name=of["name"],
             date=now(),
@@ -225,7 +227,7 @@ class Certificate:
             public=public,
             fits=fits,
             accuracy=(*expected, *said),
-            recounted=figures.recounted(releases, of["delta"], spent),
+            recounted=recounted(releases, of["delta"], spent),
             study=f"{of['name']} ({of['id']}), made {of['created']}; last entry {lines[-1].position}, {lines[-1].hash}",
             versions=_versions(releases),
         )
@@ -272,7 +274,7 @@ class Certificate:
     @property
     def odds(self) -> Odds:
         """What it means for one person."""
-        return figures.odds_of(self.epsilon, self.delta, self.mu, self.adjacency)
+        return odds_of(self.epsilon, self.delta, self.mu, self.adjacency)
 
     @property
     def curve(self) -> tuple[tuple[float, float], ...]:
@@ -282,8 +284,8 @@ class Certificate:
 
     @property
     def label(self) -> dict[str, str]:
-        """What experts want said of a release; see :mod:`fdadp.privacy.certificate.forms`."""
-        return forms.label(self)
+        """What experts want said of a release; see :mod:`fdadp.privacy.certificate.external_forms`."""
+        return external_forms.label(self)
 
     def signed(self, key: str | os.PathLike[str], password: str | None = None) -> Certificate:
         """Sign it with a secret key of Ed25519; :meth:`fdadp.Study.verify` holds its JSON against the signature.
@@ -306,7 +308,7 @@ class Certificate:
         """Plain data, ready for JSON, the odds among them."""
         odds = self.odds
         factors = {"after": odds.factor, "after, of values": odds.values_factor}
-        numbers = asdict(odds) | {k: {str(p): odds.after(p, f) for p in figures.PRIORS} for k, f in factors.items()}
+        numbers = asdict(odds) | {k: {str(p): odds.after(p, f) for p in PRIORS} for k, f in factors.items()}
         said = {"promise": self.promise, "meaning": self.meaning, "adjacency": self.adjacency}
         return asdict(self) | said | {"odds": numbers, "curve": self.curve, "label": self.label}
 
@@ -319,8 +321,8 @@ class Certificate:
         return pages.page(self)
 
     def registry_entry(self, *, slug: str, sector: str | None = None, product: str = "Machine learning model") -> Any:
-        """Return an entry for OpenDP's registry of deployments; see :mod:`fdadp.privacy.certificate.forms`."""
-        return forms.entry(self, slug=slug, sector=sector, product=product)
+        """Return an entry for OpenDP's registry of deployments; see :mod:`fdadp.privacy.certificate.external_forms`."""
+        return external_forms.entry(self, slug=slug, sector=sector, product=product)
 
     def save(self, path: str | os.PathLike[str]) -> tuple[Path, Path]:
         """Write the page and, beside it, the JSON; returns both paths."""

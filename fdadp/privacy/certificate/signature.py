@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from fdadp.errors import InputError, PrivacyError
-from fdadp.files.atomic import PUBLIC, SECRET, replacing
-from fdadp.files.regular import bytes_of
+from fdadp.files.atomic_writes import PUBLIC, SECRET, replacing
+from fdadp.files.regular_files import bytes_of
 
 
 def new_keys(path: str | os.PathLike[str], password: str | None = None) -> tuple[Path, Path]:

@@ -18,15 +18,15 @@ from fdadp.errors import PrivacyError
 from fdadp.privacy.account._book import Release
 from fdadp.privacy.account.accounting import IN_RHO, amount_for, cost_of
 from fdadp.privacy.account.budget import Account, Budget
-from fdadp.privacy.declared import UNITS
+from fdadp.privacy.guarantee_checks import UNITS
 from fdadp.privacy.kernel._sums import Contributions, Factors, contrast_sum, count_persons, exact_sum, rank_one_sum
 from fdadp.privacy.noise._matrices import BITS
 from fdadp.privacy.noise.distributed import DistributedNoise
 from fdadp.privacy.noise.sources import DRAWS, MATRICES, SELECTIONS, Noise, OpenDPNoise, Sampler
-from fdadp.privacy.rows._laws import MEAN, Exchangeable, Law, moment_weights
-from fdadp.privacy.rows._local import RowFunction, probe, silence
-from fdadp.privacy.rows._partitions import AnyVault
-from fdadp.privacy.rows._rows import L1, L2, LINF, NUCLEAR
+from fdadp.privacy.rows._clipped_sums import L1, L2, LINF, NUCLEAR
+from fdadp.privacy.rows._dask_partitions import AnyVault
+from fdadp.privacy.rows._person_contributions import MEAN, Exchangeable, Law, moment_weights
+from fdadp.privacy.rows._sealed_row_functions import RowFunction, probe, silence
 
 _NORMS = {L1: "L1", L2: "L2", LINF: "L-infinity", NUCLEAR: "nuclear"}
 _NOISE_NAMES = {

@@ -70,9 +70,9 @@ import numpy as np
 from numba import njit
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.privacy.rows._local import BLOCK, RowFunction, Rows, evaluate, sealed, silence
-from fdadp.privacy.rows._partitions import AnyVault
-from fdadp.privacy.rows._rows import quantise_rows
+from fdadp.privacy.rows._clipped_sums import quantise_rows
+from fdadp.privacy.rows._dask_partitions import AnyVault
+from fdadp.privacy.rows._sealed_row_functions import BLOCK, RowFunction, Rows, evaluate, sealed, silence
 from fdadp.privacy.rows._vault import Vault
 
 _FINE = 100

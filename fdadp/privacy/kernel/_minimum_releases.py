@@ -21,7 +21,7 @@ from fdadp.privacy.kernel._minima import (
 )
 from fdadp.privacy.noise.distributed import DistributedNoise
 from fdadp.privacy.noise.sources import Sampler
-from fdadp.privacy.rows._local import RowFunction
+from fdadp.privacy.rows._sealed_row_functions import RowFunction
 from fdadp.privacy.rows._vault import Vault
 
 

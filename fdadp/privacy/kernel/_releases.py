@@ -26,10 +26,10 @@ from fdadp.privacy.kernel._sums import (
     exact_sum,
 )
 from fdadp.privacy.noise._matrices import BITS, LARGEST_ORDER, degrees, symmetric, triangle
-from fdadp.privacy.rows._laws import Exchangeable, moment_weights
-from fdadp.privacy.rows._local import BLOCK, RowFunction, Rows, evaluate
-from fdadp.privacy.rows._rows import L1, L2, LINF, test_utilities
-from fdadp.privacy.rows._rowwise import diameter_of, log_positions, of_table, person_moments
+from fdadp.privacy.rows._clipped_sums import L1, L2, LINF, test_utilities
+from fdadp.privacy.rows._person_contributions import Exchangeable, moment_weights
+from fdadp.privacy.rows._rowwise_arithmetic import diameter_of, log_positions, of_table, person_moments
+from fdadp.privacy.rows._sealed_row_functions import BLOCK, RowFunction, Rows, evaluate
 
 
 class SumReleases:
@@ -59,7 +59,7 @@ class SumReleases:
         ----------
         f : callable
             From a tuple of arrays of m rows to an array (m, d) or (m,); row-local (see
-            :mod:`fdadp.privacy.rows._local`).
+            :mod:`fdadp.privacy.rows._sealed_row_functions`).
         clip : float
             Bound on the norm of a person's contribution, the mean or the sum of its rows; public or released. Rows that
             are not finite do not count.

@@ -15,9 +15,7 @@ import numpy as np
 from fdadp._common.threads import map_stream
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.privacy.noise._matrices import BITS
-from fdadp.privacy.rows._laws import MEAN, Law
-from fdadp.privacy.rows._local import BLOCK, RowFunction, Rows, evaluate, sealed, silence
-from fdadp.privacy.rows._rows import (
+from fdadp.privacy.rows._clipped_sums import (
     add_cells,
     add_contrasts,
     add_outer_rows,
@@ -29,6 +27,8 @@ from fdadp.privacy.rows._rows import (
     outer_rows,
     quantise_rows,
 )
+from fdadp.privacy.rows._person_contributions import MEAN, Law
+from fdadp.privacy.rows._sealed_row_functions import BLOCK, RowFunction, Rows, evaluate, sealed, silence
 from fdadp.privacy.rows._vault import Block, Vault
 
 

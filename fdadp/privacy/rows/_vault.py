@@ -1,10 +1,10 @@
 """Where the private rows are. Nothing outside ``fdadp.privacy`` opens a vault; a test enforces it.
 
-Every entry is a float64 on its way out, and every id a number, by the rules of :mod:`fdadp.privacy.boundary`: entry by
-entry, for a type that a reader has chosen by looking at the values must not change other people's rows. The ids of a
-source of chunks are taken from the very chunks whose rows they name, on each pass anew, for a source may give its rows
-in another order, or other rows, the next time. Whoever was not there on the first pass is nobody, and so are more
-rows of a person than there were then (``docs/theory/kernel.md#persons``).
+Every entry is a float64 on its way out, and every id a number, by the rules of :mod:`fdadp.privacy.private_entries`:
+entry by entry, for a type that a reader has chosen by looking at the values must not change other people's rows. The
+ids of a source of chunks are taken from the very chunks whose rows they name, on each pass anew, for a source may give
+its rows in another order, or other rows, the next time. Whoever was not there on the first pass is nobody, and so are
+more rows of a person than there were then (``docs/theory/kernel.md#persons``).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy as np
 from fdadp._common.threads import map_stream
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import FailedReadError, PrivacyError
-from fdadp.privacy.boundary import NOBODY, Persons, Table, check_ids, numbers, table
-from fdadp.privacy.joined import Joined
-from fdadp.privacy.rows._laws import Keys, by_person, last_keys, row_keys, surplus
-from fdadp.privacy.rows._local import BLOCK, FAILED, RowFunction, Rows, Spec, evaluate, sealed, zero_rows
-from fdadp.privacy.rows._rows import leave_out_surplus
+from fdadp.privacy.joined_tables import Joined
+from fdadp.privacy.private_entries import NOBODY, Persons, Table, check_ids, numbers, table
+from fdadp.privacy.rows._clipped_sums import leave_out_surplus
+from fdadp.privacy.rows._person_contributions import Keys, by_person, last_keys, row_keys, surplus
+from fdadp.privacy.rows._sealed_row_functions import BLOCK, FAILED, RowFunction, Rows, Spec, evaluate, sealed, zero_rows
 
 Block = tuple[Rows, int, IntArray]
 """Arrays padded to BLOCK rows, number of real ones, and the person of each (empty where every row is a person)."""
@@ -150,13 +150,13 @@ class Vault:
     Parameters
     ----------
     data : table, tuple of tables of equal length, re-iterable of such tuples (chunks), or Joined
-        What :func:`fdadp.privacy.boundary.table` takes. Arrays that are not in memory are read in slabs.
+        What :func:`fdadp.privacy.private_entries.table` takes. Arrays that are not in memory are read in slabs.
     groups : sequence of ids, one a row, or True, optional
         A row whose id is missing belongs to nobody and is never used. True: the last part of each chunk are the ids of
         its rows. A sequence goes with chunks only where these are a list, whose order is fixed.
     max_rows : int, optional
-        Rows of a person that count at most (:mod:`fdadp.privacy.rows._laws` says which), of joined rows the first;
-        default all of them. The others are nobody's.
+        Rows of a person that count at most (:mod:`fdadp.privacy.rows._person_contributions` says which), of joined rows
+        the first; default all of them. The others are nobody's.
     """
 
     __slots__ = (

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from fdadp.privacy.study.study import Study
+from fdadp.privacy.study.study_budget import Study
 
 __all__ = ["Study"]

@@ -27,11 +27,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from fdadp._common.symmetric import positive_part
+from fdadp._common.symmetric_matrices import positive_part
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.privacy import Cohort, Ledger, Noisy
-from fdadp.privacy.clipped import release_shares
-from fdadp.privacy.rows._local import RowFunction
+from fdadp.privacy.clipped_shares import release_shares
+from fdadp.privacy.rows._sealed_row_functions import RowFunction
 from fdadp.private.denoise.bayes import shrunk, shrunk_coefficients, shrunk_scale
 from fdadp.private.levels.mixed_rows import CENTRED, L1_OVER_L2, MixedCoordinates, MixedRows
 from fdadp.private.levels.observed import release_observed, release_rest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from fdadp.privacy import Cohort
-from fdadp.privacy.rows._local import RowFunction
+from fdadp.privacy.rows._sealed_row_functions import RowFunction
 from fdadp.private.denoise.bayes import shrunk
 from fdadp.private.levels.tails import TINY
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fdadp._common.symmetric import positive_part
+from fdadp._common.symmetric_matrices import positive_part
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.privacy import Cohort, person_moments, rowwise_norm
-from fdadp.privacy.clipped import release_shares
+from fdadp.privacy.clipped_shares import release_shares
 from fdadp.private.denoise.bayes import shrunk_scale
 from fdadp.private.levels.tails import EDGES, PRIOR, TINY, ReleasedCovariance, Tail, clip_of, covariance_of
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from fdadp._common.tasks import is_dask
+from fdadp._common.dask_tasks import is_dask
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open import is_foreign, opened
@@ -20,8 +20,8 @@ from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves,
 from fdadp.functional.tables.axis import axis_of
 from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.sample import Curves, Given, Kind, as_grid
-from fdadp.privacy.boundary import RAGGED, Table, check_ids, table
-from fdadp.privacy.rows._partitions import PrivatePartitions
+from fdadp.privacy.private_entries import RAGGED, Table, check_ids, table
+from fdadp.privacy.rows._dask_partitions import PrivatePartitions
 
 # Curves at points of their own, put on a declared grid: each row by itself, by a public rule.
 #
@@ -153,7 +153,7 @@ def private_curves(
     Returns
     -------
     Curves
-        Whose `values` are a :class:`~fdadp.privacy.boundary.Table`.
+        Whose `values` are a :class:`~fdadp.privacy.private_entries.Table`.
 
     Raises
     ------

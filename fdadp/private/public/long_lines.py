@@ -18,7 +18,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.files.csv_tables import ROWS, CsvLines, Texts
 from fdadp.functional.tables.axis import points_of
-from fdadp.privacy.boundary import meaning, number_of, person_of
+from fdadp.privacy.private_entries import meaning, number_of, person_of
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._common.checks import is_number
+from fdadp._common.argument_checks import is_number
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import PrivacyError
 from fdadp.functional.tables.curves import as_curves

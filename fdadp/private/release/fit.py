@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from fdadp._common.checks import whole
-from fdadp._common.door import advice
+from fdadp._common.argument_checks import whole
+from fdadp._common.calling_language import advice
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.tables.sample import as_grid
 from fdadp.privacy import Cohort, Privacy
 from fdadp.privacy.account.accounting import noise_multiplier, unit_noise
-from fdadp.privacy.declared import check_delta
+from fdadp.privacy.guarantee_checks import check_delta
 from fdadp.privacy.noise.sources import Noise
-from fdadp.privacy.rows._laws import MEAN, Law
+from fdadp.privacy.rows._person_contributions import MEAN, Law
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import Plan
 from fdadp.private.plan.sharing import expected_left, release_n
@@ -27,7 +27,7 @@ from fdadp.private.public.columns import Range
 from fdadp.private.public.inputs import LEAST_POINTS
 
 if TYPE_CHECKING:
-    from fdadp.privacy.rows._local import RowFunction
+    from fdadp.privacy.rows._sealed_row_functions import RowFunction
     from fdadp.private.release.mechanisms import EndToEnd
     from fdadp.private.release.moments import NoisyMoments
     from fdadp.private.rows.rows import RowFunctions
@@ -84,7 +84,7 @@ def spend(
     Parameters
     ----------
     model : estimator
-        That is fitted; only known to be counted (:mod:`fdadp.privacy._seen`).
+        That is fitted; only known to be counted (:mod:`fdadp.privacy._unaccounted_fits`).
     data : tuple of tables, or PrivateChunks
         Columns in the design's order, then the response.
     groups : sequence of ids (n,), or True, optional

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.privacy.clipped import ReleasedShares
+from fdadp.privacy.clipped_shares import ReleasedShares
 from fdadp.private.denoise.bayes import CALIBRATION_EDGES, calibrate, gain, predictive, profile, shrunk
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.sharing import SPREADS, time_blocks

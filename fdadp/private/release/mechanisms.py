@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from fdadp._common.door import advice
-from fdadp._common.parameters import Parameters
+from fdadp._common.calling_language import advice
+from fdadp._common.sklearn_parameters import Parameters
 from fdadp.errors import FileFormatError, InputError, PrivacyError
-from fdadp.files.container import plain
-from fdadp.files.records import class_at
+from fdadp.files.dataclass_json import class_at
+from fdadp.files.npz_files import plain
 from fdadp.privacy.settings import privacy_from_json, privacy_to_json
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import Plan

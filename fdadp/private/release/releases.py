@@ -9,8 +9,8 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
-from fdadp.privacy.clipped import ReleasedShares, release_shares
-from fdadp.privacy.rows._local import RowFunction
+from fdadp.privacy.clipped_shares import ReleasedShares, release_shares
+from fdadp.privacy.rows._sealed_row_functions import RowFunction
 from fdadp.private.denoise.bayes import level_and_spread, shrunk_coefficients, shrunk_scale, shrunk_shift
 from fdadp.private.plan.plan import Plan
 from fdadp.private.plan.sharing import norm_of_numbers

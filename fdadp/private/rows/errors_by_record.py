@@ -18,7 +18,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import rowwise_matmul
-from fdadp.privacy.rows._rowwise import log_positions
+from fdadp.privacy.rows._rowwise_arithmetic import log_positions
 from fdadp.private.denoise.bayes import Measurement, combine, shrunk
 from fdadp.private.plan.plan import Plan
 from fdadp.private.public.columns import CurvesColumn, unit_grid

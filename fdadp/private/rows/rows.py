@@ -1,6 +1,6 @@
 """What a private fit computes from a person's rows: each function sees rows and released values, nothing else.
 
-Each row's numbers depend on that row alone, bit for bit: loops in a fixed order (:mod:`fdadp.terms._rows`,
+Each row's numbers depend on that row alone, bit for bit: loops in a fixed order (:mod:`fdadp.terms._feature_rows`,
 :func:`fdadp.privacy.rowwise_matmul`) instead of BLAS, whose rounding depends on the neighbours of a row. What is not
 finite is a gap. Gaps of X are filled within the row (:mod:`fdadp.functional.gaps`); Y counts where it was observed
 (:mod:`~fdadp.private.rows.projection`). A row without any observation of X, or of Y, is NaN in all that needs

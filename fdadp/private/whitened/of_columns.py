@@ -11,7 +11,7 @@ import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.privacy.boundary import codes_of, index_of
+from fdadp.privacy.private_entries import codes_of, index_of
 from fdadp.private.public.columns import UNIFORM_VARIANCE, Column, LabelColumn, NumberColumn
 from fdadp.private.whitened.base import OF_NUMBERS, WhiteTerm, column_of
 

@@ -14,7 +14,7 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import rowwise_matmul
 from fdadp.private.public.columns import HALF_WIDTH, Column, CurvesColumn, unit_grid
 from fdadp.private.whitened.base import WhiteTerm, column_of, white_axes
-from fdadp.terms.surface import Surface
+from fdadp.terms.additive_surface import Surface
 
 if TYPE_CHECKING:
     from fdadp.private.public.prior import PublicPrior

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fdadp._common.checks import is_one_of, several, whole
+from fdadp._common.argument_checks import is_one_of, several, whole
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.private.public.columns import Column, CurvesColumn, LabelColumn, NumberColumn
@@ -14,11 +14,11 @@ from fdadp.private.whitened.base import WhiteTerm
 from fdadp.private.whitened.derived import derived_term
 from fdadp.private.whitened.of_columns import ByLevels, ByNumber, WhiteLevels, WhiteNumbers, WhiteTimes
 from fdadp.private.whitened.of_surfaces import WhiteSurface
-from fdadp.terms.curves.components import ComponentRegression, ComponentScores
 from fdadp.terms.curves.functional_additive import AdditiveFunctional, FunctionalAdditive
 from fdadp.terms.curves.functional_concurrent import Concurrent
 from fdadp.terms.curves.functional_linear import FunctionalLinear, LinearFunctional
-from fdadp.terms.numbers.labels import Factor, RandomEffect
+from fdadp.terms.curves.principal_components import ComponentRegression, ComponentScores
+from fdadp.terms.numbers.factors_and_random_effects import Factor, RandomEffect
 from fdadp.terms.numbers.scalar_linear import Linear, ScalarsTogether
 from fdadp.terms.numbers.smooth import Smooth, TensorSmooth
 from fdadp.terms.spec import TermSpec, with_refund_k

@@ -14,10 +14,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import flag, fraction, is_number, is_one_of, numbers, one_of, whole
-from fdadp._common.door import warn
-from fdadp._common.parameters import NestedParameters
-from fdadp._common.tasks import is_dask
+from fdadp._common.argument_checks import flag, fraction, is_number, is_one_of, numbers, one_of, whole
+from fdadp._common.calling_language import warn
+from fdadp._common.dask_tasks import is_dask
+from fdadp._common.sklearn_parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError, PublicInputWarning
 from fdadp.functional.quadrature import RULES
@@ -26,7 +26,7 @@ from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves, Kind
 from fdadp.privacy import Privacy
-from fdadp.privacy._seen import Kin, score_is_not_private
+from fdadp.privacy._unaccounted_fits import Kin, score_is_not_private
 from fdadp.private.private_fitted import WhiteDesign
 from fdadp.private.public.columns import Range, public_ranges
 from fdadp.private.release.mechanisms import EndToEnd, Mechanism, mechanism_of
@@ -36,7 +36,7 @@ from fdadp.regression.reading.completion import MISSING_CURVES, Completion, comp
 from fdadp.regression.reading.joined import aligned
 from fdadp.regression.reading.training import private_law
 from fdadp.solve.eigen.surface import SurfaceFit
-from fdadp.terms.surface import check_size
+from fdadp.terms.additive_surface import check_size
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
@@ -69,8 +69,8 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
     ----------
     n_basis_x, n_basis_s : int or "auto"
         Number of B-splines over the values of X and over its grid, at least ``degree + 1``. ``"auto"`` grows with the
-        number of curves, from 7 x 7 to 20 x 10 cubic splines (:func:`fdadp.terms.surface.basis_sizes`): too many do no
-        harm, for they are penalised; too few leave a bias that no standard error knows of.
+        number of curves, from 7 x 7 to 20 x 10 cubic splines (:func:`fdadp.terms.additive_surface.basis_sizes`): too
+        many do no harm, for they are penalised; too few leave a bias that no standard error knows of.
     n_components : int, float or Eigenbasis
         Number K of eigenfunctions of Y, or the share of variance they must explain, in (0, 1]; or orthonormal functions
         given on the grid of Y, about the training curves' mean.
@@ -718,7 +718,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to a pickle-free file; return its path.
 
-        The layout is that of :mod:`fdadp.files.container`, documented in :mod:`fdadp.regression.additive.fitted`.
+        The layout is that of :mod:`fdadp.files.npz_files`, documented in :mod:`fdadp.regression.additive.fitted`.
         """
         self._asked()
         return save(self, path)

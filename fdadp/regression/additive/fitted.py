@@ -1,9 +1,9 @@
 """A fitted additive model: its surface, how curves came, what is known of the errors, its tables and its files.
 
-A saved model is a file of :mod:`fdadp.files.container` of kind ``"additive-function-on-function"``. Its ``numbers`` are
+A saved model is a file of :mod:`fdadp.files.npz_files` of kind ``"additive-function-on-function"``. Its ``numbers`` are
 those of the fit of the long form, the surface and the eigenbasis of Y, the treatment of gaps, and the grids, whose tree
-(:mod:`fdadp.files.records`) is in the header. There are also the constructor's arguments, with the privacy that was
-spent (:mod:`fdadp.private.release.mechanisms`), and the ledger. No training curve is in the file.
+(:mod:`fdadp.files.dataclass_json`) is in the header. There are also the constructor's arguments, with the privacy that
+was spent (:mod:`fdadp.private.release.mechanisms`), and the ledger. No training curve is in the file.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from fdadp._common.promised import promised
+from fdadp._common.guarantee_in_words import promised
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
-from fdadp.files.container import Layout, complete
-from fdadp.files.records import labels_to_json, pack, unpack
+from fdadp.files.dataclass_json import labels_to_json, pack, unpack
+from fdadp.files.npz_files import Layout, complete
 from fdadp.functional.gaps import GAPS
 from fdadp.functional.tables.alignment import same_order
 from fdadp.functional.tables.axis import text_of_grid
@@ -28,11 +28,11 @@ from fdadp.functional.tables.curves import as_curves, check_finite
 from fdadp.functional.tables.records import Records, refuse_other_domain
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Ledger
-from fdadp.privacy.study.verified import record_model
+from fdadp.privacy.study.verification import record_model
 from fdadp.private.release.mechanisms import params_from_json, params_to_json
-from fdadp.regression.fitted.errors import CoefficientErrors
-from fdadp.regression.fitted.fitted import Fitted, FittedResponse
-from fdadp.regression.fitted.term_files import may_be_made
+from fdadp.regression.fitted.coefficient_errors import CoefficientErrors
+from fdadp.regression.fitted.fitted_model import Fitted, FittedResponse
+from fdadp.regression.fitted.model_files import may_be_made
 from fdadp.regression.reading.columns import Covariates, units_of
 from fdadp.regression.reading.completion import Completion, cure_of
 from fdadp.regression.settings import ModelSettings
@@ -183,7 +183,7 @@ def summarise(model: AdditiveFunctionOnFunction) -> Summary:
     return result
 
 
-# Saved models: a file of :mod:`fdadp.files.container` of kind ``"additive-function-on-function"``.
+# Saved models: a file of :mod:`fdadp.files.npz_files` of kind ``"additive-function-on-function"``.
 
 
 Model = TypeVar("Model", bound="AdditiveFunctionOnFunction")

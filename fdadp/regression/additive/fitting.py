@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._common.door import warn
+from fdadp._common.calling_language import warn
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.functional.containers.open import opened

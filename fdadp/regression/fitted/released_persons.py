@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import pandas as pd
 
-from fdadp._common.checks import fraction, one_of
-from fdadp._common.symmetric import positive_part, root_of
+from fdadp._common.argument_checks import fraction, one_of
+from fdadp._common.symmetric_matrices import positive_part, root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca.basis import Eigenbasis
@@ -24,7 +24,7 @@ from fdadp.repeated.level_components import level_basis
 from fdadp.repeated.search import LevelCovariances
 
 if TYPE_CHECKING:
-    from fdadp.regression.fitted.fitted import Fitted
+    from fdadp.regression.fitted.fitted_model import Fitted
 
 LEVELS = ("person", "row")
 LEAST_EIGENVALUE = 1e-6

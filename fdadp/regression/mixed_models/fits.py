@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr
 
-from fdadp._common.symmetric import positive_part
+from fdadp._common.symmetric_matrices import positive_part
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import TrainingSummary
-from fdadp.regression.fitted.persons import PersonCurves
+from fdadp.regression.fitted.person_curves import PersonCurves
 from fdadp.regression.mixed_models.gaps import GapLaw, filled
 from fdadp.regression.mixed_models.laws import PersonLaw, law_of, law_of_levels
 from fdadp.regression.settings import ModelSettings
@@ -41,7 +41,7 @@ from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors
 from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.fit.observations import ChunkedObservations, Observations
 from fdadp.solve.form.long_form import LongForm, System, feature_slices, kept_of
-from fdadp.terms.numbers.labels import Levels, RandomEffect, levels_of
+from fdadp.terms.numbers.factors_and_random_effects import Levels, RandomEffect, levels_of
 from fdadp.terms.spec import TermSpec
 
 REPEATS = 1e-5

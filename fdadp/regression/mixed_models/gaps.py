@@ -15,14 +15,14 @@ from scipy.interpolate import make_interp_spline
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.gaps import fill_linear
-from fdadp.regression.fitted.persons import KnownOnes, rows_on
+from fdadp.regression.fitted.person_curves import KnownOnes, rows_on
 from fdadp.repeated.fixed_effects import NormalOfTerms, normal_within
 from fdadp.repeated.gaps import GapEffects, GapRows, gap_effects, gap_fit, gap_rows, gap_rows_at, gap_search
 from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.search import LevelCovariances, level_covariances
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form import LongForm, feature_slices
-from fdadp.terms.numbers.labels import Levels
+from fdadp.terms.numbers.factors_and_random_effects import Levels
 
 PAIRS = 2048
 """Rows whose matrices are worked on together."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.regression.fitted.persons import KnownOnes, KnownPersons, Sites, rows_on
+from fdadp.regression.fitted.person_curves import KnownOnes, KnownPersons, Sites, rows_on
 from fdadp.repeated.fixed_effects import Weighed, degrees_of_freedom, varying, weighed
 from fdadp.repeated.levels import FewPersons
 from fdadp.repeated.nested import NestedFit, SiteSums, nested_covariances, site_sums
@@ -18,7 +18,7 @@ from fdadp.repeated.search import LevelCovariances, level_covariances
 from fdadp.repeated.slopes import slope_covariances, slope_sums, weighed_with_slopes
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.form.long_form import LongForm
-from fdadp.terms.numbers.labels import Levels
+from fdadp.terms.numbers.factors_and_random_effects import Levels
 
 FEW = 500
 """Persons up to which it is counted that covariances are estimated; beyond, this adds some thousandths."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.tasks import is_dask
+from fdadp._common.dask_tasks import is_dask
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.source import Tasks
@@ -22,9 +22,9 @@ from fdadp.functional.containers.source_table import OpenedCurves, OpenedTable, 
 from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.sample import Curves, as_grid
 from fdadp.privacy import Privacy
-from fdadp.privacy.boundary import Table, table
-from fdadp.privacy.joined import Joined, JoinedChunks, Key
-from fdadp.privacy.rows._partitions import PrivatePartitions, blocks_of
+from fdadp.privacy.joined_tables import Joined, JoinedChunks, Key
+from fdadp.privacy.private_entries import Table, table
+from fdadp.privacy.rows._dask_partitions import PrivatePartitions, blocks_of
 from fdadp.private.public.inputs import (
     PrivateChunks,
     is_irregular,

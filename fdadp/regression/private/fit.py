@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from fdadp._common.checks import one_of, whole
-from fdadp._common.door import warn
-from fdadp._common.promised import promised
+from fdadp._common.argument_checks import one_of, whole
+from fdadp._common.calling_language import warn
+from fdadp._common.guarantee_in_words import promised
 from fdadp._common.threads import one_blas_thread
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.containers.open import is_foreign, opened_table
@@ -20,14 +20,14 @@ from fdadp.functional.gaps import GAPS
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Privacy
-from fdadp.privacy.rows._laws import MEAN, Law
+from fdadp.privacy.rows._person_contributions import MEAN, Law
 from fdadp.private.advice import advise, beyond_scale, describe_ranges
 from fdadp.private.private_fitted import as_terms, importances, released_variance, unexplained_variance
 from fdadp.private.public.columns import CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.release.fit import planned, refuse_unaffordable, spend
 from fdadp.private.release.mechanisms import EndToEnd, Mechanism, mechanism_of
-from fdadp.regression.fitted.errors import CoefficientErrors
-from fdadp.regression.fitted.fitted import Fitted, FittedResponse, Released
+from fdadp.regression.fitted.coefficient_errors import CoefficientErrors
+from fdadp.regression.fitted.fitted_model import Fitted, FittedResponse, Released
 from fdadp.regression.private.chunks import DeclaredTable
 from fdadp.regression.private.mixed import (
     coordinates,
@@ -332,7 +332,7 @@ def fit_private(
     Parameters
     ----------
     model : estimator
-        That is fitted; only known to be counted (:mod:`fdadp.privacy._seen`).
+        That is fitted; only known to be counted (:mod:`fdadp.privacy._unaccounted_fits`).
     private : PrivateSettings
     data, y, grids, groups, offset, by
         As :meth:`fdadp.FunctionalRegression.fit` takes them.

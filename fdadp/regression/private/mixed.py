@@ -21,8 +21,8 @@ from fdadp.functional.splines.margins import margin_of
 from fdadp.functional.tables.records import TrainingSummary
 from fdadp.privacy import Cohort, Privacy
 from fdadp.privacy.account.accounting import noise_multiplier, unit_noise
-from fdadp.privacy.declared import check_delta
-from fdadp.privacy.rows._laws import check_most
+from fdadp.privacy.guarantee_checks import check_delta
+from fdadp.privacy.rows._person_contributions import check_most
 from fdadp.private.levels.mixed import EQUATION_CLIP, MixedReleases, fit_mixed, shares_of
 from fdadp.private.levels.mixed_rows import MixedCoordinates
 from fdadp.private.plan.plan import Plan
@@ -38,7 +38,7 @@ from fdadp.regression.private.read import indicator_of
 from fdadp.regression.settings import ModelSettings
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.form.long_form import LongForm
-from fdadp.terms.numbers.labels import RandomEffect
+from fdadp.terms.numbers.factors_and_random_effects import RandomEffect
 from fdadp.terms.numbers.scalar_linear import Intercept
 from fdadp.terms.spec import TermDesign, TermSpec, no_penalties
 

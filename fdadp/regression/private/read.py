@@ -17,7 +17,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
-from fdadp.privacy.boundary import numbers as entries_as_numbers
+from fdadp.privacy.private_entries import numbers as entries_as_numbers
 from fdadp.private.plan.design import curves_column
 from fdadp.private.public.columns import FILLERS, REACH, Column, CurvesColumn, NumberColumn, Range, public_range
 from fdadp.private.public.inputs import is_irregular, table_of_irregular
@@ -27,7 +27,7 @@ from fdadp.regression.reading.columns import ColumnTable, Grids, read_records
 from fdadp.regression.reading.completion import Completion
 from fdadp.regression.reading.expressions import bounds_of, expression, row_function
 from fdadp.solve.form.family import FAMILIES, Family
-from fdadp.terms.numbers.labels import Factor
+from fdadp.terms.numbers.factors_and_random_effects import Factor
 from fdadp.terms.numbers.scalar_linear import Linear
 from fdadp.terms.spec import TermSpec
 from fdadp.terms.times_column import By

@@ -24,7 +24,7 @@ from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves
 from fdadp.functional.tables.records import in_order
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Privacy
-from fdadp.privacy.boundary import labels, number_of, table
+from fdadp.privacy.private_entries import labels, number_of, table
 from fdadp.private.plan.design import curves_column
 from fdadp.private.public.columns import Column, LabelColumn, NumberColumn, Range, public_range
 from fdadp.private.public.inputs import check_groups, private_curves, public_head

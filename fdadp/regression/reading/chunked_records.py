@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.linalg.blas import dasum
 
-from fdadp._common.tasks import computed, is_dask, mapped, merged, progress_bar
+from fdadp._common.dask_tasks import computed, is_dask, mapped, merged, progress_bar
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FdadpError, InputError
 from fdadp.functional.containers.source_table import OpenedTable
@@ -141,7 +141,7 @@ class Partitions:
         merge : callable
             Of two values; it may change the first.
         what, progress
-            Of :func:`fdadp._common.tasks.computed`.
+            Of :func:`fdadp._common.dask_tasks.computed`.
         finish : callable, optional
             What comes here in the place of the merged value; computed on a worker.
         """

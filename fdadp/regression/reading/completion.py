@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fdadp._common.checks import one_of
-from fdadp._common.door import argument
+from fdadp._common.argument_checks import one_of
+from fdadp._common.calling_language import argument
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fdadp._common.checks import is_one_of
-from fdadp._common.door import advice
-from fdadp._common.tasks import is_dask
+from fdadp._common.argument_checks import is_one_of
+from fdadp._common.calling_language import advice
+from fdadp._common.dask_tasks import is_dask
 from fdadp._common.typing import IntArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.open import is_foreign, opened
@@ -25,8 +25,8 @@ from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.curves import row_labels
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Privacy
-from fdadp.privacy.boundary import Table, meaning, table
-from fdadp.privacy.joined import NO_ROW, Joined, JoinedChunks, joined_rows, key_of
+from fdadp.privacy.joined_tables import NO_ROW, Joined, JoinedChunks, joined_rows, key_of
+from fdadp.privacy.private_entries import Table, meaning, table
 from fdadp.regression.reading.expressions import column_named, row_function
 
 if TYPE_CHECKING:

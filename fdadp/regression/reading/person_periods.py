@@ -15,14 +15,14 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from fdadp._common.checks import numbers as setting
+from fdadp._common.argument_checks import numbers as setting
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.source_table import OpenedColumn, rows_of
 from fdadp.functional.tables.records import Labels
 from fdadp.functional.tables.sample import Curves
-from fdadp.privacy.boundary import Table, entries, numbers
-from fdadp.privacy.boundary import table as private_table
+from fdadp.privacy.private_entries import Table, entries, numbers
+from fdadp.privacy.private_entries import table as private_table
 from fdadp.private.public.inputs import check_groups
 from fdadp.regression.private.table import PrivateTable
 from fdadp.regression.reading.columns import ColumnTable, Grids, unknown_column

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fdadp._common.checks import whole
-from fdadp._common.door import warn
+from fdadp._common.argument_checks import whole
+from fdadp._common.calling_language import warn
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PersonRowsWarning
 from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.records import Labels, Records, in_order
 from fdadp.functional.tables.sample import Curves
-from fdadp.privacy.rows._laws import LAWS, Law, law_of
+from fdadp.privacy.rows._person_contributions import LAWS, Law, law_of
 from fdadp.regression.reading.columns import (
     ColumnTable,
     Covariates,

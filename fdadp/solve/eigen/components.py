@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.checks import numbers
+from fdadp._common.argument_checks import numbers
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
@@ -30,7 +30,7 @@ from fdadp.solve.form.long_form import LongForm
 from fdadp.solve.form.sums import Moments, TrainingSums, add_up
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares, Solution
 from fdadp.terms.numbers.scalar_linear import ones
-from fdadp.terms.on_functions import OnFunctions
+from fdadp.terms.on_response_functions import OnFunctions
 from fdadp.terms.spec import TermDesign
 
 LEAST_VARIANCE = 1e-12

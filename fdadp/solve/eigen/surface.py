@@ -31,8 +31,8 @@ from fdadp.solve.fit.additive_fit import AdditiveFit, ByFunction
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.family import family_of
 from fdadp.solve.form.sums import Moments
-from fdadp.terms.on_functions import OnFunctions, by_function
-from fdadp.terms.surface import Surface
+from fdadp.terms.additive_surface import Surface
+from fdadp.terms.on_response_functions import OnFunctions, by_function
 
 if TYPE_CHECKING:
     from fdadp.privacy import Ledger, Privacy

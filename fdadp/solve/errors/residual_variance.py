@@ -11,7 +11,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
-from fdadp.terms.numbers.labels import is_factor
+from fdadp.terms.numbers.factors_and_random_effects import is_factor
 from fdadp.terms.spec import TermDesign
 
 SPLINES = 8

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from fdadp._common.symmetric import root_of
+from fdadp._common.symmetric_matrices import root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fdadp._common.checks import numbers
+from fdadp._common.argument_checks import numbers
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records

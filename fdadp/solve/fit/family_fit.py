@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fdadp._common.checks import numbers
-from fdadp._common.door import warn
+from fdadp._common.argument_checks import numbers
+from fdadp._common.calling_language import warn
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError

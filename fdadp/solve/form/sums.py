@@ -17,7 +17,7 @@ import numpy as np
 from fdadp._common.threads import map_blocks, one_blas_thread
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.files.container import Layout, complete
+from fdadp.files.npz_files import Layout, complete
 from fdadp.functional.tables.records import Records
 from fdadp.terms.spec import TermDesign
 
@@ -235,7 +235,7 @@ class Moments:
         return Moments(self.n, self.mean @ m, m.T @ self.scatter @ m)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write to a pickle-free file (see :mod:`fdadp.files.container`); return its path."""
+        """Write to a pickle-free file (see :mod:`fdadp.files.npz_files`); return its path."""
         return LAYOUT.write(path, {"n": self.n}, {"mean": self.mean, "scatter": self.scatter})
 
     @classmethod

@@ -12,7 +12,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.functional.gaps import fill_linear
 from fdadp.privacy import Cohort, rowwise_matmul, rowwise_norm
 from fdadp.privacy.account.accounting import unit_noise
-from fdadp.privacy.clipped import release_shares
+from fdadp.privacy.clipped_shares import release_shares
 from fdadp.private.denoise.bayes import shrunk_coefficients, shrunk_scale
 from fdadp.private.levels.person_rows import Block, WithinShares
 from fdadp.private.levels.tails import EDGES, PRIOR, ReleasedCovariance, Tail, clip_of, covariance_of

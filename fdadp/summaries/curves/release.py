@@ -8,7 +8,7 @@ c about the rough one, clipped where noise and what the tail loses balance, and 
 likewise. All of it are sums of clipped, noised contributions, and everything else is post-processing of them.
 
 Sensitivities: those of :meth:`Cohort.sum`, :meth:`Cohort.histogram`, :meth:`Cohort.geometric_mean` and
-:func:`~fdadp.privacy.clipped.release_shares` (a clip bounds a person's contribution). The triangle of r r',
+:func:`~fdadp.privacy.clipped_shares.release_shares` (a clip bounds a person's contribution). The triangle of r r',
 off-diagonals times sqrt(2), has the L2 norm |r|², in pure form the L1 norm (|r|₁² + |r|²)/2
 (``docs/theory/kernel.md#second-moments``). Proofs, and what the bands hold: docs/theory/summaries.md.
 
@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fdadp._common.door import advice
+from fdadp._common.calling_language import advice
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
@@ -37,8 +37,8 @@ from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.sample import Curves, Kind, as_grid
 from fdadp.privacy import Cohort, Ledger, Privacy
 from fdadp.privacy.account.accounting import noise_multiplier, unit_noise
-from fdadp.privacy.clipped import release_shares
-from fdadp.privacy.declared import check_delta
+from fdadp.privacy.clipped_shares import release_shares
+from fdadp.privacy.guarantee_checks import check_delta
 from fdadp.privacy.noise.sources import Noise
 from fdadp.private.levels.observed import release_observed, release_rest
 from fdadp.private.plan.sharing import release_n

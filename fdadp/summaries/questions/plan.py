@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fdadp._common.checks import is_number
+from fdadp._common.argument_checks import is_number
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.private.public.columns import public_range
 from fdadp.summaries.opening import level_list

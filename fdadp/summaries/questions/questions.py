@@ -17,7 +17,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
 from fdadp.privacy.account.accounting import noise_multiplier
-from fdadp.privacy.rows._rowwise import diameter_of
+from fdadp.privacy.rows._rowwise_arithmetic import diameter_of
 
 # Intervals for ratios with known noise: the law of a normal part plus Laplace noise, and Fieller's set.
 #

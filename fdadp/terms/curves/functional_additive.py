@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.checks import is_number, is_one_of, several
+from fdadp._common.argument_checks import is_number, is_one_of, several
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.margins import SmoothMargin
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
+from fdadp.terms.additive_surface import AUTO, QuantileTransform, Surface, basis_sizes
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
-from fdadp.terms.surface import AUTO, QuantileTransform, Surface, basis_sizes
 from fdadp.terms.times_column import multiplied
 
 
@@ -33,7 +33,7 @@ class FunctionalAdditive(TermSpec):
     k : (int, int, int), optional
         Numbers of B-splines over t, s and x. Default: 5 over s and x, and 15 over t, or as many as the response has
         points; ``"refund"``: 5 of each. Of the last two ``"auto"`` grows with the number of curves
-        (:func:`fdadp.terms.surface.basis_sizes`); it is the default with ``response_basis="eigen"``.
+        (:func:`fdadp.terms.additive_surface.basis_sizes`); it is the default with ``response_basis="eigen"``.
     m : (int, int)
         Of all three, degree less one and order of the difference penalty.
     rule : {"trapezoid", "simpson", "riemann", "simpson_legacy"}

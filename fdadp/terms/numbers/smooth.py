@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fdadp._common.checks import whole
+from fdadp._common.argument_checks import whole
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.covariate_margins import Order, covariate_margin

@@ -8,8 +8,8 @@ import pytest
 
 from fdadp.audit import replay_audit
 from fdadp.audit.dp_aff import replay_pairs
-from fdadp.privacy.rows import _partitions
-from fdadp.privacy.rows._partitions import RowsOnTheWay
+from fdadp.privacy.rows import _dask_partitions
+from fdadp.privacy.rows._dask_partitions import RowsOnTheWay
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -22,14 +22,14 @@ ROWS = 37
 def workers(monkeypatch):
     """A cluster's work done in this process; returns which vaults there were."""
     made = []
-    init = _partitions.PartitionedVault.__init__
-    monkeypatch.setattr(_partitions, "active_client", object)
+    init = _dask_partitions.PartitionedVault.__init__
+    monkeypatch.setattr(_dask_partitions, "active_client", object)
 
     def counted(self, data, *law):
         made.append(data.grouped)
         init(self, data, *law)
 
-    monkeypatch.setattr(_partitions.PartitionedVault, "__init__", counted)
+    monkeypatch.setattr(_dask_partitions.PartitionedVault, "__init__", counted)
     with dask.config.set(scheduler="synchronous"):
         yield made
 
@@ -63,7 +63,7 @@ def test_the_audit_sees_a_shuffle_that_is_left_out(workers, monkeypatch):
 
     grouped = [pair for pair in in_partitions(24, seed=3) if "several rows" in pair.name][:4]
     assert replay_audit(grouped, seed=3).passed
-    monkeypatch.setattr(_partitions, "scattered", apart)
+    monkeypatch.setattr(_dask_partitions, "scattered", apart)
     result = replay_audit(grouped, seed=3)
     assert not result.passed and result.changes.max() > 1
 

@@ -35,7 +35,7 @@ from fdadp.learners import (
 from fdadp.learners import logistic as logistic_module
 from fdadp.privacy import SeededNoise
 from fdadp.privacy.kernel._kernel import Kernel
-from fdadp.privacy.rows._laws import Law
+from fdadp.privacy.rows._person_contributions import Law
 from fdadp.summaries import (
     PrivateTable1,
     private_count,

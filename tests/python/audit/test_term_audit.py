@@ -98,7 +98,7 @@ def pairs(formula="Y ~ ff(X) + z + C(g)", kinds=("high", "outside"), delta=1e-6,
 
 def no_check_of_rows(monkeypatch):
     """The kernel's own check on public rows would refuse a function that is not row-local before the first read."""
-    monkeypatch.setattr("fdadp.privacy.rows._local._same_everywhere", lambda *_: True)
+    monkeypatch.setattr("fdadp.privacy.rows._sealed_row_functions._same_everywhere", lambda *_: True)
 
 
 def added_mu(monkeypatch):
@@ -255,7 +255,7 @@ def test_a_feature_by_blas_is_refused_before_the_first_read(monkeypatch):
         return values @ weighted
 
     monkeypatch.setattr(Integral, "features", mutant)
-    monkeypatch.setattr("fdadp.privacy.rows._local._checked", {})  # it was checked before it was changed
+    monkeypatch.setattr("fdadp.privacy.rows._sealed_row_functions._checked", {})  # it was checked before it was changed
     result = replay_audit(pairs("y ~ lf(X)", kinds=("high",)))
     assert result.finished == 0
 

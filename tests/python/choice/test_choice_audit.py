@@ -14,10 +14,10 @@ from fdadp.choice import judges as module
 from fdadp.choice.judges import OCTAVES, Judges, Reader
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
-from fdadp.privacy.boundary import table
 from fdadp.privacy.kernel import _kernel
 from fdadp.privacy.noise.distributed import noise_source
-from fdadp.privacy.replay import losses
+from fdadp.privacy.private_entries import table
+from fdadp.privacy.replayed_loss import losses
 
 
 def judges(X, y, clip=4.0):

@@ -18,7 +18,7 @@ from matplotlib.image import imread
 from typer.testing import CliRunner
 
 from fdadp import AdditiveFunctionOnFunction, load_canadian_weather, load_icu
-from fdadp._common.terminal import console
+from fdadp._common.command_line_tools import console
 from fdadp.cli.main import app
 from fdadp.errors import ExtrapolationWarning, MissingDataError
 from fdadp.functional.files.curve_files import read_curves

@@ -84,14 +84,14 @@ def model_file(path):
 
 def with_header(path, change):
     """A file with another header and the right digest for it."""
-    from fdadp.files import container
+    from fdadp.files import npz_files
 
     stored = dict(np.load(path))
     header = json.loads(bytes(stored.pop("header")))
     header.pop("sha256")
     change(header)
     text = json.dumps(header).encode()
-    text = container._DIGEST.format(container._digest(text, stored)).encode() + text[1:]
+    text = npz_files._DIGEST.format(npz_files._digest(text, stored)).encode() + text[1:]
     np.savez(path, header=np.frombuffer(text, dtype=np.uint8), **stored)
 
 

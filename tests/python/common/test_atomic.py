@@ -13,7 +13,7 @@ import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateMean, simulate_affr
 from fdadp.errors import InputError
-from fdadp.files.atomic import PUBLIC, SECRET, STALE, _take_over, replacing
+from fdadp.files.atomic_writes import PUBLIC, SECRET, STALE, _take_over, replacing
 from fdadp.functional.files.curve_files import read_curves, write_curves
 from fdadp.solve.form.sums import Moments
 

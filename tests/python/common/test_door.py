@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fdadp import FunctionalRegression, Privacy, PrivateMean, ScalarRegression
-from fdadp._common.door import argument, door
+from fdadp._common.calling_language import argument, door
 from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.tables.alignment import same_rows

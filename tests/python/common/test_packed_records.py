@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from fdadp.errors import InputError
-from fdadp.files.records import class_at, pack, unpack
-from fdadp.regression.fitted.term_files import may_be_made
+from fdadp.files.dataclass_json import class_at, pack, unpack
+from fdadp.regression.fitted.model_files import may_be_made
 from fdadp.terms import ff
 
 

@@ -17,8 +17,8 @@ import pytest
 
 from fdadp import DPAFF, AdditiveFunctionOnFunction, Privacy, PrivateFPCA, PrivateMean, simulate_affr
 from fdadp.errors import FileFormatError, InputError
-from fdadp.files.container import FILE_VERSION, Layout
-from fdadp.files.records import labels_from_json, labels_to_json
+from fdadp.files.dataclass_json import labels_from_json, labels_to_json
+from fdadp.files.npz_files import FILE_VERSION, Layout
 from fdadp.privacy import Budget
 from fdadp.regression.additive.fitted import LAYOUT as REGRESSION
 from fdadp.solve.form.sums import LAYOUT, Moments

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fdadp._common.tasks import computed, mapped, merged
+from fdadp._common.dask_tasks import computed, mapped, merged
 from fdadp._common.threads import map_blocks
 from fdadp.errors import FdadpError, InputError, PublicParameterMissing
 
@@ -159,7 +159,7 @@ def test_nothing_is_left_on_the_workers_after_success(on_workers):
 @pytest.mark.parametrize("progress", [True, "auto"])
 def test_progress_is_shown_to_people_only(monkeypatch, progress):
     """A log file got ``1chunk [00:02...]``."""
-    from fdadp._common import tasks as module
+    from fdadp._common import dask_tasks as module
 
     class Screen(io.StringIO):
         def isatty(self):
@@ -182,13 +182,13 @@ def test_progress_counts_partitions(where):
     with contextlib.redirect_stderr(shown):
         computed(merged(parts, operator.add), "sums over curves", False, parts)
     assert shown.getvalue() == ""
-    from fdadp._common import tasks
+    from fdadp._common import dask_tasks
 
-    class Bar(tasks.tqdm):
+    class Bar(dask_tasks.tqdm):
         def __init__(self, **settings):
             super().__init__(**settings | {"disable": False, "mininterval": 0, "file": shown, "leave": True})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tasks, "tqdm", Bar)
+        patch.setattr(dask_tasks, "tqdm", Bar)
         computed(merged(parts, operator.add), "sums over curves", True, parts)
     assert "sums over curves" in shown.getvalue() and "20/20" in shown.getvalue()

@@ -229,7 +229,7 @@ def test_private_fits_read_tasks_as_the_kernel_reads_what_was_opened(
     terms = many_terms().fit(arrays, grids={"X": S, "Y": S}, groups="id")
     one = private_surface().fit(known, Y, s=S, t=S, groups=IDS)
     if workers:
-        monkeypatch.setattr("fdadp.privacy.rows._partitions.active_client", object)
+        monkeypatch.setattr("fdadp.privacy.rows._dask_partitions.active_client", object)
     with dask.config.set(scheduler="synchronous"):
         found = many_terms().fit_chunks(table.to_delayed(), grids={"X": S, "Y": S}, groups="id")
         tuples = table.chunks("X", "Y", "id").to_delayed()

@@ -11,7 +11,7 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.margins import SmoothMargin
 from fdadp.solve.form.sums import Moments
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
-from fdadp.terms._rows import FeatureMap
+from fdadp.terms._feature_rows import FeatureMap
 from r_bridge._rpy2 import call
 from r_bridge.mgcv import gam_linear_functional
 from r_bridge.mgcv_tensor import TensorProduct, te_margin

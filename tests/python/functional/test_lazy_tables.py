@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from fdadp import DPAFF, AdditiveFunctionOnFunction, Privacy, rmspe, simulate_affr
-from fdadp._common.tasks import is_dask
+from fdadp._common.dask_tasks import is_dask
 from fdadp.errors import InputError
 from fdadp.functional.tables.curves import as_curves
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from fdadp import Privacy, PrivateMean, open_curves
-from fdadp._common.door import door
+from fdadp._common.calling_language import door
 from fdadp.errors import FileFormatError, InputError
 from fdadp.functional.files.curve_files import read_curves
 from fdadp.functional.tables.curves import as_curves

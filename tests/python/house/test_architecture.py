@@ -192,7 +192,11 @@ def test_only_the_local_client_reads_a_record_beside_the_kernel() -> None:
     }
     assert {unit(name) for name in users} == {"privacy"}
     local = {p: [name for name, _ in imports_of(p)] for p in SOURCES if ".federated.local." in module_name(p)}
-    raw = ("fdadp.privacy.boundary", "fdadp.learners.shared.inputs.as_table", "fdadp.privacy.rows._rowwise")
+    raw = (
+        "fdadp.privacy.private_entries",
+        "fdadp.learners.shared.inputs.as_table",
+        "fdadp.privacy.rows._rowwise_arithmetic",
+    )
     readers = {module_name(p) for p, names in local.items() if any(name.startswith(raw) for name in names)}
     assert readers == {LOCAL_CLIENT}
     importers = {module_name(p) for p in SOURCES for name, _ in imports_of(p) if name.startswith(LOCAL_CLIENT)}
@@ -212,7 +216,7 @@ def is_plain_call(node: ast.AST) -> bool:
 
 
 def module_of(name: str, modules: set[str]) -> str | None:
-    """The module that an imported name is in: ``fdadp.files.regular.read`` is in ``fdadp.files.regular``."""
+    """The module that an imported name is in: that of ``fdadp.errors.InputError`` is ``fdadp.errors``."""
     while name and name not in modules:
         name = name.rpartition(".")[0]
     return name or None

@@ -135,7 +135,7 @@ def test_more_starts_miss_the_optimum_less_often(script):
 
 def test_limits_on_far_predictions(script):
     far = script("far_predictions")
-    from fdadp.regression.fitted.errors import FARTHEST
+    from fdadp.regression.fitted.coefficient_errors import FARTHEST
 
     assert f"{FARTHEST:g} sd, keeps e³/(e² + v/4)" in far.LIMITS
     table = far.main(["--n", "300", "--cohorts", "1", "--scenarios", "A"])

@@ -17,7 +17,7 @@ from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPKMeans
 from fdadp.learners.cluster import grid_start, sphere_packing
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
-from fdadp.privacy.replay import losses
+from fdadp.privacy.replayed_loss import losses
 
 CORNERS = [np.array([c]) for c in itertools.product((-9.0, -1.0, 0.0, 3.0), repeat=2)]
 

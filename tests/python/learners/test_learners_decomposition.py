@@ -18,7 +18,7 @@ from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPPCA
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise, TapeNoise
 from fdadp.privacy.noise._matrices import UNIT, bingham, triangle
-from fdadp.privacy.replay import losses
+from fdadp.privacy.replayed_loss import losses
 
 # ------------------------------------------------------------------ Bingham's law
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from fdadp import Privacy, PrivateMean
 from fdadp.errors import InputError, PrivacyError
 from fdadp.learners import DPLinearRegression
-from fdadp.privacy.boundary import (
+from fdadp.privacy.private_entries import (
     Persons,
     check_ids,
     codes_of,

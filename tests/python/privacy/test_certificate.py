@@ -23,7 +23,8 @@ from fdadp.privacy import Budget, Cohort, mu_from
 from fdadp.privacy.account._book import Release
 from fdadp.privacy.account.accounting import epsilon_from_mu
 from fdadp.privacy.certificate import ABOUT
-from fdadp.privacy.certificate.figures import odds_of, recounted
+from fdadp.privacy.certificate.ledger_recount import recounted
+from fdadp.privacy.certificate.odds import odds_of
 
 WORDS = {
     "custodian": "St. Mary's <Hospital> & Co.",

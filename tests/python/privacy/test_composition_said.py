@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fdadp import Privacy, PrivateMean, Study
-from fdadp._common.promised import COMPOSED
+from fdadp._common.guarantee_in_words import COMPOSED
 from fdadp.privacy.account.accounting import epsilon_from_mu, mu_from
 
 DOCS = Path(__file__).parents[3] / "docs"

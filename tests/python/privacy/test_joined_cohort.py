@@ -11,8 +11,8 @@ import pytest
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
-from fdadp.privacy.boundary import table
-from fdadp.privacy.joined import Joined, Key
+from fdadp.privacy.joined_tables import Joined, Key
+from fdadp.privacy.private_entries import table
 
 IDS = ["1", 1.0, 2, "p", " p ", None, "NA", 1.5]
 

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from mutants import mutate
 
-import fdadp.privacy.joined as of_tables
-from fdadp.privacy.boundary import meaning, person_of
-from fdadp.privacy.joined import NO_ROW, Key, joined_rows
+import fdadp.privacy.joined_tables as of_tables
+from fdadp.privacy.joined_tables import NO_ROW, Key, joined_rows
+from fdadp.privacy.private_entries import meaning, person_of
 
 IDS = [1, 1.0, "1", " 01 ", 2, "2.0", "p7", "P7", "", "NA", None, float("nan"), 1.5, float("inf"), 2**53]
 VISITS = [1, "1", 2.0, "spring", None, "NA", float("nan")]

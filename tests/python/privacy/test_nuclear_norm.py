@@ -15,7 +15,7 @@ from fdadp.learners import DPPCA
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
 from fdadp.privacy.kernel._sums import rank_one_sum
 from fdadp.privacy.noise._matrices import MatrixLaplace
-from fdadp.privacy.replay import losses
+from fdadp.privacy.replayed_loss import losses
 from fdadp.privacy.rows._vault import Vault
 
 

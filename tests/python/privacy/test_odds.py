@@ -19,7 +19,7 @@ from scipy.stats import norm
 
 from fdadp.privacy import Budget, Cohort
 from fdadp.privacy.account.accounting import delta_from_mu, mu_from
-from fdadp.privacy.certificate.figures import odds_of
+from fdadp.privacy.certificate.odds import odds_of
 
 ADJACENCIES = ("zero-out", "add-remove", "replace")
 

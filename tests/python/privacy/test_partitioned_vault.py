@@ -12,10 +12,9 @@ import pytest
 
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise, TapeNoise
-from fdadp.privacy.boundary import persons_of, table
-from fdadp.privacy.rows import _partitions
-from fdadp.privacy.rows._local import FAILED
-from fdadp.privacy.rows._partitions import (
+from fdadp.privacy.private_entries import persons_of, table
+from fdadp.privacy.rows import _dask_partitions
+from fdadp.privacy.rows._dask_partitions import (
     PartitionedVault,
     RowsOnTheWay,
     Sent,
@@ -24,6 +23,7 @@ from fdadp.privacy.rows._partitions import (
     gathered,
     scattered,
 )
+from fdadp.privacy.rows._sealed_row_functions import FAILED
 from fdadp.privacy.rows._vault import Vault
 
 dask = pytest.importorskip("dask")
@@ -36,7 +36,7 @@ SECRET = 1234.56789
 @pytest.fixture
 def workers(monkeypatch):
     """All of it in this process: what a cluster's workers would do, one thing after the other."""
-    monkeypatch.setattr(_partitions, "active_client", object)
+    monkeypatch.setattr(_dask_partitions, "active_client", object)
     with dask.config.set(scheduler="synchronous"):
         yield
 
@@ -170,7 +170,7 @@ def change(monkeypatch, people, *, shuffled):
     without = rows.copy()
     without[ids == 17] = np.nan
     if not shuffled:
-        monkeypatch.setattr(_partitions, "scattered", lambda piece, buckets: _one_each(piece, buckets))
+        monkeypatch.setattr(_dask_partitions, "scattered", lambda piece, buckets: _one_each(piece, buckets))
     exact = []
     for values in (rows, without):
         noise = TapeNoise()
@@ -325,7 +325,7 @@ def test_an_interruption_leaves_nothing_held_and_the_reservation_spent(monkeypat
     def interrupted(*_, **__):
         raise KeyboardInterrupt("with frames")
 
-    monkeypatch.setattr(_partitions, "computed", interrupted)
+    monkeypatch.setattr(_dask_partitions, "computed", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         cohort.sum(lambda r: r[0], clip=1.0, share=0.5, name="s")
     assert not caught.value.args and [len(parts) for parts in held] == [0, 0]

@@ -14,7 +14,7 @@ from fdadp.privacy import Budget, OpenDPNoise, SeededNoise, epsilon_from, rho_fr
 from fdadp.privacy.account._book import SAFETY, TOLERANCE, Binding
 from fdadp.privacy.account.accounting import cost_of, epsilon_from_closed_form
 from fdadp.privacy.noise.sources import KINDS
-from fdadp.privacy.replay import TapeEntry, _log_selection
+from fdadp.privacy.replayed_loss import TapeEntry, _log_selection
 
 BIND = Binding("data", "person", "zero-out")
 S = 2.0**24

@@ -10,7 +10,7 @@ from privacy_tools import MODES, worst_ratio
 
 from fdadp.errors import PrivacyError, PublicInputWarning
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy.clipped import ReleasedShares, release_shares, warn_of_clipping
+from fdadp.privacy.clipped_shares import ReleasedShares, release_shares, warn_of_clipping
 
 ROWS = np.random.default_rng(0).uniform(size=(4000, 2))
 

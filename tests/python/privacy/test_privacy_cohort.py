@@ -20,8 +20,8 @@ import fdadp.privacy.kernel._kernel as kernel
 from fdadp._common.threads import map_stream
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise, SeededNoise, TapeNoise, rowwise_matmul
-from fdadp.privacy.rows._local import BLOCK, evaluate
-from fdadp.privacy.rows._rowwise import log, log_positions
+from fdadp.privacy.rows._rowwise_arithmetic import log, log_positions
+from fdadp.privacy.rows._sealed_row_functions import BLOCK, evaluate
 
 
 def cohort(rows=None, *, epsilon=1.0, delta=1e-6, n=200, noise=None, **kwargs):

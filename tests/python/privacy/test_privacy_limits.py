@@ -14,7 +14,7 @@ from fdadp.errors import PrivacyError
 from fdadp.learners import DPPCA
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.account.accounting import _hockey_stick
-from fdadp.privacy.declared import LARGEST_DELTA
+from fdadp.privacy.guarantee_checks import LARGEST_DELTA
 from fdadp.privacy.kernel._minima import steps_from_real
 from fdadp.privacy.noise._matrices import degrees
 from fdadp.privacy.noise.sources import DIRECTIONS, DRAWS, KINDS

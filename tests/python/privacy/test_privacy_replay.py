@@ -16,8 +16,8 @@ from scipy import stats
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise, TapeNoise
-from fdadp.privacy.replay import losses
-from fdadp.privacy.rows._rows import L1, L2, LINF, quantise
+from fdadp.privacy.replayed_loss import losses
+from fdadp.privacy.rows._clipped_sums import L1, L2, LINF, quantise
 
 ROOT = Path(__file__).resolve().parents[3]
 

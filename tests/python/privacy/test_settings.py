@@ -23,7 +23,7 @@ from fdadp import (
     rmspe,
     simulate_affr,
 )
-from fdadp._common.checks import flag, is_one_of, one_of, whole
+from fdadp._common.argument_checks import flag, is_one_of, one_of, whole
 from fdadp.datasets import simulate_cosine
 from fdadp.errors import FdadpError, InputError
 from fdadp.functional.metrics import functional_r2

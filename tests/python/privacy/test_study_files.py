@@ -16,7 +16,7 @@ from study_tools import cohort_of, nothing_was_spent, release, study_at
 
 from fdadp import Privacy, PrivateMean, simulate_affr
 from fdadp.errors import PrivacyError
-from fdadp.privacy.study import Study, _file
+from fdadp.privacy.study import Study, _append_only_file
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_what_is_no_study(tmp_path):
 def test_another_version(path):
     study_at(path)
     path.write_bytes(path.read_bytes().replace(b'study": 2', b'study": 9', 1))
-    _file._TOLD.clear()  # as in another process
+    _append_only_file._TOLD.clear()  # as in another process
     with pytest.raises(PrivacyError, match=r"must be of format 2, got .* another version of fdadp"):
         Study(path)
 
@@ -106,7 +106,7 @@ def test_file_systems_over_a_network_are_refused(path, tmp_path, monkeypatch):
     """When a study is made, and at each opening: it may have been moved there."""
     study_at(tmp_path / "moved")
     cohort = cohort_of(tmp_path / "moved", 0.5)
-    monkeypatch.setattr(_file, "kind_of_file_system", lambda folder: "nfs4")
+    monkeypatch.setattr(_append_only_file, "kind_of_file_system", lambda folder: "nfs4")
     with pytest.raises(PrivacyError, match=r"must lie on a disk of this machine, got .* on 'nfs4'"):
         study_at(path)
     assert not path.exists()
@@ -284,10 +284,10 @@ def test_other_settings_than_the_studys(path, change, message):
 def test_kinds_of_file_systems(path, monkeypatch, kind):
     """A mount that the system's table of mounts calls so, with another one of a disk inside it."""
     table = f"1 0 0:1 / / rw - ext4 /dev/a rw\n2 1 0:2 / {path.parent} rw - {kind} server:/x rw\n"
-    monkeypatch.setattr(_file.Path, "read_text", lambda self, **k: table)
+    monkeypatch.setattr(_append_only_file.Path, "read_text", lambda self, **k: table)
     with pytest.raises(PrivacyError, match=f"on '{kind}'"):
         study_at(path)
     assert not path.exists()
     table += f"3 2 0:3 / {path.parent}/disk rw - xfs /dev/b rw\n"
-    assert _file.kind_of_file_system(path.parent / "disk" / "study") == "xfs"
-    assert _file.kind_of_file_system(Path("/")) == "ext4"
+    assert _append_only_file.kind_of_file_system(path.parent / "disk" / "study") == "xfs"
+    assert _append_only_file.kind_of_file_system(Path("/")) == "ext4"

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from fdadp.cli.main import app
 from fdadp.errors import PrivacyError
-from fdadp.privacy.study import Study, _file
+from fdadp.privacy.study import Study, _append_only_file
 
 TABLES = """
 PRAGMA application_id = 1717855344;
@@ -33,7 +33,7 @@ def old(tmp_path):
         release(cohort_of(path, 0.25), 0.3, name)
     cohort_of(path, 0.125).close()
     certificate = Study(path).report(custodian="Office").save(tmp_path / "certificate")[1]
-    with _file.reading(path) as file:
+    with _append_only_file.reading(path) as file:
         lines, held = file.entries, file.told.held
     path.unlink()
     with contextlib.closing(sqlite3.connect(path)) as db:

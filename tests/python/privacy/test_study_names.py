@@ -214,16 +214,16 @@ def test_on_purpose(path, tmp_path):
 def test_a_clock_that_was_set_back(path, monkeypatch):
     """Expiry counts from the last entry, too; a clock that is an hour behind it is refused."""
     study_at(path, expires="2030-01-31")
-    at = "fdadp.privacy.study._entries.now"
+    at = "fdadp.privacy.study._chained_entries.now"
     for clock, found in (("2030-01-31T23:59:59", ""), ("2030-01-31T23:58:00", ""), ("2030-02-01T00:10:00", "expired")):
         monkeypatch.setattr(at, lambda timespec="", clock=clock: f"{clock}.000000+00:00")
-        monkeypatch.setattr("fdadp.privacy.study.book.now", lambda clock=clock: f"{clock}.000000+00:00")
+        monkeypatch.setattr("fdadp.privacy.study.budget_accounts.now", lambda clock=clock: f"{clock}.000000+00:00")
         assert found in try_to_spend(path, 0.1)
     assert [line.time for line in Study(path).entries] == sorted(line.time for line in Study(path).entries)
     assert Study(path).left == pytest.approx(0.8)
     clock = "2030-01-20T00:00:00"
     monkeypatch.setattr(at, lambda timespec="": f"{clock}.000000+00:00")
-    monkeypatch.setattr("fdadp.privacy.study.book.now", lambda: f"{clock}.000000+00:00")
+    monkeypatch.setattr("fdadp.privacy.study.budget_accounts.now", lambda: f"{clock}.000000+00:00")
     assert "the clock must not go backwards" in try_to_spend(path, 0.1)
     assert Study(path).left == pytest.approx(0.8)
     assert "the clock was set back" in Study(path).verify()[0]

@@ -27,7 +27,7 @@ from study_tools import ROWS, cohort_of, release, study_at, try_to_spend
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy import Cohort
-from fdadp.privacy.study import Study, _file
+from fdadp.privacy.study import Study, _append_only_file
 
 WAIT = 120
 """Seconds after which a child is said to hang."""
@@ -182,7 +182,7 @@ def test_a_child_that_is_forked_inside_a_step_does_not_keep_the_lock(path):
     go, forked = threading.Event(), threading.Event()
 
     def hold():
-        with _file.transaction(path):
+        with _append_only_file.transaction(path):
             go.set()
             forked.wait(WAIT)
 
@@ -204,8 +204,8 @@ def test_a_child_that_is_forked_inside_a_step_does_not_keep_the_lock(path):
 
 def test_who_waits_too_long_is_told_so(path, monkeypatch):
     study_at(path)
-    monkeypatch.setattr(_file, "PATIENCE", 0.1)
-    with _file.transaction(path), pytest.raises(PrivacyError, match="was held by another program"):
+    monkeypatch.setattr(_append_only_file, "PATIENCE", 0.1)
+    with _append_only_file.transaction(path), pytest.raises(PrivacyError, match="was held by another program"):
         cohort_of(path, 0.1)
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from fdadp.cli.main import app
 from fdadp.errors import PrivacyError
 from fdadp.privacy.certificate.signature import new_keys
-from fdadp.privacy.study import Study, _file
+from fdadp.privacy.study import Study, _append_only_file
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_study_that_was_rewritten_with_right_hashes_is_found(path, tmp_path):
         return [json.loads(json.dumps(line).replace("mean of rows", "mean of rooms")) for line in lines]
 
     rewritten(path, rename, hashes=True)
-    _file.forget(Study(path).facts["id"], path, _file._TOLD[str(path)])  # as for another user
+    _append_only_file.forget(Study(path).facts["id"], path, _append_only_file._TOLD[str(path)])  # as for another user
     assert Study(path).verify() == ()  # by itself nothing is wrong with it
     assert len(Study(path).verify(file)) == 1
 

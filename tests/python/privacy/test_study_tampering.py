@@ -12,9 +12,9 @@ from study_tools import cohort_of, release, rewritten, study_at, wrong_with
 
 from fdadp import Privacy, PrivateMean, simulate_affr
 from fdadp.errors import PrivacyError
-from fdadp.privacy.certificate.figures import verify_ledger
-from fdadp.privacy.study import Study, _file
-from fdadp.privacy.study.verified import verify_model
+from fdadp.privacy.certificate.ledger_recount import verify_ledger
+from fdadp.privacy.study import Study, _append_only_file
+from fdadp.privacy.study.verification import verify_model
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_fits_do_not_draw_on_a_study_that_was_changed(path):
     cohort_of(path, 0.1).close()
     content = path.read_bytes()
     path.write_bytes(content.replace(b'"epsilon": 2.0', b'"epsilon": 9.0', 1))
-    _file._TOLD.clear()  # as in another process
+    _append_only_file._TOLD.clear()  # as in another process
     with pytest.raises(PrivacyError, match="is damaged: entry 1 was changed"):
         cohort_of(path, 0.1)
 

@@ -14,12 +14,12 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.margins import SmoothMargin
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import rowwise_exp, rowwise_matmul
-from fdadp.privacy.rows._local import probe
+from fdadp.privacy.rows._sealed_row_functions import probe
 from fdadp.private.plan.design import curves_column
 from fdadp.private.public.columns import LabelColumn, NumberColumn, unit_grid
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.whitened.registry import white_term
-from fdadp.terms.numbers.labels import Levels
+from fdadp.terms.numbers.factors_and_random_effects import Levels
 from fdadp.terms.numbers.scalar_linear import Linear
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
 

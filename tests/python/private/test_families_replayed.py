@@ -128,7 +128,7 @@ def test_a_fit_that_starts_at_the_rows_instead_of_the_release_is_found_out(monke
         self.location = self.secret / N
         self._plan = plan
 
-    monkeypatch.setattr("fdadp.privacy.rows._local._same_everywhere", lambda *_: True)
+    monkeypatch.setattr("fdadp.privacy.rows._sealed_row_functions._same_everywhere", lambda *_: True)
     monkeypatch.setattr(BoundedRows, "about_the_middle", looking)
     monkeypatch.setattr(BoundedRows, "begin_regression", started)
     assert not replay_audit([pair("binomial", 40.0, 1e-6, "zero-out", False, 0)]).passed
@@ -154,7 +154,7 @@ def test_residuals_and_clipped_features_are_bounded_whatever_a_row_holds(family)
 
 def row_values(model, data, pure, norm):
     """Clipped features, residuals and the bound of the former, at coefficients far from 0."""
-    from fdadp.privacy.boundary import labels, table
+    from fdadp.privacy.private_entries import labels, table
     from fdadp.private.plan.design import PrivateDesign
     from fdadp.private.whitened.registry import white_term
     from fdadp.regression.private.fit import PrivateSettings

@@ -19,7 +19,7 @@ from fdadp import (
     simulate_affr,
 )
 from fdadp.errors import PrivacyError
-from fdadp.privacy.rows import _partitions
+from fdadp.privacy.rows import _dask_partitions
 from fdadp.privacy.study import Study
 
 dask = pytest.importorskip("dask")
@@ -65,7 +65,7 @@ def same(one, other):
 @pytest.fixture
 def workers(monkeypatch):
     """A cluster's work done in this process."""
-    monkeypatch.setattr(_partitions, "active_client", object)
+    monkeypatch.setattr(_dask_partitions, "active_client", object)
     with dask.config.set(scheduler="synchronous"):
         yield
 

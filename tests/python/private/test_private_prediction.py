@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from output_perturbation import OutputPerturbation
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, simulate_affr
-from fdadp.regression.fitted import errors as predictions
+from fdadp.regression.fitted import coefficient_errors as predictions
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 

@@ -10,7 +10,7 @@ from fdadp import PublicPrior, simulate_affr
 from fdadp.audit.replay import difference, fingerprint
 from fdadp.privacy import Budget, Cohort, TapeNoise
 from fdadp.privacy.account.accounting import noise_multiplier
-from fdadp.privacy.replay import losses
+from fdadp.privacy.replayed_loss import losses
 from fdadp.private.release.mechanisms import SHORT
 from fdadp.private.rows.rows import RowFunctions
 

@@ -136,7 +136,7 @@ def test_a_term_whose_rows_know_of_each_other_is_refused():
 
 def test_a_term_whose_rows_know_of_each_other_is_found_out(monkeypatch):
     """Where the check on public rows does not see it."""
-    monkeypatch.setattr("fdadp.privacy.rows._local._same_everywhere", lambda *_: True)
+    monkeypatch.setattr("fdadp.privacy.rows._sealed_row_functions._same_everywhere", lambda *_: True)
     result = replay_audit([pair(Leaky("X"), "high", 0)])
     assert not result.passed
     assert result.finished == 1

@@ -11,7 +11,7 @@ import pytest
 from fdadp import FunctionalRegression, Privacy, PublicPrior, plan, terms
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.privacy.rows._local import BLOCK, probe
+from fdadp.privacy.rows._sealed_row_functions import BLOCK, probe
 from fdadp.private.denoise.bayes import posterior_of_pairs, posteriors
 from fdadp.private.plan.design import PrivateDesign, curves_column
 from fdadp.private.plan.sharing import make_plan, water_fill

@@ -11,10 +11,10 @@ import pytest
 
 from fdadp import PublicPrior, terms
 from fdadp.errors import InputError
-from fdadp.files.records import pack, unpack
+from fdadp.files.dataclass_json import pack, unpack
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.sample import Curves
-from fdadp.privacy.rows._local import BLOCK, probe
+from fdadp.privacy.rows._sealed_row_functions import BLOCK, probe
 from fdadp.private.plan.design import FeatureGroups, curves_column
 from fdadp.private.public.columns import CurvesColumn, LabelColumn, NumberColumn, unit_grid
 from fdadp.private.whitened.derived import law_of_numbers

@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, rmspe, simulate_affr
 from fdadp.errors import ExtrapolationWarning, FileFormatError, InputError, NotPrivateWarning, PrivacyError
-from fdadp.files.container import FILE_VERSION
+from fdadp.files.npz_files import FILE_VERSION
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
 from fdadp.published import PublishedNoise

@@ -8,7 +8,7 @@ import pytest
 from fdadp import AdditiveFunctionOnFunction, simulate_affr
 from fdadp.errors import InputError
 from fdadp.functional.metrics import rmspe
-from fdadp.terms.surface import basis_sizes
+from fdadp.terms.additive_surface import basis_sizes
 
 BOTH = ("auto", "auto")
 

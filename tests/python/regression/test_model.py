@@ -11,8 +11,8 @@ from sklearn.utils import estimator_checks
 
 from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, simulate_affr, terms
 from fdadp.errors import FileFormatError, InputError
-from fdadp.files.container import Layout
-from fdadp.files.records import pack, unpack
+from fdadp.files.dataclass_json import pack, unpack
+from fdadp.files.npz_files import Layout
 from fdadp.terms.spec import TermDesign, TermSpec
 
 GRID = np.linspace(0, 1, 31)

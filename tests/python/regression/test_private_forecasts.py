@@ -12,7 +12,7 @@ from fdadp import DPAFF, AdditiveFunctionOnFunction, FunctionalRegression, Priva
 from fdadp.audit.replay import Neighbours, difference, drawing_from, fingerprint, replay_audit
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, TapeNoise
-from fdadp.privacy.replay import losses
+from fdadp.privacy.replayed_loss import losses
 from fdadp.private.denoise.bayes import CALIBRATION_EDGES, HEAVY_INVERSE_DOF, predictive
 from fdadp.private.public.prior import PublicPrior
 from fdadp.private.public.tuning import GAUSSIAN
@@ -162,7 +162,7 @@ def test_an_offset_whose_rows_know_of_each_other_is_refused(monkeypatch):
     """A mean by BLAS, and one of all rows: the kernel's probe on public rows sees both before it reads."""
     for leaky in (lambda x: x.values[:, -1] - x.values.mean(), lambda x: np.sort(x.values.mean(axis=1))):
         monkeypatch.setitem(OF_CURVES, "mean", leaky)
-        monkeypatch.setattr("fdadp.privacy.rows._local._checked", {})
+        monkeypatch.setattr("fdadp.privacy.rows._sealed_row_functions._checked", {})
         budget = Budget(1.0, 1e-6)
         with pytest.raises(PrivacyError, match="row-local, bit for bit"):
             fitted(days(300), n=300, offset=ANCHOR, guarantee={"budget": budget})
@@ -453,7 +453,7 @@ def test_intervals_by_record_need_curves_and_the_regressions_of_many_terms():
 
 def test_looks_that_know_of_other_rows_are_refused(monkeypatch):
     monkeypatch.setattr("fdadp.private.rows.errors_by_record.roughness_of", lambda c: c.values[:, 0] - c.values.mean())
-    monkeypatch.setattr("fdadp.privacy.rows._local._checked", {})
+    monkeypatch.setattr("fdadp.privacy.rows._sealed_row_functions._checked", {})
     with pytest.raises(PrivacyError, match="row-local, bit for bit"):
         fitted(days(300), n=300, mechanism=DPAFF(prior="persistence"))
 

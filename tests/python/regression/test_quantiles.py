@@ -10,7 +10,7 @@ from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.functional.tables.sample import Curves
 from fdadp.published import PublishedNoise
-from fdadp.terms.surface import QuantileTransform
+from fdadp.terms.additive_surface import QuantileTransform
 
 GRID = np.linspace(0, 1, 31)
 

@@ -15,7 +15,7 @@ from fdadp import AdditiveFunctionOnFunction, simulate_affr
 from fdadp.errors import FdadpWarning, IdentificationWarning, InputError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
-from fdadp.terms._rows import FeatureMap
+from fdadp.terms._feature_rows import FeatureMap
 from r_bridge import RWarning
 from r_bridge.additive_beside_mgcv import AffrFits
 from r_bridge.mgcv import gam_linear_functional

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdadp.errors import FileFormatError, InputError
-from fdadp.files.container import Layout
+from fdadp.files.npz_files import Layout
 from fdadp.solve.form.sums import Moments
 
 

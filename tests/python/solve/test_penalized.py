@@ -14,7 +14,7 @@ from fdadp.errors import InputError
 from fdadp.solve.eigen import components
 from fdadp.solve.eigen import components as least_squares
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
-from fdadp.terms.surface import Surface
+from fdadp.terms.additive_surface import Surface
 from r_bridge.additive_beside_mgcv import GCV_NOT_REPRODUCIBLE, AffrFits, differences, fits_of, recorded_fit
 from r_bridge.additive_beside_mgcv import smoothing_parameters as sp_of
 

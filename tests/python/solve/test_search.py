@@ -14,7 +14,7 @@ from fdadp.solve.smoothing import penalized
 from fdadp.solve.smoothing.normal_equations import NormalEquations
 from fdadp.solve.smoothing.penalized import LOG_RANGE, PenalizedLeastSquares
 from fdadp.solve.smoothing.search import term_grids
-from fdadp.terms._rows import FeatureMap
+from fdadp.terms._feature_rows import FeatureMap
 from r_bridge.mgcv_tensor import TensorProduct, te_margin
 
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from fdadp.privacy.rows._rowwise import of_table
+from fdadp.privacy.rows._rowwise_arithmetic import of_table
 from fdadp.summaries.questions.numbers import AskDistribution, AskMoments, NumberMoments
 from fdadp.summaries.questions.plan import parts_of
 from fdadp.summaries.questions.questions import AskCells

@@ -21,7 +21,7 @@ from fdadp import Privacy, Study
 from fdadp.audit import Neighbours, replay_audit
 from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.privacy import Budget, Cohort, TapeNoise
-from fdadp.privacy.rows._rowwise import diameter_of
+from fdadp.privacy.rows._rowwise_arithmetic import diameter_of
 from fdadp.summaries import (
     PrivateTable1,
     private_count,

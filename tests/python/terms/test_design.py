@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.bsplines import BSplines
-from fdadp.terms._rows import FeatureMap
+from fdadp.terms._feature_rows import FeatureMap
 
 
 def feature_map(degree_x=3, degree_s=3, n_x=7, n_s=6, grid=None):

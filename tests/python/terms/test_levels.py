@@ -9,7 +9,7 @@ import pytest
 from fdadp import FunctionalRegression, terms
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records, TrainingSummary
-from fdadp.terms.numbers.labels import Levels
+from fdadp.terms.numbers.factors_and_random_effects import Levels
 
 T = np.linspace(0, 1, 25)
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fdadp._common.promised import composed, promised, shown_up
+from fdadp._common.guarantee_in_words import composed, promised, shown_up
 from fdadp.errors import PrivacyError
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""Saved models of many terms: files of :mod:`fdadp.files.container`, packed by :mod:`fdadp.files.records`.
+"""Saved models of many terms: files of :mod:`fdadp.files.npz_files`, packed by :mod:`fdadp.files.dataclass_json`.
 
-A file holds the constructor's arguments and the :class:`~fdadp.regression.fitted.fitted.Fitted`: terms on their
+A file holds the constructor's arguments and the :class:`~fdadp.regression.fitted.fitted_model.Fitted`: terms on their
 bases, coefficients, their covariance, and the figures of the summary. A private fit adds the ledger, not the plan.
 Training rows are left out. But without privacy the file has the knots of thin-plate smooths, which are values of the
 covariate, and the labels of factors.
@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp.files.container import Layout, complete
-from fdadp.files.records import pack, unpack
+from fdadp.files.dataclass_json import pack, unpack
+from fdadp.files.npz_files import Layout, complete
 from fdadp.privacy.account.ledger import Ledger
-from fdadp.privacy.study.verified import record_model
+from fdadp.privacy.study.verification import record_model
 from fdadp.private.release.mechanisms import guarantee_from_json, guarantee_to_json
 from fdadp.private.whitened.base import WhiteTerm
-from fdadp.regression.fitted.errors import BY_CLUSTERS, CoefficientErrors
-from fdadp.regression.fitted.inference import error_left_out, tested_as_random
+from fdadp.regression.fitted.coefficient_errors import BY_CLUSTERS, CoefficientErrors
+from fdadp.regression.fitted.tests_and_bands import error_left_out, tested_as_random
 from fdadp.regression.settings import ModelSettings
 from fdadp.terms.spec import TermDesign, TermSpec
 
 if TYPE_CHECKING:
-    from fdadp.regression.fitted.fitted import Fitted
+    from fdadp.regression.fitted.fitted_model import Fitted
 
 GUARANTEE = ("privacy", "mechanism")
 """Parameters that are kept as plain JSON."""

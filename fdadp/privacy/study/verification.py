@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from fdadp._version import __version__
 from fdadp.errors import FdadpError, PrivacyError
-from fdadp.files.container import sealed
-from fdadp.files.regular import text_of
+from fdadp.files.npz_files import sealed
+from fdadp.files.regular_files import text_of
 from fdadp.privacy.account.ledger import Ledger
-from fdadp.privacy.certificate.figures import verify_ledger
-from fdadp.privacy.study._entries import Entry, clock_behind, replayed
-from fdadp.privacy.study._file import reading, transaction
-from fdadp.privacy.study.book import LAST, RESERVATION, STUDY, written
+from fdadp.privacy.certificate.ledger_recount import verify_ledger
+from fdadp.privacy.study._append_only_file import reading, transaction
+from fdadp.privacy.study._chained_entries import Entry, clock_behind, replayed
+from fdadp.privacy.study.budget_accounts import LAST, RESERVATION, STUDY, written
 
 if TYPE_CHECKING:
     from fdadp.privacy.settings import Privacy
-    from fdadp.privacy.study.study import Study
+    from fdadp.privacy.study.study_budget import Study
 
 
 SLACK = 1e-8

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.interpolate import make_interp_spline
 
-from fdadp._common.symmetric import root_of
+from fdadp._common.symmetric_matrices import root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records
@@ -21,7 +21,7 @@ from fdadp.repeated.search import WHITE, LevelCovariances
 from fdadp.solve.errors.term_tests import TermTest
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form import LongForm
-from fdadp.terms.numbers.labels import Levels
+from fdadp.terms.numbers.factors_and_random_effects import Levels
 
 AT_A_TIME = 256
 """Persons whose matrices are worked on together."""

@@ -571,7 +571,7 @@ class Persons:
     """Who there is, and how many rows each has; numbers are given once, to all ids of a first pass over the data.
 
     Whole numbers are kept as such, whatever type they came as, and all other ids as text or tuples
-    (:func:`~fdadp.privacy.boundary.person_of`).
+    (:func:`~fdadp.privacy.private_entries.person_of`).
     """
 
     def __init__(self) -> None:

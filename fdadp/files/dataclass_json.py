@@ -24,7 +24,7 @@ import pandas as pd
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.files.container import plain
+from fdadp.files.npz_files import plain
 
 
 def pack(value: Any, name: str) -> tuple[Any, FloatArray]:

@@ -15,17 +15,17 @@ from fdadp.functional.tables.axis import text_of_grid
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
 from fdadp.regression.fitted.coefficient_functions import effect_rows, varies
-from fdadp.regression.fitted.inference import aic, error_left_out, terms_tested
+from fdadp.regression.fitted.tests_and_bands import aic, error_left_out, terms_tested
 from fdadp.regression.reading.training import TrainingSpec, read_training, said_of_rows
 from fdadp.solve.errors.term_tests import MEASURES, concurvity
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.terms.on_functions import OnFunctions
+from fdadp.terms.on_response_functions import OnFunctions
 from fdadp.terms.spec import TermDesign
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from fdadp.regression.fitted.fitted import Fitted
+    from fdadp.regression.fitted.fitted_model import Fitted
 
 
 def summarise(fitted: Fitted) -> Summary:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from fdadp._common.door import door
+from fdadp._common.calling_language import door
 from fdadp.errors import FdadpError, FdadpWarning
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import PrivacyError, PublicInputWarning
-from fdadp.privacy.rows._local import RowFunction, Rows
+from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 
 if TYPE_CHECKING:
     from fdadp.privacy.cohort import Cohort

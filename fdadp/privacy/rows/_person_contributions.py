@@ -17,7 +17,7 @@ from numba import njit
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy.boundary import NOBODY
+from fdadp.privacy.private_entries import NOBODY
 
 LAWS = ("mean", "sum")
 MOST_ROWS = 10_000

@@ -32,8 +32,8 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp._version import __version__
 from fdadp.errors import FdadpError, FileFormatError, InputError
-from fdadp.files.atomic import PUBLIC, SECRET, replacing
-from fdadp.files.regular import check_file
+from fdadp.files.atomic_writes import PUBLIC, SECRET, replacing
+from fdadp.files.regular_files import check_file
 
 FILE_VERSION = 3
 """Raised with each release whose files an older one cannot read, or the other way round."""

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from fdadp._common.promised import composed, shown_up
-from fdadp.privacy.certificate.figures import PRIORS
-from fdadp.privacy.certificate.forms import answers
-from fdadp.privacy.declared import LEFT_OUT
+from fdadp._common.guarantee_in_words import composed, shown_up
+from fdadp.privacy.certificate.external_forms import answers
+from fdadp.privacy.certificate.odds import PRIORS
+from fdadp.privacy.guarantee_checks import LEFT_OUT
 
 if TYPE_CHECKING:
     from fdadp.privacy.certificate.certificate import Certificate

@@ -25,14 +25,14 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from fdadp._common.tasks import active_client, computed, is_dask, merged
+from fdadp._common.dask_tasks import active_client, computed, is_dask, merged
 from fdadp._common.threads import one_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import FailedReadError, PrivacyError
 from fdadp.privacy.account.budget import Account, Budget
-from fdadp.privacy.boundary import NO_NUMBER, NOBODY, Table, check_ids, persons_of, table
-from fdadp.privacy.rows._laws import row_keys, surplus
-from fdadp.privacy.rows._local import FAILED, RowFunction, Spec, sealed, silence
+from fdadp.privacy.private_entries import NO_NUMBER, NOBODY, Table, check_ids, persons_of, table
+from fdadp.privacy.rows._person_contributions import row_keys, surplus
+from fdadp.privacy.rows._sealed_row_functions import FAILED, RowFunction, Spec, sealed, silence
 from fdadp.privacy.rows._vault import Vault, as_tables, parts_of, spec_of, spec_of_chunk
 
 
@@ -508,7 +508,7 @@ def vault_of(data: Any, groups: Any, max_rows: int | None = None) -> AnyVault:
     ----------
     data, groups
         As :class:`fdadp.privacy.Cohort` takes them. Chunks may say themselves which partitions they come from, by a
-        method ``on_workers()`` that returns a :class:`~fdadp.privacy.rows._partitions.PrivatePartitions` or None.
+        method ``on_workers()`` that returns a :class:`~fdadp.privacy.rows._dask_partitions.PrivatePartitions` or None.
     max_rows : int, optional
         Rows of a person that count at most.
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fdadp._common.checks import numbers, one_of
+from fdadp._common.argument_checks import numbers, one_of
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records, TrainingSummary

@@ -35,7 +35,7 @@ def argument(name: str, value: str | Mapping[str, str]) -> str:
 
     Examples
     --------
-    >>> from fdadp._common.door import argument, door
+    >>> from fdadp._common.calling_language import argument, door
     >>> argument("missing", {"X": "linear"})
     "missing={'X': 'linear'}"
     >>> with door("shell"):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fdadp._common.checks import one_of
+from fdadp._common.argument_checks import one_of
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca import FPCA, Eigenbasis

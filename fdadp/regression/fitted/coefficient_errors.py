@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._common.checks import one_of
+from fdadp._common.argument_checks import one_of
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.records import Records
 from fdadp.regression.fitted.coefficient_functions import place_of
-from fdadp.regression.fitted.persons import PersonCurves
+from fdadp.regression.fitted.person_curves import PersonCurves
 from fdadp.regression.settings import ModelSettings
 from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.errors.residual_variance import ResidualVariance, looks, residual_variance

@@ -6,7 +6,7 @@ import operator
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from fdadp._common.promised import promised
+from fdadp._common.guarantee_in_words import promised
 from fdadp.errors import PrivacyError
 
 if TYPE_CHECKING:

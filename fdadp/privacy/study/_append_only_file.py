@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from fdadp.errors import PrivacyError
-from fdadp.files.atomic import replacing, sync_folder
+from fdadp.files.atomic_writes import replacing, sync_folder
 from fdadp.privacy.account._book import left_of
-from fdadp.privacy.study._entries import HEADER, Entry, Told, created, entries_in, replayed
+from fdadp.privacy.study._chained_entries import HEADER, Entry, Told, created, entries_in, replayed
 
 
 @dataclass(frozen=True)

@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._common.checks import flag, fraction, one_of, whole
+from fdadp._common.argument_checks import flag, fraction, one_of, whole
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.records import Records
+from fdadp.regression.fitted.coefficient_errors import BY_CLUSTERS, CoefficientErrors
 from fdadp.regression.fitted.coefficient_functions import effect_of, effect_rows
-from fdadp.regression.fitted.errors import BY_CLUSTERS, CoefficientErrors
 from fdadp.regression.reading.training import clusters_of
 from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.errors.sandwich import corrected_edf, resampled
 from fdadp.solve.errors.term_tests import TermTest, flip_test, largest_ratio, score_test, wald, wald_by_clusters
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.terms.numbers.labels import levels_of
-from fdadp.terms.on_functions import OnFunctions
+from fdadp.terms.numbers.factors_and_random_effects import levels_of
+from fdadp.terms.on_response_functions import OnFunctions
 from fdadp.terms.spec import TermDesign
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from fdadp.regression.fitted.fitted import Fitted
+    from fdadp.regression.fitted.fitted_model import Fitted
 
 
 # The bootstrap over persons, and its intervals of coefficient functions.

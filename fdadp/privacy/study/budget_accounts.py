@@ -16,9 +16,9 @@ from fdadp._version import __version__
 from fdadp.errors import PrivacyError
 from fdadp.privacy.account._book import Binding, Release, Reservation, check_charge, gone, left_of, process, taken_of
 from fdadp.privacy.account.budget import Budget
-from fdadp.privacy.declared import UNITS
-from fdadp.privacy.study._entries import Entry, finite, now, replayed
-from fdadp.privacy.study._file import Opened, reading, transaction
+from fdadp.privacy.guarantee_checks import UNITS
+from fdadp.privacy.study._append_only_file import Opened, reading, transaction
+from fdadp.privacy.study._chained_entries import Entry, finite, now, replayed
 
 STATES = {"reserved": "waiting: nothing was read", "open": "spent", "closed": "spent, the rest given back"}
 RETURNED = "given back: nothing was read"

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fdadp._common.door import warn
+from fdadp._common.calling_language import warn
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.functional.quadrature import quadrature_weights
@@ -21,7 +21,7 @@ from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.splines.margins import SmoothMargin
 from fdadp.functional.tables.records import Records, refuse_other_domain
 from fdadp.functional.tables.sample import Curves
-from fdadp.terms._rows import FeatureMap
+from fdadp.terms._feature_rows import FeatureMap
 from fdadp.terms.spec import TermDesign
 
 # How many B-splines the surface gets where the user names no number: by a public rule, from n and the grid alone.

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fdadp._common.checks import one_of
-from fdadp._common.door import warn
+from fdadp._common.argument_checks import one_of
+from fdadp._common.calling_language import warn
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import CompletedCurvesWarning, InputError
 from fdadp.functional.metrics import functional_r2
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves, as_grid
-from fdadp.regression.fitted.errors import CoefficientErrors, near_the_mean
-from fdadp.regression.fitted.persons import PersonCurves
+from fdadp.regression.fitted.coefficient_errors import CoefficientErrors, near_the_mean
+from fdadp.regression.fitted.person_curves import PersonCurves
 from fdadp.regression.reading.columns import Covariates, Grids, check_grids, columns_of, read_response
 from fdadp.regression.reading.completion import CompletedAgain
 from fdadp.regression.reading.joined import aligned_columns
@@ -29,7 +29,7 @@ from fdadp.responses import PointwiseResponse
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.family import Family
-from fdadp.terms.on_functions import OnFunctions, by_function
+from fdadp.terms.on_response_functions import OnFunctions, by_function
 
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis

@@ -11,20 +11,29 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fdadp._common.checks import is_one_of
-from fdadp._common.promised import composed, promised
+from fdadp._common.argument_checks import is_one_of
+from fdadp._common.guarantee_in_words import composed, promised
 from fdadp.errors import PrivacyError
 from fdadp.privacy.account._book import left_of
 from fdadp.privacy.account.budget import Budget
-from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
-from fdadp.privacy.study._entries import Entry, finite, in_words, now
-from fdadp.privacy.study._file import FORMAT, create, forget, reading, transaction
-from fdadp.privacy.study.book import Fit, StudyBook, as_html, as_text, budget_of, check_running, facts_of, fits_of
-from fdadp.privacy.study.verified import wrong_with
+from fdadp.privacy.guarantee_checks import ADJACENCIES, check_delta, whole
+from fdadp.privacy.study._append_only_file import FORMAT, create, forget, reading, transaction
+from fdadp.privacy.study._chained_entries import Entry, finite, in_words, now
+from fdadp.privacy.study.budget_accounts import (
+    Fit,
+    StudyBook,
+    as_html,
+    as_text,
+    budget_of,
+    check_running,
+    facts_of,
+    fits_of,
+)
+from fdadp.privacy.study.verification import wrong_with
 
 if TYPE_CHECKING:
     from fdadp.privacy.certificate import Certificate
-    from fdadp.privacy.certificate.figures import Expected
+    from fdadp.privacy.certificate.accuracy_lines import Expected
 
 Bounds = Mapping[str, Sequence[Any]]
 
@@ -231,7 +240,7 @@ class Study:
         PrivacyError
             The file is no such study, is damaged, is in use, or has another name beside this one.
         """
-        from fdadp.privacy.study._file import migrate
+        from fdadp.privacy.study._append_only_file import migrate
 
         return cls(migrate(path))
 
@@ -265,7 +274,7 @@ class Study:
         key : path, optional
             Public key that a certificate must be signed with.
         """
-        from fdadp.privacy.study.verified import verify_model, verify_report
+        from fdadp.privacy.study.verification import verify_model, verify_report
 
         return verify_report(self, file, key) if Path(file).suffix == ".json" else verify_model(self, file)
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy.boundary import NO_NUMBER, NOBODY, Table, entries, meaning, persons_of, table
+from fdadp.privacy.private_entries import NO_NUMBER, NOBODY, Table, entries, meaning, persons_of, table
 
 NO_ROW = -1
 """In place of the number of a row: there is none."""
@@ -34,7 +34,7 @@ class Key:
     Attributes
     ----------
     ids : sequence of shape (n,)
-        Of persons, as :func:`~fdadp.privacy.boundary.persons_of` takes them.
+        Of persons, as :func:`~fdadp.privacy.private_entries.persons_of` takes them.
     visits : sequence of shape (n,), optional
         What tells rows of one person apart: a visit, a day, a member of a household.
     """

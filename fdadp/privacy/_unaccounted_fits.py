@@ -14,7 +14,7 @@ import weakref
 from typing import Any
 
 from fdadp.errors import NotAccountedWarning
-from fdadp.privacy.boundary import Table
+from fdadp.privacy.private_entries import Table
 
 _LOCK = threading.Lock()
 _NUMBERS = itertools.count(1)
