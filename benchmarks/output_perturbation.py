@@ -63,11 +63,9 @@ class OutputPerturbation(EndToEnd):
         """Choose sizes and the ridge penalty."""
         return plan_output(n, noise_multiplier, design, pure=pure)
 
-    def spend(
-        self, cohort: Cohort, plan: RidgePlan, design: PrivateDesign, rows: RowFunctions
-    ) -> tuple[PrivateFit, None]:
+    def spend(self, cohort: Cohort, plan: RidgePlan, rows: RowFunctions) -> tuple[PrivateFit, None]:
         """Release the coefficients; nothing is kept beside the fit."""
-        return fit_output(cohort, plan, design, rows), None
+        return fit_output(cohort, plan, rows), None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +119,7 @@ def _feature_clip(d: int) -> float:
     return math.sqrt(1 + FEATURE_CLIP**2 * (d - 1))
 
 
-def fit_output(cohort: Cohort, plan: RidgePlan, design: PrivateDesign, rows: RowFunctions) -> PrivateFit:
+def fit_output(cohort: Cohort, plan: RidgePlan, rows: RowFunctions) -> PrivateFit:
     """Spend the budget of a cohort as planned."""
     if plan.max_rows > 1:
         raise PrivacyError("person_rows must be 'mean' with output perturbation, got 'sum'")
@@ -144,6 +142,6 @@ def fit_output(cohort: Cohort, plan: RidgePlan, design: PrivateDesign, rows: Row
     variance = np.tile((grown * sd) ** 2 + MOMENT_VARIANCE * prior_energy * (plan.ridge / grown) ** 2, (d, 1))
     active = np.ones((d, k), dtype=bool)
     theta, covariance, edf = posteriors(
-        grown * solution, variance, np.eye(d), active, design.feature_shares[: d - 1], prior_energy, plan.n
+        grown * solution, variance, np.eye(d), active, rows.design.feature_shares[: d - 1], prior_energy, plan.n
     )
-    return finish(releases, design, rows, Regression(theta, covariance, np.eye(d), edf, mean_variance, energy, outside))
+    return finish(releases, rows, Regression(theta, covariance, np.eye(d), edf, mean_variance, energy, outside))

@@ -49,7 +49,7 @@ def fit(
     private = (*block(data), data[response])
     cohort = Cohort(private, budget=Budget(epsilon, delta), n=n, noise=SeededNoise(seed), mechanism="baseline")
     plan = plan_moments(float(n), unit_noise(cohort, 1.0), design, pure=False)
-    found, statistic = fit_moments(cohort, plan, design, rows)
+    found, statistic = fit_moments(cohort, plan, rows)
     d, k = statistic.cross.shape
     energy = design.response_shares[:k] / design.response_shares[:k].sum() * found.regression.energy
     variance = np.tile(statistic.cross_sd**2 + statistic.features_sd**2 * energy, (d, 1))

@@ -175,8 +175,10 @@ def outcome(
     cohort = _cohort(block, y, ids, n, multiplier, seed, pure=pure, law=law)
     plan = planned(mechanism, n, multiplier, design, len(ids) / n, pure=pure, law=law)
     with one_blas_thread():
-        fit = fit_dp_aff(cohort, plan, design, RowFunctions(design, (-Y_HALF, Y_HALF)))
-        fitted = as_terms(fit, design, plan)
+        rows = RowFunctions(design, (-Y_HALF, Y_HALF))
+        fit = fit_dp_aff(cohort, plan, rows)
+        design = rows.design
+        fitted = as_terms(fit, design, rows.plan)
     new, after = _records(design, [values[len(ids) :] for values in block]), len(ids)
     predicted = fitted.form.predictor(new, fitted.coefficients)
     se = fitted.standard_errors(new)
@@ -209,7 +211,7 @@ def outcome_of_family(
     cohort = _cohort(block, y, ids, n, multiplier, seed, pure=pure, law=law)
     plan = planned(spending, n, multiplier, design, len(ids) / n, pure=pure, law=law)
     with one_blas_thread():
-        fit, _ = spending.spend(cohort, plan, design, spending.rows(design, bounded.bounds))
+        fit, _ = spending.spend(cohort, plan, spending.rows(design, bounded.bounds))
         fitted = as_terms(fit, design, plan)
     new, truth = _records(design, [values[len(ids) :] for values in block]), mean[len(ids) :]
     eta = fitted.form.predictor(new, fitted.coefficients)

@@ -171,4 +171,4 @@ def _fit(design: PrivateDesign, x: FloatArray, y: FloatArray, eta: float, seed: 
     plan = make_plan(float(len(x)), multiplier, design, pure=pure)
     rows = RowFunctions(design, (-8.0, 8.0))
     with one_blas_thread():
-        return as_surface(fit_dp_aff(cohort, plan, design, rows), design, plan)
+        return as_surface(fit_dp_aff(cohort, plan, rows), design, plan)

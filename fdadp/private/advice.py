@@ -127,6 +127,7 @@ def advise(
             f"{of_response.bounds}, and the budget did not afford to look at its spread there: the fit may be much "
             f"worse than {beside}; such a range should be about the middle of the values"
         )
+    notes += rows.notes
     if r2 < NOTHING:
         notes.append(f"the fit explains about nothing (R-squared {r2:.2f} by its releases): take it for {beside}")
     return tuple(warned), tuple(notes)

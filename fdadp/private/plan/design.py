@@ -201,6 +201,11 @@ class PrivateDesign:
             out[1 + varying] = np.einsum("nqkl,l->qk", mixed**2, self.response_shares) / len(mixed)
         return out
 
+    @property
+    def shares_of_pairs(self) -> FloatArray | None:
+        """The same for plans: None where all features are the same at all points of the response."""
+        return None if self.groups.separable else self.gradient_shares
+
     @cached_property
     def second_moment(self) -> FloatArray:
         """Second moment of features that differ between points of the response, at each, by the prior; (q, q, T)."""

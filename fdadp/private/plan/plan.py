@@ -24,6 +24,7 @@ PLANNED = {
     "y scale": "scale of Y",
     "y mean": "mean of Y",
     "y spread": "spread of Y",
+    "y spectrum": "energy of Y by roughness",
     "outside": "shares outside the bounds",
     "base rate": "base rate",
     "counts": "histogram of counts",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -259,11 +259,8 @@ def make_plan(
     eta, m = noise_multiplier / n, design.response_shares.size
     rounds = tuning.rounds_at(eta)
     shares, y_range = _auxiliary(eta, design, tuning, located, pure=pure)
-    weights = _weights(eta, rounds, design, tuning, gradient_shares, pure=pure)
-    d, pairs = weights.shape[0], int((weights > 0).sum())
-    difficulty = math.sqrt(pairs * d) * eta
-    signal_to_noise = float(np.clip(-math.log10(max(difficulty, TINY)), 0, DECADES)) / DECADES
-    clear = float(np.clip((signal_to_noise - CLEAR_FROM) / (1 - CLEAR_FROM), 0, 1))
+    sizes = _sizes(eta, rounds, design, tuning, gradient_shares, pure=pure)
+    d, pairs = sizes["weights"].shape[0], int((sizes["weights"] > 0).sum())
     curves = sum(share for key, share in shares.items() if key.startswith("x "))
     rest = 1 - sum(shares.values()) - shares["gradient scale"] * (rounds - 1) - curves * (len(located.curves) - 1)
     mean_cost = math.sqrt(tuning.mean_weight * m * tuning.mean_cost)
@@ -277,14 +274,33 @@ def make_plan(
         eta=eta,
         budget_shares=shares,
         rounds=rounds,
-        weights=weights,
-        clip_factor=tuning.clip_noisy + tuning.clip_more * clear,
-        feature_clip=tuning.feature_clip * math.sqrt(d - 1),
-        signal_to_noise=signal_to_noise,
         y_range=y_range,
         tuning=tuning,
         located=located,
+        **sizes,
     )
+
+
+def replanned(plan: Plan, design: Coordinates, gradient_shares: FloatArray | None = None) -> Plan:
+    """The plan with what is measured in other coordinates, as :func:`make_plan` takes them; shares stay as they are."""
+    return replace(plan, **_sizes(plan.eta, plan.rounds, design, plan.tuning, gradient_shares, pure=plan.pure))
+
+
+def _sizes(
+    eta: float, rounds: int, design: Coordinates, tuning: Tuning, gradient_shares: FloatArray | None, *, pure: bool
+) -> dict[str, Any]:
+    """What of a plan depends on the coordinates: weights of pairs, and clips."""
+    weights = _weights(eta, rounds, design, tuning, gradient_shares, pure=pure)
+    d, pairs = weights.shape[0], int((weights > 0).sum())
+    difficulty = math.sqrt(pairs * d) * eta
+    signal_to_noise = float(np.clip(-math.log10(max(difficulty, TINY)), 0, DECADES)) / DECADES
+    clear = float(np.clip((signal_to_noise - CLEAR_FROM) / (1 - CLEAR_FROM), 0, 1))
+    return {
+        "weights": weights,
+        "clip_factor": tuning.clip_noisy + tuning.clip_more * clear,
+        "feature_clip": tuning.feature_clip * math.sqrt(d - 1),
+        "signal_to_noise": signal_to_noise,
+    }
 
 
 def _auxiliary(

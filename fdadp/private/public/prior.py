@@ -30,6 +30,8 @@ LENGTHS, PER_LENGTH = 40, 100
 LOG_SCALE_SD, SHAPE_SHARE = 0.25, 0.8
 """Sd of the logarithm of their scales; share of the variance that is about their own levels."""
 JITTER = 1e-8
+FURTHER, ROUGH_LENGTH = 16, 0.03
+"""Response functions that are added where responses are seen to be rough, and the correlation length of these."""
 DEGREE = 3
 LEAST = {"n_basis_x": 5, "n_basis_s": 5, "n_response": 1, "max_features": 1, "seed": 0}
 FEWEST_PILOTS = 20
@@ -206,7 +208,9 @@ class PublicPrior:
         in_s = np.exp(-0.5 * ((s[:, None] - s) / self.surface_s) ** 2) + self.main
         return np.asarray(np.kron(in_x, in_s), dtype=np.float64)
 
-    def response_functions(self, t: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def response_functions(
+        self, t: FloatArray, weights: FloatArray, *, rough: float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
         """Orthonormal basis of responses, and the prior shares of variance of its functions.
 
         Responses have their own level and slope, and a Gaussian process about them.
@@ -215,6 +219,8 @@ class PublicPrior:
         ----------
         t, weights : ndarray of shape (T,)
             Grid on [0, 1] and quadrature weights that sum to one.
+        rough : float
+            Share of the variance that is of a process of length .03, for which there are 16 functions more.
 
         Returns
         -------
@@ -223,9 +229,12 @@ class PublicPrior:
         """
         kernel = np.exp(-0.5 * ((t[:, None] - t) / self.y_length) ** 2)
         kernel += 0.5 + 2 * np.outer(t - 0.5, t - 0.5)
+        if rough:
+            short = np.exp(-0.5 * ((t[:, None] - t) / ROUGH_LENGTH) ** 2)
+            kernel = (1 - rough) * kernel / (weights @ np.diag(kernel)) + rough * short
         root = np.sqrt(weights)
         values, vectors = np.linalg.eigh(root[:, None] * kernel * root)
-        order = np.argsort(-values)[: min(self.n_response, t.size)]
+        order = np.argsort(-values)[: min(self.n_response + (FURTHER if rough else 0), t.size)]
         return np.ascontiguousarray(vectors[:, order] / root[:, None]), values[order] / values[order].sum()
 
     def design(

@@ -316,7 +316,7 @@ class Certainty:
         return posterior_of_pairs(y, v, a, pairs, *known, residual=left, spectra=WIDER_SPECTRA)[1]
 
 
-def fit_dp_aff(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions) -> PrivateFit:
+def fit_dp_aff(cohort: Cohort, plan: Plan, rows: RowFunctions) -> PrivateFit:
     """Spend the budget of a cohort as planned.
 
     Parameters
@@ -324,23 +324,23 @@ def fit_dp_aff(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunct
     cohort : Cohort
         Over the curves (X, Y).
     plan : Plan
-    design : PrivateDesign
     rows : RowFunctions
-        What is computed from a person's rows; filled with released values as they come.
+        What is computed from a person's rows, in the coordinates that the plan is for; filled with released values.
     """
     releases, energies, mean_variance, energy, outside = start_regression(cohort, plan, rows)
-    theta, covariance, moment, edf, certainty = _regress(releases, design, rows, energies)
+    theta, covariance, moment, edf, certainty = _regress(releases, rows, energies)
     regression = Regression(theta, covariance, moment, edf, mean_variance, energy, outside, rows.pairs)
-    return finish(releases, design, rows, regression, certainty.of)
+    return finish(releases, rows, regression, certainty.of)
 
 
 Solution = tuple[FloatArray, FloatArray, FloatArray, FloatArray, Certainty]
 """Coefficients, covariance, second moment and edf of a :class:`Regression`; what makes the covariance of the end."""
 
 
-def _regress(releases: Releases, design: PrivateDesign, rows: RowFunctions, prior_energy: FloatArray) -> Solution:
+def _regress(releases: Releases, rows: RowFunctions, prior_energy: FloatArray) -> Solution:
     """Gradient rounds; posterior mean, covariances, second moment and edf as a :class:`Regression` has them."""
-    plan, tuning, pairs, w = releases.plan, releases.plan.tuning, rows.pairs, rows.weights
+    plan, tuning, design = releases.plan, releases.plan.tuning, rows.design
+    pairs, w = rows.pairs, rows.weights
     d, k = w.shape
     energies = design.gradient_shares[: plan.n_features, : plan.n_outputs] / design.response_shares[: plan.n_outputs]
     weighted = plan.weights * np.sqrt(prior_energy * energies)

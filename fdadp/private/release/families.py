@@ -105,9 +105,9 @@ class DPAFFOfFamily(EndToEnd[FamilyFit]):
         """Row functions; the bounds are those of the response."""
         return BoundedRows(design, self.response)
 
-    def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Any) -> tuple[FamilyFit, None]:
+    def spend(self, cohort: Cohort, plan: Plan, rows: Any) -> tuple[FamilyFit, None]:
         """Spend it; nothing is kept beside the fit."""
-        return fit_family(cohort, plan, design, rows), None
+        return fit_family(cohort, plan, rows), None
 
 
 def plan_family(
@@ -131,7 +131,7 @@ def plan_family(
     return replace(plan, budget_shares=shares)
 
 
-def fit_family(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: BoundedRows) -> FamilyFit:
+def fit_family(cohort: Cohort, plan: Plan, rows: BoundedRows) -> FamilyFit:
     """Spend the budget of a cohort as planned."""
     releases = Releases(cohort, plan)
     locate(releases, rows)
@@ -142,7 +142,7 @@ def fit_family(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: BoundedR
     rows.largest = CLIP * _size(w, rows.feature_norm) * (1 + reach) / 2
     rows.begin_regression(plan)
     releases = Releases(cohort.derive(rows.derived, name="features and responses"), plan)
-    regression = _regress(releases, design, rows, base)
+    regression = _regress(releases, rows, base)
     return FamilyFit(tuple(rows.columns.values()), rows.location, regression)
 
 
@@ -245,12 +245,12 @@ def _together(rows: BoundedRows, plan: Plan) -> float:
     return min(float(plan.max_rows), 1 + SPREAD * math.sqrt(plan.max_rows) * sd)
 
 
-def _regress(releases: Releases, design: PrivateDesign, rows: BoundedRows, base: Base) -> Regression:
+def _regress(releases: Releases, rows: BoundedRows, base: Base) -> Regression:
     """Rounds of gradients, and the sum of residuals at the end."""
     plan = releases.plan
     d, n, w = plan.n_features, plan.n, plan.weights[:, 0]
-    owner = design.groups.owner
-    shares = np.where(np.isin(owner, owner[: d - 1]), design.feature_shares, 0.0)
+    owner = rows.design.groups.owner
+    shares = np.where(np.isin(owner, owner[: d - 1]), rows.design.feature_shares, 0.0)
     scores = ReleasedGradients(rows.bounded, n, d, shares, owner, base.energy, INFORMATION_VARIANCE, rows.norms)
     scores.location = rows.location
     if math.isfinite(base.sd):

@@ -45,19 +45,26 @@ class Spent(Generic[F]):
     fit : PrivateFit, or another mechanism's
     statistic : NoisyMoments or None
         The released moments, where the mechanism has them.
-    design : PrivateDesign
-    plan : Plan
     rows : RowFunctions
+        With their design, the plan of the regression and what was released.
     cohort : Cohort
         Whose ledger says what was released.
     """
 
     fit: F
     statistic: NoisyMoments | None
-    design: PrivateDesign
-    plan: Plan
     rows: RowFunctions
     cohort: Cohort
+
+    @property
+    def design(self) -> PrivateDesign:
+        """Coordinates of the fit: the public ones, and what was added to them by released values."""
+        return self.rows.design
+
+    @property
+    def plan(self) -> Plan:
+        """What was measured in them."""
+        return self.rows.plan
 
 
 def describe_grid(grid: FloatArray) -> str:
@@ -136,8 +143,8 @@ def spend(
     if prepare is not None:
         cohort = cohort.derive(prepare, name="columns computed within each row")
     with one_blas_thread():
-        found, statistic = mechanism.spend(cohort, plan, coordinates, rows)
-    return Spent(found, statistic, coordinates, plan, rows, cohort)
+        found, statistic = mechanism.spend(cohort, plan, rows)
+    return Spent(found, statistic, rows, cohort)
 
 
 def refuse_unaffordable(design: PrivateDesign, plan: Plan) -> None:

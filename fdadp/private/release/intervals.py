@@ -165,7 +165,6 @@ class PrivateFit:
 
 def finish(
     releases: Releases,
-    design: PrivateDesign,
     rows: RowFunctions,
     regression: Regression,
     known: Callable[[Regression, FloatArray], Regression] | None = None,
@@ -178,7 +177,7 @@ def finish(
         From the regression and the residual covariance (K, K) to the same coefficients with a posterior covariance that
         knows the size of residuals.
     """
-    plan = releases.plan
+    plan, design = releases.plan, rows.design
     rows.coefficients = regression.coefficients
     residuals = ResidualRows(rows)
     forecasts = about_anchor(plan)

@@ -30,6 +30,7 @@ from fdadp.private.release.moments import NoisyMoments, fit_moments, plan_moment
 from fdadp.private.rows.errors_by_record import with_looks
 from fdadp.private.rows.forecasts import plan_forecasts
 from fdadp.private.rows.rows import RowFunctions
+from fdadp.private.rows.spectra import with_spectra
 
 if TYPE_CHECKING:
     from fdadp._common.typing import IntArray
@@ -138,9 +139,7 @@ class EndToEnd(Mechanism, ABC, Generic[F]):
         return RowFunctions(design, y_bounds)
 
     @abstractmethod
-    def spend(
-        self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions
-    ) -> tuple[F, NoisyMoments | None]:
+    def spend(self, cohort: Cohort, plan: Plan, rows: RowFunctions) -> tuple[F, NoisyMoments | None]:
         """Spend the budget as planned; see :func:`fdadp.private.release.dp_aff.fit_dp_aff`.
 
         Returns
@@ -201,13 +200,16 @@ class DPAFF(EndToEnd[PrivateFit]):
             pure=pure,
             tuning=self.tuning,
             located=design.located,
-            gradient_shares=None if design.groups.separable else design.gradient_shares,
+            gradient_shares=design.shares_of_pairs,
         )
-        return with_looks(plan) if self.errors_by_record and self.anchor is None else plan
+        if self.anchor is not None:
+            return plan
+        plan = with_spectra(plan, design)
+        return with_looks(plan) if self.errors_by_record else plan
 
-    def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions) -> tuple[PrivateFit, None]:
+    def spend(self, cohort: Cohort, plan: Plan, rows: RowFunctions) -> tuple[PrivateFit, None]:
         """Spend it; nothing is kept beside the fit."""
-        return fit_dp_aff(cohort, plan, design, rows), None
+        return fit_dp_aff(cohort, plan, rows), None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -233,11 +235,9 @@ class MomentPerturbation(EndToEnd[PrivateFit]):
         """Choose the size of the matrix."""
         return plan_moments(n, noise_multiplier, design, pure=pure)
 
-    def spend(
-        self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions
-    ) -> tuple[PrivateFit, NoisyMoments]:
+    def spend(self, cohort: Cohort, plan: Plan, rows: RowFunctions) -> tuple[PrivateFit, NoisyMoments]:
         """Release the matrix; it is kept beside the fit."""
-        return fit_moments(cohort, plan, design, rows)
+        return fit_moments(cohort, plan, rows)
 
 
 SHORT = {kind.name: kind for kind in (DPAFF, MomentPerturbation)}

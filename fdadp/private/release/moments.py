@@ -101,9 +101,7 @@ class _Joint:
         return rowwise_norm(self.vector(block)) ** 2
 
 
-def fit_moments(
-    cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions
-) -> tuple[PrivateFit, NoisyMoments]:
+def fit_moments(cohort: Cohort, plan: Plan, rows: RowFunctions) -> tuple[PrivateFit, NoisyMoments]:
     """Spend the budget of a cohort as planned; returns the fit and the statistic it came from."""
     releases, prior_energy, mean_variance, energy, outside = start_regression(cohort, plan, rows)
     d, k = plan.weights.shape
@@ -123,9 +121,9 @@ def fit_moments(
     variance = np.tile(statistic.cross_sd**2 + statistic.features_sd**2 * prior_energy, (d, 1))
     active = np.ones((d, k), dtype=bool)
     theta, covariance, edf = posteriors(
-        statistic.cross, variance, a, active, design.feature_shares[: d - 1], prior_energy, plan.n
+        statistic.cross, variance, a, active, rows.design.feature_shares[: d - 1], prior_energy, plan.n
     )
-    fit = finish(releases, design, rows, Regression(theta, covariance, a, edf, mean_variance, energy, outside))
+    fit = finish(releases, rows, Regression(theta, covariance, a, edf, mean_variance, energy, outside))
     return fit, statistic
 
 

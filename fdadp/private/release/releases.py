@@ -18,6 +18,7 @@ from fdadp.private.public.columns import NUMBERS_HALF_WIDTH, REACH, UNIFORM_VARI
 from fdadp.private.rows.centering import CELLS, Counted, beyond, error_of_moments, part_about, settled
 from fdadp.private.rows.forecasts import MEAN, about_anchor, near_anchor
 from fdadp.private.rows.rows import RowFunctions
+from fdadp.private.rows.spectra import seen_response
 
 TOGETHER = 2.0
 """Clip of the sum of a person's gradients over that of one row, per square root of the rows."""
@@ -149,7 +150,7 @@ def start_regression(
     Returns
     -------
     releases : Releases
-        From the derived rows.
+        From the derived rows; its plan may measure more than the one that was given, as that of `rows` does.
     energies : ndarray of shape (K,)
         That outputs are expected to have.
     mean_variance, energy, outside
@@ -158,8 +159,10 @@ def start_regression(
     releases = Releases(cohort, plan)
     locate(releases, rows)
     mean_variance, energy = mean_response(releases, rows)
+    releases, mean_variance, energy = seen_response(releases, rows, mean_variance, energy)
     size = len(rows.design.curves) + 1
     outside = releases.shares("outside", rows.outside, size=size) if releases.affords("outside") else None
+    plan = releases.plan
     shares = rows.design.response_shares[: plan.n_outputs]
     rows.begin_regression(plan)
     return releases.derive(rows), shares / shares.sum() * energy, mean_variance, energy, outside

@@ -72,17 +72,22 @@ class RowFunctions:
         self.design = design
         self.y_mid, self.y_half = sum(y_bounds) / 2, (y_bounds[1] - y_bounds[0]) / 2
         self.unit_t, self.t_weights = design.unit_t, design.t_weights
-        self.projection = Projection(design.response, self.t_weights, design.response_shares)
         # Released values, filled in as they come.
         self.columns: dict[str, Column] = {column.name: column for column in design.columns}
         self.parts: tuple[Part, ...] = (WHOLE,) * len(design.numbers)
         self.geometric = NUMBERS_SIZE if design.scalar else 1.0
         self.y_location = self.y_mid
-        self.mean = np.zeros(design.response_shares.size)
+        self.adopt(design, np.zeros(design.response_shares.size))
+        self.notes: list[str] = []
         self.coefficients: FloatArray = np.zeros((1, 1))
         self._plan: Plan | None = None
         self.pairs: MeasuredPairs | None = None
         """Of a design with features that differ between points of the response: pairs that are measured."""
+
+    def adopt(self, design: PrivateDesign, mean: FloatArray) -> None:
+        """Describe responses by the functions of a design, in which the mean response has these coefficients."""
+        self.design, self.mean = design, mean
+        self.projection = Projection(design.response, self.t_weights, design.response_shares)
 
     def begin_regression(self, plan: Plan) -> None:
         """Fix what the gradient rounds need."""

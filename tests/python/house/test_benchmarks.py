@@ -75,8 +75,8 @@ def test_other_scenarios_are_what_they_are_called_and_one_is_scored(script):
     assert skew(other.skewed(rng, 2000), axis=None) > 1.5 > 0.2 > abs(skew(other.process(rng, 2000), axis=None))
     assert kurtosis(other.heavy(rng, 5000), axis=None) > 3
     assert np.abs(np.diff(other.rough(rng, 100))).mean() > 3 * np.abs(np.diff(other.process(rng, 100))).mean()
-    private, plain = other.shares(other.SCENARIOS[0], 500, 4.0, seed=1)
-    assert 0.6 < private < plain + 0.02 and plain > 0.9
+    private, central, plain = other.shares(other.SCENARIOS[0], 500, 4.0, seed=1)
+    assert 0.6 < private < plain + 0.02 and plain > 0.9 and abs(central - private) < 0.2
     recorded = (BENCHMARKS / "results" / "other-scenarios.md").read_text(encoding="utf-8")
     assert all(f"| {scenario.name} |" in recorded for scenario in other.SCENARIOS)
 

@@ -37,7 +37,7 @@ def test_brute_force_sensitivity_with_nasty_people(mechanism, epsilon, pure, adj
         plan = MECHANISMS[mechanism]().plan(N, noise_multiplier(cohort.amount, adjacency, pure=pure), design, pure=pure)
         assert epsilon < 100 or all(plan.budget_shares.values())
         rows = RowFunctions(design, (-8.0, 8.0))
-        return fingerprint(MECHANISMS[mechanism]().spend(cohort, plan, design, rows)), noise.entries
+        return fingerprint(MECHANISMS[mechanism]().spend(cohort, plan, rows)), noise.entries
 
     seen, first = run(np.arange(N))
     changes = []

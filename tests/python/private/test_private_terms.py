@@ -98,7 +98,7 @@ def test_the_additive_term_is_fitted_privately_and_predicts():
     assert design.feature_shares.sum() == pytest.approx(1.0)
     cohort = Cohort((x, y), budget=Budget(2.0, 1e-6), n=5000, noise=SeededNoise(0))
     plan = make_plan(5000.0, noise_multiplier(cohort.amount, "zero-out", pure=False), design, pure=False)
-    found = as_surface(fit_dp_aff(cohort, plan, design, RowFunctions(design, (-8.0, 8.0))), design, plan)
+    found = as_surface(fit_dp_aff(cohort, plan, RowFunctions(design, (-8.0, 8.0))), design, plan)
     fitted = AdditiveFunctionOnFunction.made_of(found, Curves(x, s), Curves(y, t))
     _, _, new, wanted = curves(500, 2)
     predicted = fitted.predict(new)

@@ -1,0 +1,143 @@
+"""What looks at the data before the plan are worth: ``python benchmarks/ugly_curves.py [part ...]``.
+
+Paired: each cohort is fitted with the looks and without them, on the same noise. A share is that of the variance of the
+true mean response, of 1,000 new people, that predictions explain. No constant was chosen on these seeds. The noise is
+seeded NumPy noise: for simulation only.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import argparse
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import cohorts
+import numpy as np
+from other_scenarios import GRID, SCENARIOS, cohort, share
+
+from fdadp import AdditiveFunctionOnFunction, Privacy, __version__
+from fdadp.private.public.tuning import GAUSSIAN, PURE, Tuning
+from fdadp.private.release.mechanisms import DPAFF
+
+RESULTS = Path(__file__).parent / "results" / "ugly-curves.md"
+SEED = 60_000
+UGLY = {scenario.name: scenario for scenario in SCENARIOS}
+NARROW = "response a narrow peak"
+Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, tuple[float, float]], np.ndarray]
+"""X, Y, new X, the true mean of their Y, bounds, and the grid."""
+
+
+def standard(name: str, n: int, seed: int) -> Data:
+    """A cohort of one of the five standard simulators."""
+    first, new = cohorts.cohort(name, n, seed)
+    return first.X, first.Y, new.X, new.f, cohorts.bounds(name, "ok"), cohorts.GRID
+
+
+def ugly(name: str, n: int, seed: int) -> Data:
+    """One of a scenario of other_scenarios.py."""
+    return (*cohort(UGLY[name], n, seed), GRID)
+
+
+def under_a_mean(sds: float) -> Callable[[str, int, int], Data]:
+    """A narrow peak, and a smooth mean curve of so many sds of Y."""
+
+    def drawn(name: str, n: int, seed: int) -> Data:
+        x, y, new, truth, bounds, grid = ugly(name, n, seed)
+        mean = sds * y.std() * np.sin(2 * np.pi * grid)
+        return x, y + mean, new, truth + mean, bounds, grid
+
+    return drawn
+
+
+def without(tuning: Tuning) -> Tuning:
+    """Without any look."""
+    return replace(tuning, y_spectrum=replace(tuning.y_spectrum, max_error=0.0))
+
+
+class Cell(NamedTuple):
+    """Cohorts, the size of them, how many, and the largest mean loss that is allowed."""
+
+    title: str
+    names: tuple[str, ...]
+    draw: Callable[[str, int, int], Data]
+    n: int
+    repeats: int
+    delta: float | None = 1e-6
+    epsilon: float = 1.0
+
+
+PARTS = {
+    "response": (
+        Cell("narrow peak", (NARROW,), ugly, 1000, 24),
+        *(Cell(f"narrow peak under a mean of {k} sd", (NARROW,), under_a_mean(k), 1000, 24) for k in (1.0, 4.0)),
+        Cell("narrow peak", (NARROW,), ugly, 10_000, 12),
+        Cell("narrow peak", (NARROW,), ugly, 3000, 12, None),
+    ),
+    "standard": (
+        Cell("standard", tuple(cohorts.SCENARIOS), standard, 1000, 60),
+        Cell("standard", tuple(cohorts.SCENARIOS), standard, 10_000, 24),
+        Cell("standard", tuple(cohorts.SCENARIOS), standard, 3000, 24, None),
+    ),
+}
+
+
+def explained(data: Data, tuning: Tuning, privacy: Privacy) -> float:
+    """Explained share of one fit."""
+    x, y, new, truth, bounds, grid = data
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = AdditiveFunctionOnFunction(
+            privacy=privacy, bounds=bounds, mechanism=DPAFF(tuning=tuning), progress=False
+        ).fit(x, y, s=grid, t=grid)
+        return share(model.predict(new), truth)
+
+
+def lines(cell: Cell) -> Iterator[str]:
+    """One line a kind of cohort: without looks, with them, and the difference."""
+    tuning = PURE if cell.delta is None else GAUSSIAN
+    for name in cell.names:
+        found = np.empty((cell.repeats, 2))
+        for i in range(cell.repeats):
+            data = cell.draw(name, cell.n, SEED + i)
+            privacy = Privacy(cell.epsilon, delta=cell.delta, n=cell.n, random_state=SEED + i)
+            found[i] = [explained(data, own, privacy) for own in (without(tuning), tuning)]
+        before, after = (f"{found[:, k].mean():.4f} ({found[:, k].min():.3f})" for k in (0, 1))
+        change = found[:, 1] - found[:, 0]
+        error = change.std(ddof=1) / math.sqrt(cell.repeats)
+        title = name if cell.title == "standard" else cell.title
+        budget = f"{cell.n:,}, {cell.epsilon:g}{'' if cell.delta else ', pure'}"
+        yield f"| {title} | {budget} | {cell.repeats} | {before} | {after} | {change.mean():+.4f} ± {error:.4f} |"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", default=list(PARTS), choices=[*PARTS, []])
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    args = parser.parse_args(arguments)
+    text = [
+        "# Looks before the plan",
+        "",
+        f"`python benchmarks/ugly_curves.py {' '.join(args.parts)}`, fdadp {__version__}. Explained share of the true "
+        "mean response of new people, mean (worst); ± is the standard error of the paired difference.",
+        "",
+        "| cohorts | n, ε | cohorts | without looks | with looks | difference |",
+        "|---|---|---|---|---|---|",
+    ]
+    for part in args.parts:
+        for cell in PARTS[part]:
+            for line in lines(cell):
+                text.append(line)
+                print(line, flush=True)
+    args.out.write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,324 @@
+"""Looks at how rough curves are before a regression on them is planned: what they cost, and what follows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from privacy_tools import distance
+
+from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, PublicPrior
+from fdadp.audit import black_box_audit
+from fdadp.audit.dp_aff import CANARIES, Data, canary, observe_fit
+from fdadp.audit.replay import Neighbours, replay_audit
+from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
+from fdadp.privacy.account.accounting import unit_noise
+from fdadp.private.public.tuning import GAUSSIAN, PURE
+from fdadp.private.release.mechanisms import DPAFF
+from fdadp.private.release.releases import Releases
+from fdadp.private.rows.rows import RowFunctions
+from fdadp.private.rows.spectra import ResponseEnergies, seen_response, shapeless
+
+pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
+S = np.linspace(0, 1, 15)
+KINDS = ("zero-out", "add-remove", "replace")
+LINE = "energy of Y by roughness"
+
+
+def smooth(n, t, rng, length=0.3):
+    root = np.linalg.cholesky(np.exp(-0.5 * ((t[:, None] - t) / length) ** 2) + 1e-8 * np.eye(t.size))
+    return rng.normal(size=(n, t.size)) @ root.T
+
+
+def peak(t, width=0.03):
+    return np.exp(-0.5 * ((t - 0.6) / width) ** 2)
+
+
+def peaked(n, seed, points=41, mean=0.0):
+    """Curves whose responses are a narrow peak, with smooth errors, perhaps about a smooth mean; and its true mean."""
+    rng, t = np.random.default_rng(seed), np.linspace(0, 1, points)
+    x = smooth(n, S, rng)
+    truth = 2 * np.sin(x).mean(axis=1)[:, None] * peak(t) + mean * np.sin(2 * np.pi * t)
+    return x, truth + 0.2 * smooth(n, t, rng), truth
+
+
+def model(n, points, *, tuning=None, **privacy):
+    asked = Privacy(**{"epsilon": 1.0, "delta": 1e-6, "n": n, "random_state": 0} | privacy)
+    mechanism = DPAFF(tuning=tuning, allow_useless=True)
+    return AdditiveFunctionOnFunction(
+        privacy=asked, bounds={"X": (-4.5, 4.5), "Y": (-8, 8)}, mechanism=mechanism, progress=False
+    )
+
+
+def without(tuning):
+    return replace(tuning, y_spectrum=replace(tuning.y_spectrum, max_error=0.0))
+
+
+def explained(fitted, x, truth):
+    return 1 - ((fitted.predict(x) - truth) ** 2).mean() / ((truth - truth.mean(axis=0)) ** 2).mean()
+
+
+def looked(y, t, *, seed=0, epsilon=1.0, delta=1e-6):
+    """Row functions after the look alone, of responses about a released mean of zero."""
+    n, design = len(y), PublicPrior().design(S, t)
+    cohort = Cohort((np.zeros((n, S.size)), y), budget=Budget(epsilon, delta), n=n, noise=SeededNoise(seed))
+    plan = DPAFF().plan(n, unit_noise(cohort, 1.0), design, pure=cohort.pure)
+    rows = RowFunctions(design, (-8.0, 8.0))
+    seen_response(Releases(cohort, plan), rows, np.ones(8), 1.0)
+    return rows
+
+
+# --- the release ---
+
+
+@pytest.mark.parametrize("points", [32, 41, 200])
+def test_energies_are_shares_of_orthonormal_functions(points):
+    t = np.linspace(0, 1, points)
+    rows = RowFunctions(PublicPrior().design(S, t), (-8.0, 8.0))
+    of = ResponseEnergies(rows).shares
+    rng = np.random.default_rng(0)
+    y = np.vstack((smooth(5, t, rng), peak(t)[None], rng.normal(size=(2000, points))))
+    found = of((y[:, :1], y))
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
+    assert (found >= 0).all() and (found[:5, 0] > 0.99).all() and found[5, 1] > 0.3
+    white = found[6:].mean(axis=0)
+    assert white[1] - shapeless(rows.design) * white[2] == pytest.approx(0.0, abs=0.02)
+    np.testing.assert_array_equal(found[3:4], of((y[3:4, :1], y[3:4])))  # each row by itself, bit for bit
+
+
+def test_rows_that_say_nothing_of_roughness_count_as_nothing():
+    """A gap, no observation, the mean itself; wild values are cut to the reach of the range."""
+    t = np.linspace(0, 1, 41)
+    rows = RowFunctions(PublicPrior().design(S, t), (-8.0, 8.0))
+    y = np.tile(peak(t), (5, 1))
+    y[0, 3], y[1], y[2], y[3], y[4, 7] = np.nan, np.nan, 0.0, 1e300, -np.inf
+    found = ResponseEnergies(rows).shares((y[:, :1], y))
+    assert np.isnan(found[[0, 1, 4]]).all() and (found[2] == 0).all() and found[3].sum() == pytest.approx(1.0)
+
+
+def people(points=33):
+    """Rows as unlike each other as can be, one of them each function that is looked at."""
+    t = np.linspace(0, 1, points)
+    design = PublicPrior().design(S, t)
+    energies = ResponseEnergies(RowFunctions(design, (-8.0, 8.0)))
+    odd = np.stack([canary(kind, t)[1] for kind in CANARIES])
+    alternating = (-1.0) ** np.arange(points)[None]
+    return design, np.vstack((design.response.T[:2], energies._onto.T[8:10] * points, alternating, odd))
+
+
+@pytest.mark.parametrize(("pure", "adjacency"), list(itertools.product((False, True), KINDS)))
+@pytest.mark.parametrize("how", ["rows", "groups", "chunks"])
+def test_no_person_moves_the_energies_by_more_than_declared(how, pure, adjacency):
+    """Brute force: 1; exchanged √2 in L2 and 2 in L1; some persons move it as far."""
+    design, y = people()
+    ids = np.arange(len(y)) // (2 if how == "groups" else 1)
+
+    def entry(y, ids):
+        noise, n = TapeNoise(), None if adjacency == "add-remove" else len(people()[1])
+        x = np.zeros((len(y), S.size))
+        data = (x, y) if how != "chunks" else [(x[i : i + 4], y[i : i + 4]) for i in range(0, len(y), 4)]
+        cohort = Cohort(
+            data,
+            groups=ids if how == "groups" else None,
+            budget=Budget(1.0, None if pure else 1e-6),
+            n=n,
+            adjacency=adjacency,
+            noise=noise,
+        )
+        rows = RowFunctions(design, (-8.0, 8.0))
+        cohort.histogram(ResponseEnergies(rows).shares, share=0.5, name=LINE)
+        return noise.entries[-1]
+
+    first, moves = entry(y, ids), []
+    for who in np.unique(ids):
+        if adjacency != "replace":
+            moves.append(distance(first, entry(y[ids != who], ids[ids != who])))
+            continue
+        for row in range(5):
+            other = y.copy()
+            other[ids == who] = y[row]
+            moves.append(distance(first, entry(other, ids)))
+    assert max(moves) <= first.sensitivity * (1 + 1e-12)
+    assert max(moves) > 0.99 * first.sensitivity if how != "groups" else max(moves) > 0.5 * first.sensitivity
+
+
+@pytest.mark.parametrize(("delta", "adjacency", "grouped"), list(itertools.product((1e-6, None), KINDS, (False, True))))
+def test_replays_of_fits_that_add_functions(delta, adjacency, grouped):
+    """The same releases on neighbouring data give the same fit, whoever the person is, at a cost within the budget."""
+    n, points, epsilon = 120, 33, 12.0
+    x, y, _ = peaked(n, 1, points)
+    pairs = []
+    for who, kind in enumerate(CANARIES[:: 3 if grouped else 2]):
+        first = x.copy(), y.copy()
+        persons = np.arange(n) // 2 if grouped else np.arange(n)
+        mine = persons == who
+        first[0][mine], first[1][mine] = canary(kind, S)[0], canary(kind, np.linspace(0, 1, points))[1]
+        ids = persons.astype(object) if grouped else None
+        one: Data = (*first, ids)
+        if adjacency == "replace":
+            other: Data = (np.where(mine[:, None], x[5], first[0]), np.where(mine[:, None], -y[5], first[1]), ids)
+        else:
+            other = (first[0][~mine], first[1][~mine], None if ids is None else ids[~mine])
+        privacy = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency, "random_state": None}
+        declared = None if adjacency == "add-remove" else len(np.unique(persons))
+        own = model(declared, points, **privacy)
+        run = lambda data, noise, own=own: observe_fit(data, own, noise)  # noqa: E731
+        budget = Budget(epsilon, delta)
+        pairs.append(Neighbours(kind, run, one, other, budget.total, accounting=budget.accounting))
+    result = replay_audit(pairs, seed=2)
+    assert result.passed, str(result)
+    assert result.finished == len(pairs)
+
+
+def test_a_black_box_sees_no_more_than_the_claim():
+    """One person who alone is rough among twelve: the released rough share with and without it."""
+    design, y = people()
+    of = RowFunctions(design, (-8.0, 8.0))
+    y = np.vstack((np.tile(y[0], (11, 1)), y[2:3]))
+
+    def drawn(y, seed):
+        cohort = Cohort((y, y), budget=Budget(1.0, 1e-6), n=12, noise=SeededNoise(seed))
+        masses, _ = cohort.histogram(ResponseEnergies(of).shares, share=1.0, name=LINE)
+        return masses[1] - masses[0]
+
+    present, absent = (np.array([drawn(rows, [i, side]) for i in range(600)]) for side, rows in enumerate((y, y[:-1])))
+    assert black_box_audit(present, absent, epsilon=1.0, delta=1e-6).passed
+
+
+# --- the choice ---
+
+
+@pytest.mark.parametrize("points", [12, 24, 25, 31, 32, 41, 200])
+def test_there_is_a_look_where_the_grid_carries_one(points):
+    t = np.linspace(0, 1, points)
+    plan = model(1000, points).plan(s=S.size, t=points)
+    assert (plan.budget_shares.get("y spectrum", 0) > 0) == (points >= 32)
+    assert sum(share * plan.times(key) for key, share in plan.budget_shares.items()) == pytest.approx(1.0)
+    assert (LINE in str(plan)) == (points >= 32)
+    assert shapeless(PublicPrior().design(S, t**1.01)) is None  # steps that are not even
+    fitted = model(400, points, epsilon=2.5).fit(*peaked(400, 0, points)[:2], s=S, t=t)
+    assert any("no look" in note for note in fitted.notes_) == (points < 32)
+    assert (LINE in str(fitted.ledger_)) == (points >= 32)
+
+
+@pytest.mark.parametrize(
+    ("n", "delta", "there"), [(400, 1e-6, False), (600, 1e-6, True), (1000, None, False), (1500, None, True)]
+)
+def test_a_look_is_left_out_where_it_would_say_nothing(n, delta, there):
+    """Noise of a share above .065."""
+    plan = model(n, 41, delta=delta).plan(s=S.size, t=41)
+    assert (plan.budget_shares["y spectrum"] > 0) == there
+
+
+def test_a_large_n_spends_little_on_it():
+    assert model(10_000, 41).plan(s=S.size, t=41).budget_shares["y spectrum"] < 0.003
+
+
+@pytest.mark.parametrize("points", [32, 41, 200])
+@pytest.mark.parametrize("delta", [1e-6, None])
+def test_white_responses_stay_as_they_are(points, delta):
+    """Of pure noise at least 98 % of looks add nothing."""
+    t, n = np.linspace(0, 1, points), 1000 if delta else 2000
+    fired = [
+        looked(
+            np.random.default_rng([i, points]).normal(size=(n, points)), t, seed=i, delta=delta
+        ).design.response.shape
+        for i in range(100)
+    ]
+    assert sum(shape[1] > 8 for shape in fired) <= 2
+
+
+def test_functions_are_added_about_a_released_mean():
+    t = np.linspace(0, 1, 41)
+    y = np.random.default_rng(0).normal(size=(1000, 1)) * peak(t)
+    rows = looked(y, t)
+    functions, weights = rows.design.response, rows.design.t_weights
+    assert functions.shape == (41, 24)
+    np.testing.assert_allclose(functions.T @ (functions * weights[:, None]), np.eye(24), atol=1e-10)
+    away = y - (y @ (functions * weights[:, None])) @ functions.T
+    assert (away**2).sum() < 0.02 * (y**2).sum()
+    assert any("were added" in note for note in rows.notes)
+
+
+def test_the_mean_is_carried_over():
+    t = np.linspace(0, 1, 41)
+    n, design = 2000, PublicPrior().design(S, t)
+    mean = np.array([0.5, -0.2, 0.1, 0, 0, 0, 0, 0])
+    before = design.response @ mean
+    y = before + np.random.default_rng(0).normal(size=(n, 1)) * peak(t)
+    cohort = Cohort((np.zeros((n, S.size)), y), budget=Budget(1.0, 1e-6), n=n, noise=SeededNoise(0))
+    plan = DPAFF().plan(n, unit_noise(cohort, 1.0), design, pure=False)
+    rows = RowFunctions(design, (-8.0, 8.0))
+    rows.mean = mean
+    releases, variance, energy = seen_response(Releases(cohort, plan), rows, np.full(8, 0.01), 1.0)
+    np.testing.assert_allclose(rows.design.response @ rows.mean, before, atol=0.02)
+    assert variance.shape == (24,) and variance.sum() == pytest.approx(0.08, rel=0.05) and energy > 1
+    assert releases.plan.n_outputs > plan.n_outputs and releases.plan.budget_shares == plan.budget_shares
+
+
+# --- what it is for ---
+
+
+@pytest.mark.parametrize("mean", [0.0, 2.0])
+def test_narrow_responses_are_learned(mean):
+    """Without the look the fit explains what eight smooth functions can: half."""
+    n, t = 1500, np.linspace(0, 1, 41)
+    x, y, _ = peaked(n, 5, mean=mean)
+    new, late, truth = peaked(1000, 6, mean=mean)
+    fitted = model(n, 41).fit(x, y, s=S, t=t)
+    plain = model(n, 41, tuning=without(GAUSSIAN)).fit(x, y, s=S, t=t)
+    assert explained(fitted, new, truth) > 0.93 and explained(plain, new, truth) < 0.65
+    assert any("were added" in note for note in fitted.notes_) and not any("added" in note for note in plain.notes_)
+    assert fitted.plan_.n_outputs > 8 and LINE in str(fitted.ledger_)
+    low, high = fitted.predict_interval(new)
+    assert 0.92 < ((late >= low) & (late <= high)).mean() < 0.99
+
+
+def test_narrow_responses_are_learned_in_pure_epsilon():
+    n, t = 4000, np.linspace(0, 1, 41)
+    x, y, _ = peaked(n, 5)
+    new, _, truth = peaked(1000, 6)
+    found = [
+        explained(model(n, 41, delta=None, tuning=tuning).fit(x, y, s=S, t=t), new, truth)
+        for tuning in (PURE, without(PURE))
+    ]
+    assert found[0] > 0.85 and found[1] < 0.6
+
+
+@pytest.mark.parametrize("formula", ["Y ~ ff(X) + z", "Y ~ concurrent(V) + z"])
+def test_regressions_of_several_terms_look_too(formula):
+    """Also where features differ between points of the response."""
+    n, t = 2000, np.linspace(0, 1, 41)
+    rng = np.random.default_rng(3)
+    x, z = smooth(n, S, rng), rng.uniform(-1, 1, n)
+    v = smooth(n, t, rng)
+    y = 2 * z[:, None] * peak(t) + 0.2 * smooth(n, t, rng)
+    bounds = {"X": (-4, 4), "V": (-4, 4), "z": (-1, 1), "Y": (-6, 6)}
+    names = {"z", "Y", "X" if "X" in formula else "V"}
+    found = FunctionalRegression(
+        formula, privacy=Privacy(1.0, 1e-6, n=n, random_state=1), bounds={k: bounds[k] for k in names}
+    ).fit(
+        {k: {"X": x, "V": v, "z": z}[k] for k in names - {"Y"}},
+        y,
+        grids={"X": S, "V": t, "Y": t} if "X" in formula else {"V": t, "Y": t},
+    )
+    truth = 2 * z[:, None] * peak(t)
+    records = {k: {"X": x, "V": v, "z": z}[k] for k in names - {"Y"}}
+    assert any("were added" in note for note in found.notes_)
+    assert ((found.predict(records) - truth) ** 2).mean() < 0.15 * (truth**2).mean()
+
+
+def test_chunks_and_groups_are_seen_alike():
+    n, t = 900, np.linspace(0, 1, 41)
+    x, y, _ = peaked(n, 2)
+    whole = model(n, 41).fit(x, y, s=S, t=t)
+    parts = model(n, 41).fit_chunks([(x[:400], y[:400]), (x[400:], y[400:])], s=S, t=t)
+    np.testing.assert_allclose(whole.predict(x[:5]), parts.predict(x[:5]), atol=1e-8)
+    twice = model(n, 41).fit(
+        np.repeat(x, 2, axis=0), np.repeat(y, 2, axis=0), s=S, t=t, groups=np.repeat(np.arange(n), 2)
+    )
+    np.testing.assert_allclose(whole.predict(x[:5]), twice.predict(x[:5]), atol=1e-6)
+    assert math.isclose(whole.plan_.n_outputs, twice.plan_.n_outputs)
