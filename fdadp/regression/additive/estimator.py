@@ -384,10 +384,8 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
         if isinstance(self.smoothing, str) and self.smoothing not in ("reml", "gcv"):
             raise InputError(f"smoothing must be 'reml', 'gcv' or smoothing parameters, got {self.smoothing!r}")
         one_of(self.fpca, "fpca", ("face", "dense"))
-        if not isinstance(self.progress, str):
+        if self.progress != "auto":
             flag(self.progress, "progress")
-        else:
-            one_of(self.progress, "progress", ("auto",))
         public_ranges(self.bounds, NAMES, required=False)
         mechanism = mechanism_of(self.mechanism)
         if self.privacy is None:

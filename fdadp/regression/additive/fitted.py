@@ -34,7 +34,7 @@ from fdadp.regression.fitted.coefficient_errors import CoefficientErrors
 from fdadp.regression.fitted.fitted_model import Fitted, FittedResponse
 from fdadp.regression.fitted.model_files import may_be_made
 from fdadp.regression.reading.columns import Covariates, units_of
-from fdadp.regression.reading.completion import Completion, cure_of
+from fdadp.regression.reading.completion import Completion
 from fdadp.regression.settings import ModelSettings
 from fdadp.solve.eigen.surface import SurfaceFit
 
@@ -94,18 +94,15 @@ class FittedSurface(Fitted):
 
     def curves(self, X: CurveData, s: ArrayLike | None) -> Records:
         """New curves, complete and checked."""
-        own, completion = self.x, self.covariates.completion
-        x = as_curves(X, s, name="X", default=own.grid)
+        own, x = self.x, as_curves(X, s, name="X", default=self.x.grid)
         refuse_other_domain(x, own.grid, "X")
         if own.columns is not None and not x.gridded and x.columns is not None:
             same_order(list(own.columns), list(x.columns), "X", "the training curves")
-        if not completion.how:
-            check_finite(x, "X", cure=cure_of(("X",)))
-        x = completion(Records(len(x), {"X": x})).curves("X")
-        check_finite(x, "X")
+        records = self.covariates.read({"X": x}, ("X",), None)
+        check_finite(records.curves("X"), "X")
         if self.surface.limited:  # features of private fits say nothing of it
-            self.surface.term.warn_outside(x)
-        return Records(len(x), {"X": x})
+            self.surface.term.warn_outside(records.curves("X"))
+        return records
 
     def shown(self, values: FloatArray, points: FloatArray, x: Records) -> Any:
         """Curves at points as Y came, with the labels of X."""

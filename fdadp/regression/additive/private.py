@@ -98,11 +98,13 @@ def fit_private_chunks(
         )
     grids = {"X": as_grid(s, np.size(s), "s"), "Y": as_grid(t, np.size(t), "t")}
     private = settings_of(model)
-    found = prepared(private, DeclaredTable([], grids, private.bounds))
+    table = DeclaredTable(chunks if isinstance(chunks, JoinedTables) else [], grids, private.bounds)
+    found = prepared(private, table)
     values: Any
     columns = None
     if isinstance(chunks, JoinedTables):
-        values, groups, kind = chunks.curves(grids), None, "array"
+        entries, kind = tuple(found.reading.given.values()), "array"
+        values, groups = table.handed(entries, None, "Y", privacy=private.privacy)
     else:
         labels: Any = t if hasattr(t, "to_numpy") else None
         values = PrivateChunks(chunks, grids, groups=groups, kind=kind or "array", columns=labels)

@@ -26,7 +26,6 @@ from fdadp.privacy.joined_tables import Joined, JoinedChunks, Key
 from fdadp.privacy.private_entries import Table, table
 from fdadp.privacy.rows._dask_partitions import PrivatePartitions, blocks_of
 from fdadp.private.public.inputs import (
-    PrivateChunks,
     is_irregular,
     is_one_way,
     public_head,
@@ -293,17 +292,3 @@ class JoinedTables:
         heads = tuple(table(np.empty(0 if grid is None else (0, grid.size))) for _, grid in asked)
         chunks = tuple(read(self.sources[s], [j for j, own in enumerate(where) if own == s]) for s in used)
         return JoinedChunks(heads, of, tuple(Key(()) for _ in used), of[-1], self.id, chunks)
-
-    def curves(self, grids: Mapping[str, FloatArray]) -> Joined:
-        """The same of curves by name, the responses the last of them."""
-        names = list(grids)
-
-        def read(source: Chunks, places: Sequence[int]) -> PrivateChunks:
-            own = [names[j] for j in places]
-            return PrivateChunks(
-                lambda: (tuple(table[name] for name in (*own, self.id)) for table in source()),
-                {name: grids[name] for name in own},
-                groups=True,
-            )
-
-        return self.joined(list(grids.items()), read)

@@ -5,11 +5,9 @@ Everything after that is computed from :class:`TrainingSums`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +15,8 @@ import numpy as np
 from fdadp._common.threads import map_blocks, one_blas_thread
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.files.npz_files import Layout, complete
 from fdadp.functional.tables.records import Records
+from fdadp.solve.form.long_form import kept_of
 from fdadp.terms.spec import TermDesign
 
 Over = Callable[[Callable[[Records, FloatArray], Any], Callable[[Any, Any], Any]], Any]
@@ -51,7 +49,7 @@ class TrainingSums:
     @property
     def kept(self) -> BoolArray:
         """Which features have coefficients, shape (q,)."""
-        return np.concatenate([design.kept for design in self.designs])
+        return kept_of(self.designs)
 
     @property
     def penalties(self) -> list[FloatArray]:
@@ -129,9 +127,6 @@ def _sums_of(designs: Sequence[TermDesign], records: Records, y: FloatArray, blo
 # Moments: the number, mean and scatter of rows, which is all that fitting needs from the data.
 
 
-LAYOUT = Layout("moments", {"mean": "q", "scatter": "q q"})
-
-
 @dataclass
 class Moments:
     """Exact first and second moments of rows v: n, their mean and ``Σ (v - mean)(v - mean)'``.
@@ -150,7 +145,7 @@ class Moments:
     --------
     >>> import numpy as np
     >>> rows = np.arange(6.0).reshape(3, 2)
-    >>> (Moments.of(rows[:1]) + Moments.of(rows[1:])).mean
+    >>> Moments.of(rows[:1]).merge(Moments.of(rows[1:])).mean
     array([2., 3.])
     """
 
@@ -175,10 +170,6 @@ class Moments:
         centred = v - mean
         return cls(len(v), mean, centred.T @ centred)
 
-    def add(self, rows: ArrayLike) -> Moments:
-        """Add rows of shape (m, q) in place; return self."""
-        return self.merge(Moments.of(rows))
-
     def merge(self, other: Moments) -> Moments:
         """Add the rows of other moments in place; return self.
 
@@ -201,52 +192,7 @@ class Moments:
         self.n = total
         return self
 
-    def __add__(self, other: Moments) -> Moments:
-        """Return the moments of both sets of rows."""
-        return Moments(self.n, self.mean, self.scatter).merge(other)
-
-    @property
-    def sum(self) -> FloatArray:
-        """``Σ v``, shape (q,)."""
-        return self.n * self.mean
-
     @property
     def outer(self) -> FloatArray:
         """``Σ v v'``, shape (q, q)."""
         return self.scatter + self.n * np.outer(self.mean, self.mean)
-
-    def covariance(self, ddof: int = 1) -> FloatArray:
-        """``scatter / (n - ddof)``, shape (q, q).
-
-        Raises
-        ------
-        InputError
-            If n is not above `ddof`.
-        """
-        if self.n <= ddof:
-            raise InputError(f"n must be above ddof={ddof} for a covariance, got {self.n}")
-        return self.scatter / (self.n - ddof)
-
-    def transform(self, matrix: ArrayLike) -> Moments:
-        """Moments of the rows ``v @ matrix``, for a matrix of shape (q, r)."""
-        m = np.asarray(matrix, dtype=np.float64)
-        if m.ndim != 2 or m.shape[0] != self.mean.size:
-            raise InputError(f"matrix must have {self.mean.size} rows, got shape {m.shape}")
-        return Moments(self.n, self.mean @ m, m.T @ self.scatter @ m)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write to a pickle-free file (see :mod:`fdadp.files.npz_files`); return its path."""
-        return LAYOUT.write(path, {"n": self.n}, {"mean": self.mean, "scatter": self.scatter})
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Moments:
-        """Read what :meth:`save` wrote.
-
-        Raises
-        ------
-        FileFormatError
-            Not such a file.
-        """
-        content, arrays = LAYOUT.read(path)
-        with complete(path, "moments"):
-            return cls(int(content["n"]), arrays["mean"], arrays["scatter"])

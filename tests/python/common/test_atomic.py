@@ -10,12 +10,12 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from moments_file import StoredMoments
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateMean, simulate_affr
 from fdadp.errors import InputError
 from fdadp.files.atomic_writes import PUBLIC, SECRET, STALE, _take_over, replacing
 from fdadp.functional.files.curve_files import read_curves, write_curves
-from fdadp.solve.form.sums import Moments
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes and links of POSIX")
 
@@ -43,7 +43,7 @@ def test_models_are_for_the_owner_alone_but_released_ones_as_the_umask_says(tmp_
     setting = {"epsilon": 8.0, "delta": 1e-6, "n": 60}
     with_noise_of_a_seed = PrivateMean(privacy=Privacy(**setting, random_state=1), bounds=(-8, 8)).fit(y)
     models = [
-        (Moments.of(y), 0o600),
+        (StoredMoments.of(y), 0o600),
         (AdditiveFunctionOnFunction(n_basis_x=5, n_basis_s=5, progress=False).fit(sim.X, sim.Y), 0o600),
         (with_noise_of_a_seed, 0o600),
         (PrivateMean(privacy=Privacy(**setting), bounds=(-8, 8)).fit(y), 0o644),
@@ -63,17 +63,17 @@ def test_the_umask_of_the_process_is_left_alone(tmp_path, monkeypatch):
     write(tmp_path / "a", b"1")
     write(tmp_path / "a", b"2")
     write_curves({tmp_path / "b.csv": pd.DataFrame(np.eye(2))})
-    Moments.of(np.eye(2)).save(tmp_path / "c")
+    StoredMoments.of(np.eye(2)).save(tmp_path / "c")
 
 
 def test_of_a_link_the_target_is_replaced(tmp_path):
     real, link, chain = tmp_path / "far" / "real.npz", tmp_path / "link.npz", tmp_path / "chain.npz"
     link.symlink_to(real)  # dangling: neither the file nor its folder is there
     chain.symlink_to(link.name)
-    moments = Moments.of(np.eye(3))
+    moments = StoredMoments.of(np.eye(3))
     assert moments.save(chain) == chain
     assert link.is_symlink() and chain.is_symlink() and not real.is_symlink()
-    assert Moments.load(link).n == 3
+    assert StoredMoments.load(link).n == 3
     assert [p.name for p in real.parent.iterdir()] == ["real.npz"]
     real.chmod(0o640)
     moments.save(link)

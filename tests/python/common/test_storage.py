@@ -14,6 +14,7 @@ import zlib
 import numpy as np
 import pandas as pd
 import pytest
+from moments_file import LAYOUT, StoredMoments
 
 from fdadp import DPAFF, AdditiveFunctionOnFunction, Privacy, PrivateFPCA, PrivateMean, simulate_affr
 from fdadp.errors import FileFormatError, InputError
@@ -21,7 +22,6 @@ from fdadp.files.dataclass_json import labels_from_json, labels_to_json
 from fdadp.files.npz_files import FILE_VERSION, Layout
 from fdadp.privacy import Budget
 from fdadp.regression.additive.fitted import LAYOUT as REGRESSION
-from fdadp.solve.form.sums import LAYOUT, Moments
 
 GAP = np.s_[3, 2:5]
 
@@ -66,7 +66,7 @@ MODELS = {
     "private regression": private_regression,
     "private mean": lambda: private_mean().fit(curves()[1]),
     "private components": lambda: PrivateFPCA(n_components=2, privacy=settings(), bounds=(-8, 8)).fit(curves()[1]),
-    "moments": lambda: Moments.of(curves()[0]),
+    "moments": lambda: StoredMoments.of(curves()[0]),
 }
 model = functools.cache(lambda name: MODELS[name]())
 EVERY = pytest.mark.parametrize("name", MODELS)
@@ -252,7 +252,7 @@ def test_a_bad_header_is_a_file_error_that_names_the_file(change, path):
     members = entries(model("moments").save(path))
     pack(path, with_header(members, change))
     with pytest.raises(FileFormatError, match=str(path)):
-        Moments.load(path)
+        StoredMoments.load(path)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_shapes_and_types_are_those_of_the_kind(array, text, path):
     members = entries(model("moments").save(path))
     pack(path, members | {"mean.npy": npy(array)})
     with pytest.raises(FileFormatError, match=text):
-        Moments.load(path)
+        StoredMoments.load(path)
 
 
 def splines_of(content):
@@ -362,12 +362,12 @@ def test_other_files_are_file_errors_that_name_them(path, tmp_path):
     for name, raw in files.items():
         path.write_bytes(raw)
         with pytest.raises(FileFormatError) as error:
-            Moments.load(path)
+            StoredMoments.load(path)
         assert str(path) in str(error.value), name
         assert "pickle" not in str(error.value), name
     for folder in (tmp_path, ""):
         with pytest.raises(FileFormatError, match="must be a regular file, got a folder"):
-            Moments.load(folder)
+            StoredMoments.load(folder)
     with pytest.raises(InputError, match="must name a file"):
         model("moments").save("")
 
@@ -389,10 +389,10 @@ def test_nothing_is_unpacked_that_is_larger_than_its_file(path):
     for name in ("mean.npy", "header.npy", "unknown.npy"):
         pack(path, members | {name: zeros}, zipfile.ZIP_DEFLATED)
         assert path.stat().st_size < 100_000
-        text, taken = peak(Moments.load, path)
+        text, taken = peak(StoredMoments.load, path)
         assert "compressed entries" in text and taken < 1_000_000
     pack(path, members | {"unknown.npy": zeros[:3_000_000]})
-    text, taken = peak(Moments.load, path)
+    text, taken = peak(StoredMoments.load, path)
     assert "has the unknown member 'unknown'" in text and taken < 1_000_000
 
     block = npy(np.zeros(100_000))
@@ -407,7 +407,7 @@ def test_nothing_is_unpacked_that_is_larger_than_its_file(path):
             file.filelist.append(info)
             file.NameToInfo[info.filename] = info
     path.write_bytes(stream.getvalue())
-    text, taken = peak(Moments.load, path)
+    text, taken = peak(StoredMoments.load, path)
     assert "claims to hold more" in text and taken < 1_000_000
 
 
@@ -415,20 +415,20 @@ def test_only_the_header_is_read_of_a_file_of_another_kind(path, monkeypatch):
     model("private regression").save(path)
     monkeypatch.setattr(zipfile.ZipFile, "read", lambda *_: pytest.fail("an array was read"))
     with pytest.raises(FileFormatError, match="must hold a 'moments', got 'additive-function-on-function'"):
-        Moments.load(path)
+        StoredMoments.load(path)
 
 
 def test_files_of_other_versions_say_so(path):
     members = entries(model("moments").save(path))
     pack(path, with_header(members, lambda text: text.replace(b'"version": 3', b'"version": 99')))
     with pytest.raises(FileFormatError, match=rf"layout version {FILE_VERSION}, got version 99 \(written by fdadp"):
-        Moments.load(path)
+        StoredMoments.load(path)
     old = {"format": "fdadp", "kind": "moments", "version": 1, "fdadp": "0.1.0", "content": {"n": 3}}
     np.savez_compressed(
         path, header=np.frombuffer(json.dumps(old).encode(), dtype=np.uint8), mean=[1.0], scatter=[[1.0]]
     )
     with pytest.raises(FileFormatError, match=r"fdadp 0\.1 wrote them: fit again"):
-        Moments.load(path)
+        StoredMoments.load(path)
 
 
 # --- what saving needs is looked at before a private fit reads ---
@@ -504,4 +504,4 @@ def test_settings_of_numpy_are_saved_as_numbers(path):
 
 def test_a_file_can_be_moved_and_read_elsewhere(path, tmp_path):
     moved = shutil.copy(model("moments").save(path), tmp_path / "other name")
-    assert Moments.load(moved).n == 60
+    assert StoredMoments.load(moved).n == 60

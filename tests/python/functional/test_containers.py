@@ -453,7 +453,7 @@ def test_unlike_lengths_empty_pieces_and_pieces_that_fail(tmp_path: Path) -> Non
     model = surface().fit(X, Y)
     with pytest.raises(InputError, match="X and Y must hold the same number of rows, got more in one of them"):
         surface().fit(x, y)
-    with pytest.raises(InputError, match="X and Y must hold the same number of curves"):
+    with pytest.raises(InputError, match="columns and Y must have the same number of rows"):
         private_surface().fit(x, y)
     path = tmp_path / "holes.parquet"
     with pq.ParquetWriter(path, arrow_table().schema) as writer:

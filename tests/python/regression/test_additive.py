@@ -565,7 +565,7 @@ def test_bad_prediction_requests_are_refused(model, sim):
     for level in (0, 1, 95, "a"):
         with pytest.raises(InputError, match="level must lie between 0 and 1"):
             model.predict_interval(sim.X[:2], level=level)
-    with pytest.raises(InputError, match="curve 0 at position 0"):
+    with pytest.raises(InputError, match="X must have a curve in every row, got none in row 0"):
         model.predict(np.full((1, 51), np.nan))
     from sklearn.exceptions import NotFittedError
 
