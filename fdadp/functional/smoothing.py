@@ -1,17 +1,13 @@
-"""Curves with missing values, or irregular ones, made complete on a common grid.
-
-Two ways: each curve by itself (:func:`smooth_curves`), or with the help of the others (:func:`impute_fpca`).
-"""
+"""Curves with missing values, or irregular ones, made complete on a common grid, each by itself."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from fdadp._common.argument_checks import flag, numbers, one_of
+from fdadp._common.argument_checks import numbers, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca.basis import check_observed
-from fdadp.functional.fpca.sparse import sc_eigenbasis
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.sample import as_grid
 
@@ -97,56 +93,6 @@ def smooth_curves(
         coefficients = _fit(design[pattern], data[np.ix_(rows, np.flatnonzero(pattern))], criterion)
         result[rows] = coefficients @ out_design.T
     return result
-
-
-def impute_fpca(
-    values: ArrayLike,
-    grid: ArrayLike | None = None,
-    *,
-    n_components: float = 0.99,
-    n_basis: int = 10,
-    noise: str = "likelihood",
-    keep_observed: bool = True,
-    name: str = "values",
-) -> FloatArray:
-    """Fill gaps with what the observed points of a curve, and the covariance of all curves, let expect.
-
-    Parameters
-    ----------
-    values : array_like of shape (n, S)
-        NaN where a curve was not observed; at least one observed point in each.
-    grid : array_like of shape (S,), optional
-        Default: even on [0, 1].
-    n_components, n_basis, noise
-        As in :func:`fdadp.functional.fpca.sc_eigenbasis`.
-    keep_observed : bool
-        Keep observed values as they are (default). ``False``: the smooth reconstruction everywhere; better for
-        sparse and noisy curves.
-    name : str
-        The argument's name in error messages.
-
-    Returns
-    -------
-    ndarray of shape (n, S)
-        Complete curves.
-
-    Raises
-    ------
-    InputError
-        As in :func:`fdadp.functional.fpca.sc_eigenbasis`.
-
-    References
-    ----------
-    Yao, Müller & Wang (2005), doi:10.1198/016214504000001745.
-    """
-    data = numbers(values, name)
-    if data.ndim != 2:
-        raise InputError(f"{name} must be two-dimensional (curves, points), got shape {data.shape}")
-    check_observed(data, name)
-    flag(keep_observed, "keep_observed")
-    basis = sc_eigenbasis(data, grid, n_components=n_components, n_basis=n_basis, noise=noise)
-    complete = basis.reconstruct(basis.conditional_scores(data))
-    return np.where(np.isnan(data), complete, data) if keep_observed else complete
 
 
 def _mixed_model(penalty: FloatArray) -> FloatArray:

@@ -73,12 +73,6 @@ class PassDigest:
             if not abs(value - then) <= 1e-9 * size:
                 raise InputError(f"{must}, got a sum of {name} of {then:.12g} at first and {value:.12g} later")
 
-    def with_more(self, other: PassDigest) -> PassDigest:
-        """These, with columns that the other pass read besides."""
-        both = PassDigest()
-        both.n, both.sums = self.n, {**other.sums, **self.sums}
-        return both
-
 
 @dataclass
 class ChunkResult:
@@ -382,8 +376,6 @@ class ChunkedRecords:
         merge: Callable[[A, A], A],
         what: str = "sums",
         finish: Callable[[A], Any] | None = None,
-        *,
-        response: bool = True,
     ) -> Any:
         """Merge what a function makes of the rows of each chunk.
 
@@ -397,8 +389,6 @@ class ChunkedRecords:
             Label of the progress bar.
         finish : callable, optional
             Of the merged value: its value is what comes from Dask's workers.
-        response : bool
-            Whether responses are read.
 
         Raises
         ------
@@ -407,44 +397,34 @@ class ChunkedRecords:
             or what :func:`fdadp.regression.reading.columns.read_records` refuses; rows are counted over all chunks.
         """
         if not isinstance(self._source, Partitions):
-            value = reduce(merge, (function(*rows) for rows in self._pass(what, response=response)))
+            value = reduce(merge, (function(*rows) for rows in self.read(what)))
             return value if finish is None else finish(value)
         assert self.head
-        read = partial(_made, self._read(response), function)
+        read = partial(_made, self._reading, function)
         part = self._source.over(read, merge, what, self._progress, finish)
         self._same(part.totals)
         return part.value
 
-    def records(self, what: str = "columns") -> Iterator[Records]:
-        """Go through the rows of all chunks, without the response, in this process."""
-        return (records for records, _ in self._pass(what, response=False))
-
     def read(self, what: str = "sums") -> Iterator[tuple[Records, Response]]:
         """Go through the rows of all chunks with their responses, in this process; errors are those of :meth:`over`."""
-        return self._pass(what, response=True)
-
-    def _tables(self) -> Iterable[Any]:
-        return self._source() if callable(self._source) else self._source
-
-    def _read(self, response: bool) -> _Reading:
-        return self._reading if response else replace(self._reading, response=None)
-
-    def _pass(self, what: str, *, response: bool) -> Iterator[tuple[Records, Any]]:
-        total, read = PassDigest(), self._read(response)
+        total = PassDigest()
         for table in progress_bar(what, self._progress, self._tables()):
-            part = read(table, total.n)
+            part = self._reading(table, total.n)
             total.merge(part.totals)
             if part.value is not None:
                 yield part.value
         self._same(total)
 
+    def _tables(self) -> Iterable[Any]:
+        return self._source() if callable(self._source) else self._source
+
     def _same(self, total: PassDigest) -> None:
         """Refuse no rows, or others than those of the pass before."""
         if total.n == 0:
             raise self._none()
-        if self._totals is not None:
-            total.compare(self._totals)
-        self._totals = total if self._totals is None else self._totals.with_more(total)
+        if self._totals is None:
+            self._totals = total
+        total.compare(self._totals)
 
     def _none(self) -> InputError:
         return InputError("chunks must hold at least one row, got none")

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from fdadp.errors import InputError
-from fdadp.functional.smoothing import impute_fpca, smooth_curves
+from fdadp.functional.fpca import sc_eigenbasis
+from fdadp.functional.smoothing import smooth_curves
 from fdadp.functional.splines.bsplines import BSplines
+from fdadp.functional.tables.sample import Curves
+from fdadp.regression.reading.completion import filled
 
 
 def sample(n: int, missing: float, seed: int = 0, noise: float = 0.2, size: int = 81) -> tuple[np.ndarray, ...]:
@@ -22,6 +25,12 @@ def sample(n: int, missing: float, seed: int = 0, noise: float = 0.2, size: int 
     Y = truth + noise * rng.normal(size=truth.shape)
     Y[rng.random(Y.shape) < missing] = np.nan
     return t, truth, Y
+
+
+def expected(Y: np.ndarray, t: np.ndarray, **settings: Any) -> np.ndarray:
+    """What the observed points of a curve, and the covariance of all curves, let expect."""
+    basis = sc_eigenbasis(Y, t, n_components=0.99, **settings)
+    return basis.reconstruct(basis.conditional_scores(Y))
 
 
 def error(a: np.ndarray, b: np.ndarray) -> float:
@@ -102,17 +111,17 @@ def test_new_grid_and_four_points() -> None:
 
 def test_imputation_keeps_what_was_observed() -> None:
     t, truth, Y = sample(150, 0.4)
-    filled = impute_fpca(Y, t)
+    complete = filled(Curves(Y, t), "fpca", sc_eigenbasis(Y, t, n_components=0.99)).values
     seen = ~np.isnan(Y)
-    np.testing.assert_array_equal(filled[seen], Y[seen])
-    assert error(filled[~seen], truth[~seen]) < 0.12
-    assert error(impute_fpca(Y, t, keep_observed=False), truth) < 0.12
+    np.testing.assert_array_equal(complete[seen], Y[seen])
+    assert error(complete[~seen], truth[~seen]) < 0.12
+    assert error(expected(Y, t), truth) < 0.12
 
 
 def test_imputation_borrows_strength_where_curves_are_sparse() -> None:
     t, truth, Y = sample(400, 0.94, seed=2)
     Y[np.arange(400)[:, None], [5, 25, 45, 65]] = truth[:, [5, 25, 45, 65]]
-    assert error(impute_fpca(Y, t, keep_observed=False), truth) < 0.7 * error(smooth_curves(Y, t), truth)
+    assert error(expected(Y, t), truth) < 0.7 * error(smooth_curves(Y, t), truth)
 
 
 def test_the_recorded_gaps(reference: Any) -> None:
@@ -120,7 +129,7 @@ def test_the_recorded_gaps(reference: Any) -> None:
     Y, t = case["input"]["Y"], case["input"]["argvals"]
     incomplete = np.isnan(Y).any(axis=1)
     want = case["output"]["sc"][1]["Yhat_incomplete"]
-    got = impute_fpca(Y, t, n_components=0.99, noise="diagonal", keep_observed=False)[incomplete]
+    got = expected(Y, t, noise="diagonal")[incomplete]
     assert np.abs(got - want).max() < 1e-4 * np.abs(want).max()
     alone = smooth_curves(Y, t)
     assert np.isfinite(alone).all() and np.nanmax(np.abs(alone - Y)) < 0.2
@@ -151,11 +160,8 @@ def test_bad_curves_are_named() -> None:
     with pytest.raises(InputError, match=r"X must have at least 4 observed point\(s\) each, got \d in curve 3"):
         smooth_curves(Y, t, name="X")
     Y[3] = np.nan
-    with pytest.raises(InputError, match=r"X must have at least 1 observed .* got 0 in curve 3"):
-        impute_fpca(Y, t, name="X")
+    with pytest.raises(InputError, match=r"curves must have at least 1 observed .* got 0 in curve 3"):
+        sc_eigenbasis(Y, t)
     Y[3] = np.inf
-    for treat in (smooth_curves, impute_fpca):
-        with pytest.raises(InputError, match=r"X must be finite or NaN .* got inf in curve 3 at position 0"):
-            treat(Y, t, name="X")
-    with pytest.raises(InputError, match="two-dimensional"):
-        impute_fpca(np.ones(5))
+    with pytest.raises(InputError, match=r"X must be finite or NaN .* got inf in curve 3 at position 0"):
+        smooth_curves(Y, t, name="X")

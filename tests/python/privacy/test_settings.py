@@ -28,7 +28,7 @@ from fdadp.datasets import simulate_cosine
 from fdadp.errors import FdadpError, InputError
 from fdadp.functional.metrics import functional_r2
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.smoothing import impute_fpca, smooth_curves
+from fdadp.functional.smoothing import smooth_curves
 from fdadp.learners import (
     DPPCA,
     DPAdditiveHistograms,
@@ -120,7 +120,6 @@ CASES = [
     *arguments(lambda Y, t: COMPONENTS.transform(Y, t=t), "transform", Y=Y, t=GRID),
     *arguments(COMPONENTS.inverse_transform, "inverse_transform", scores=np.zeros((1, 2))),
     *arguments(smooth_curves, "smooth_curves", values=Y, grid=None, new_grid=None, n_basis=None, criterion="reml"),
-    *arguments(impute_fpca, "impute_fpca", values=Y, grid=None, n_components=2, n_basis=10, keep_observed=True),
     *arguments(quadrature_weights, "quadrature_weights", grid=GRID, rule="simpson"),
     *arguments(rmspe, "rmspe", Y=Y, Y_hat=Y),
     *arguments(functional_r2, "functional_r2", Y=Y, Y_hat=Y, t=None),

@@ -67,7 +67,7 @@ def test_chunks_are_the_rows_of_a_table(source):
     made = source()
     chunks = ChunkedRecords(made, NAMES, "Y", {"X": S} if isinstance(made, tuple | dict) else None, progress=False)
     assert chunks.of_first(lambda first: ColumnTable(first).kinds()["X"]) == "curves"
-    seen = TrainingSummary.of(chunks.records)
+    seen = TrainingSummary.of(lambda: (records for records, _ in chunks.read()))
     assert seen.n == chunks.n == N and seen.levels_of("region") == tuple(np.unique(REGION))
     assert seen.curves_of("X").range == (X.min(), X.max())
     weights = np.array([0.1, 0.25, 0.4, 0.25])
@@ -132,7 +132,7 @@ def test_chunks_that_do_not_agree_are_refused(source, text):
 def test_every_pass_must_give_the_same_rows(later, text):
     passes = iter([[table()], later()])
     chunks = ChunkedRecords(lambda: iter(next(passes)), ("X", "age", "region"), "Y", progress=False)
-    list(chunks.records())
+    list(chunks.read())
     if text is None:
         list(chunks.read())
         return
