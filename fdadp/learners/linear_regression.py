@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,36 +17,20 @@ from fdadp._common.argument_checks import is_one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.inference import CoefficientIntervals, Equations, solved
+from fdadp.learners.linear_rounds import LinearRounds, fit_rounds
 from fdadp.learners.shared._base import PrivateRegressor
 from fdadp.learners.shared._doubts import Doubts
-from fdadp.learners.shared._posterior import above_zero, empirical_bayes
 from fdadp.learners.shared.encoding import feature_names
-from fdadp.learners.shared.inputs import as_table, as_target, box
+from fdadp.learners.shared.inputs import UnitRows, as_table, as_target, box, box_of
+from fdadp.learners.shared.moments import SQUARES, Moments, posterior_coefficients, release_joint, release_moments
 from fdadp.privacy import Cohort
+from fdadp.privacy.account.accounting import noise_multiplier, unit_noise
 from fdadp.privacy.rows._sealed_row_functions import Rows
+from fdadp.rounds.plan import COUNT, RoundsPlan
 
-_MECHANISMS = ("moments", "adassp", "functional", "wishart")
-_INTERCEPTS, _SLOPES = (0.01, 0.1, 1.0), np.geomspace(0.01, 30.0, 17)
-"""Variances that are believed in evenly of the intercept and of slopes, for |t| <= 1 and vectors z of length 1."""
-_LOOKS = 3
-"""Times that the noise on the matrix is priced by the coefficients it is multiplied by."""
+_MECHANISMS = ("moments", "rounds", "adassp", "functional", "wishart")
 _BREAK_EVEN = 0.75
 """Pure noise of this variance and Gaussian noise of variance 1 give the same R², by fits of 2 to 14 features."""
-_SQUARES = 0.3
-"""Weight of the targets' squares in the release: they only tell the residual variance, roughly."""
-
-
-class _Moments(NamedTuple):
-    """Noisy Σ zz' (p, p), Σ zt' (p, q), Σ t² (q,), and standard deviations of the noise on their entries: on the
-    diagonal and off it of the first, of the second, and of the third."""
-
-    gram: FloatArray
-    cross: FloatArray
-    squares: FloatArray
-    sd: float
-    sd_off: float
-    sd_cross: float
-    sd_squares: float
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -69,7 +53,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         Public; with ``data_norm``.
     bounds_y : (low, high)
         Public range of the target, a number or q numbers each; targets, and predictions, are clipped to it.
-    mechanism : {"moments", "adassp", "functional", "wishart"}
+    mechanism : {"moments", "rounds", "adassp", "functional", "wishart"}
         What becomes of the noisy moments. ``"moments"``: shrinkage by the noise, which is known; the most accurate
         where a fit explains anything. ``"adassp"``: the ridge of Wang (2018), which keeps the noisy matrix well
         conditioned (wants a δ); ahead at most where n ε is so small that hardly anything is explained.
@@ -122,7 +106,24 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
     mechanism: str = "moments"
 
     def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
-        """Release the moments, and solve."""
+        """Release the moments, and solve; or fit by rounds."""
+        self._check_mechanism(groups)
+        d, shape = int(as_table(X).shape[1]), as_target(y).shape
+        q = 1 if len(shape) == 1 else int(shape[1])
+        encode = self._encoding(d)
+        low, high = box(self.bounds_y, q, "bounds_y")
+        shown = {"bounds": self.bounds, "data_norm": self.data_norm, "center": self.center, "bounds_y": self.bounds_y}
+        cohort = self._open(X, y, groups, public=shown)
+        self._range = low, high
+        theta = self._by_rounds(cohort, d, q) if self.mechanism == "rounds" else self._by_moments(cohort, encode, q)
+        slopes, intercepts = self._encode.coefficients(theta)
+        intercepts = intercepts + self._middle
+        self.coef_ = slopes[0] if len(shape) == 1 else slopes
+        self.intercept_ = float(intercepts[0]) if len(shape) == 1 else intercepts
+        return cohort
+
+    def _check_mechanism(self, groups: ArrayLike | None) -> None:
+        """Refuse a mechanism that is unknown, or cannot have the budget or the groups."""
         if not is_one_of(self.mechanism, (*_MECHANISMS,)):
             raise InputError(f"mechanism must be one of {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
         delta = self._settings().delta
@@ -134,13 +135,11 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
             self._wants_whole_budget(groups, '"moments"')
         if self.mechanism == "functional" and delta is not None:
             raise InputError(f'delta must be left out with mechanism="functional", which is pure, got {delta:g}')
-        encode = self._encoding(int(as_table(X).shape[1]))
-        shape = as_target(y).shape
-        q = 1 if len(shape) == 1 else int(shape[1])
-        low, high = box(self.bounds_y, q, "bounds_y")
+
+    def _by_moments(self, cohort: Cohort, encode: UnitRows, q: int) -> FloatArray:
+        """Coefficients (p, q) of encoded rows, in the targets' units, from one release."""
+        low, high = self._range
         middle, half = (low + high) / 2, (high - low) / 2
-        shown = {"bounds": self.bounds, "data_norm": self.data_norm, "center": self.center, "bounds_y": self.bounds_y}
-        cohort = self._open(X, y, groups, public=shown)
 
         def pair(rows: Rows) -> FloatArray:
             x, target = rows[0], rows[1].reshape(len(rows[1]), q)
@@ -148,24 +147,37 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
             return np.concatenate((encode(x), t), axis=1)
 
         # Noise in zt', and in zz' times coefficients of length 1, over that of the Gaussian release
-        variance = _BREAK_EVEN * 4 * (encode.dimensions + q + 1) / (1.5 * (2 + _SQUARES**2))
+        variance = _BREAK_EVEN * 4 * (encode.dimensions + q + 1) / (1.5 * (2 + SQUARES**2))
         pure = cohort.pure or (self.mechanism == "moments" and cohort.pure_is_quieter(variance))
         wishart, p = self.mechanism == "wishart", encode.dimensions
         if wishart or pure:
-            moments = _release_joint(cohort, pair, p, q, wishart=wishart)
+            moments = release_joint(cohort, pair, p, q, wishart=wishart)
         else:
-            moments = _release(cohort, pair, p, q)
+            moments = release_moments(cohort, pair, p, q)
         solve = {"adassp": _adassp, "functional": _functional}.get(self.mechanism, _shrunk)
-        theta = np.stack([solve(moments, k) for k in range(q)], axis=1) * (half * math.sqrt(q))
-        slopes, intercepts = encode.coefficients(theta)
-        intercepts = intercepts + middle
-        self.coef_ = slopes[0] if len(shape) == 1 else slopes
-        self.intercept_ = float(intercepts[0]) if len(shape) == 1 else intercepts
-        self._released, self._encode, self._range = moments, encode, (low, high)
+        self._encode, self._middle, self._unit = encode, middle, half * math.sqrt(q)
+        self._equations = tuple(_equations(moments, k, encode.intercept) for k in range(q))
         self.doubts_ = self._doubts(cohort, moments, p - 1, pure=pure or wishart)
-        return cohort
+        return np.stack([solve(moments, k) for k in range(q)], axis=1) * self._unit
 
-    def _doubts(self, cohort: Cohort, m: _Moments, d: int, *, pure: bool) -> tuple[str, ...]:
+    def _by_rounds(self, cohort: Cohort, d: int, q: int) -> FloatArray:
+        """The same by rounds on residuals."""
+        n, left = cohort.n, 1.0
+        if n is None:
+            n, left = cohort.count(share=COUNT).value, 1 - COUNT
+        plan = RoundsPlan(float(n), d, q, unit_noise(cohort, 1.0) / n, cohort.pure, left)
+        low, high = (
+            np.append(x, y)
+            for x, y in zip(box_of(self.bounds, self.data_norm, self.center, d), self._range, strict=True)
+        )
+        found = fit_rounds(cohort, plan, low, high, self.intercept_scaling)
+        self._encode, self._middle, self._unit = found.encode, found.middle, found.unit
+        self._equations = found.equations
+        self.walls_ = np.stack([found.encode.bottom, found.encode.top])
+        self.doubts_ = self._doubts_of_rounds(cohort, found)
+        return found.theta * found.unit
+
+    def _doubts(self, cohort: Cohort, m: Moments, d: int, *, pure: bool) -> tuple[str, ...]:
         """What the moments say against what was declared: too few rows, features or targets that do not vary."""
         q, b0 = m.cross.shape[1], self.intercept_scaling
         length = 1 + b0**2
@@ -193,17 +205,30 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         doubts.still(["y"] if q == 1 else [f"y{k}" for k in range(q)], square - middle**2, sd)
         return doubts.said
 
+    def _doubts_of_rounds(self, cohort: Cohort, found: LinearRounds) -> tuple[str, ...]:
+        """What places and moments say against what was declared: too few rows, places that cannot be told."""
+        m, b0 = found.moments, self.intercept_scaling
+        d, q = len(m.gram) - 1, m.cross.shape[1]
+        doubts = Doubts(cohort, 1 + d + q)
+        per_row = b0**2 / (1 + b0**2)
+        released = [
+            m.gram[np.triu_indices(d + 1, 1)] / m.sd_off,
+            np.diag(m.gram) / m.sd,
+            np.ravel(m.cross) / m.sd_cross,
+        ]
+        names = [*feature_names(self), *(["y"] if q == 1 else [f"y{k}" for k in range(q)])]
+        if doubts.rows(float(m.gram[-1, -1]) / per_row, m.sd / per_row, np.concatenate(released)):
+            doubts.placed(names, found.places.still, found.places.unsure)
+        return doubts.said
+
     def _estimating(self) -> tuple[Equations, ...]:
-        count = self._released.cross.shape[1]
-        return tuple(_equations(self._released, k, self._encode.intercept) for k in range(count))
+        return self._equations
 
     def _units(self) -> tuple[FloatArray, FloatArray]:
         matrix, _ = super()._units()
-        low, high = self._range
-        q = len(low)
-        offsets = np.zeros((q, matrix.shape[1]))
-        offsets[:, 0] = (low + high) / 2
-        return ((high - low) / 2 * math.sqrt(q))[:, None, None] * matrix, offsets
+        offsets = np.zeros((len(self._middle), matrix.shape[1]))
+        offsets[:, 0] = self._middle
+        return self._unit[:, None, None] * matrix, offsets
 
     def _facts(self) -> tuple[str, list[tuple[str, str, str, str]], list[str]]:
         facts = [("Features", f"{self.n_features_in_}", "Mechanism", self.mechanism)]
@@ -213,6 +238,33 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         ]
         return "Private linear regression", facts, notes
 
+    def plan(self, n: int, d: int, q: int = 1) -> RoundsPlan:
+        """What each release of a fit by rounds would get of the budget, and its noise; reads and spends nothing.
+
+        Parameters
+        ----------
+        n : int
+            Number of persons.
+        d, q : int
+            Numbers of features and targets.
+
+        Returns
+        -------
+        RoundsPlan
+            Printed as a table; ``worth(epsilon)`` says whether rounds pay.
+
+        Examples
+        --------
+        >>> plan = DPLinearRegression(epsilon=1.0, delta=1e-6, bounds=(-1, 1), bounds_y=(-1, 1)).plan(5000, 8)
+        >>> plan.worth(1.0), round(plan.moments, 3)
+        (True, 0.462)
+        """
+        settings = self._settings()
+        budget, share = settings.budget_share(self._accounting)
+        noise = noise_multiplier(budget.total * share, settings.stated_adjacency, pure=budget.pure)
+        left = 1 - COUNT if settings.stated_adjacency == "add-remove" else 1.0
+        return RoundsPlan(float(n), d, q, noise / n, budget.pure, left)
+
     def predict(self, X: Any) -> FloatArray:
         """Targets, shape (m,) or (m, q), within ``bounds_y``; rows are clipped as in the fit."""
         x = self._new_rows(X)
@@ -220,48 +272,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         return np.asarray(np.clip(out, *self._range))
 
 
-def _release(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
-    """Release the upper triangle of the joint second moment of features and targets, scaled to a small sensitivity."""
-    off = math.sqrt(2.0)
-    weights = np.zeros((p + q, p + q))
-    weights[:p, :p] = np.triu(np.full((p, p), off), 1) + np.eye(p)
-    weights[:p, p:] = 1.0
-    weights[p:, p:] = _SQUARES * np.eye(q)
-    value, sd = cohort.sum_outer(
-        lambda rows: (pair(rows), pair(rows)),
-        clip=math.sqrt(2 + _SQUARES**2),
-        weights=weights,
-        share=1.0,
-        name="second moment of features and targets",
-    )
-    moment = value / np.where(weights > 0, weights, 1.0)
-    upper = np.triu(moment[:p, :p], 1)
-    return _Moments(
-        gram=upper + upper.T + np.diag(np.diag(moment[:p, :p])),
-        cross=moment[:p, p:],
-        squares=np.diag(moment[p:, p:]),
-        sd=sd,
-        sd_off=sd / off,
-        sd_cross=sd,
-        sd_squares=sd / _SQUARES,
-    )
-
-
-def _release_joint(cohort: Cohort, pair: Any, p: int, q: int, *, wishart: bool) -> _Moments:
-    """Release the moments of features z and targets t, ‖(z, t)‖² <= 2, with Wishart or matrix Laplace noise.
-
-    Noise has its sd on the diagonal, and 1/√2 of it elsewhere.
-    """
-    name = "second moment of features and targets"
-    if wishart:
-        moment, sd = cohort.wishart_moment(pair, clip=math.sqrt(2.0), share=1.0, name=name)
-    else:
-        moment, sd = cohort.second_moment(pair, clip=2.0, share=1.0, name=name, norm="nuclear")
-    off = sd / math.sqrt(2)
-    return _Moments(moment[:p, :p], moment[:p, p:], np.diag(moment)[p:], sd, off, off, sd)
-
-
-def _equations(m: _Moments, k: int, const: float) -> Equations:
+def _equations(m: Moments, k: int, const: float) -> Equations:
     """Noisy normal equations of target k, with the residual variance that the moments tell.
 
     That is Σ t² - b'θ over the persons, both noisy, p fewer and with what the noise in θ takes off put back. Never less
@@ -278,61 +289,18 @@ def _equations(m: _Moments, k: int, const: float) -> Equations:
     return plain._replace(dispersion=min(left / max(persons - p, 1.0), 1.0))
 
 
-def _shrunk(m: _Moments, k: int) -> FloatArray:
-    """Posterior mean, over priors as likely as what was released makes them; see :class:`DPLinearRegression`."""
-    values, axes = np.linalg.eigh(_believed(m))
-    A = np.asarray((axes * np.maximum(values, 0.0)) @ axes.T)
-    b, p = m.cross[:, k], len(A)
-    residual = min(max(m.squares[k] / max(np.trace(A), 1.0), 1e-2), 1.0)
-    evidence, means = [], []
-    for intercept in _INTERCEPTS:
-        for slope in _SLOPES:
-            prior = np.append(np.full(p - 1, slope), intercept)
-            size = prior.sum()  # |θ|², by which noise on the matrix counts
-            for _ in range(_LOOKS):
-                law = (A * prior) @ A + (m.sd_cross**2 + m.sd_off**2 * size) * np.eye(p)
-                mean = prior * (A @ np.linalg.solve(law, b))
-                size = min(prior.sum(), float(mean @ mean))
-            factor = np.linalg.cholesky(law + residual * A)
-            misfit = np.linalg.solve(factor, b)
-            evidence.append(-0.5 * misfit @ misfit - np.log(np.diag(factor)).sum())
-            means.append(mean)
-    weights = np.exp(np.array(evidence) - max(evidence))
-    return np.asarray(weights @ np.array(means) / weights.sum())
+def _shrunk(m: Moments, k: int) -> FloatArray:
+    return posterior_coefficients(m, k).mean
 
 
-def _believed(m: _Moments) -> FloatArray:
-    """Posterior mean (p, p) of Σ zz', entry by entry: of noise alone it is even, and has no directions of its own."""
-    d = len(m.gram) - 1
-    squares, upper = np.diag(m.gram)[:-1], np.triu_indices(d, 1)
-    usual = float(above_zero(squares.mean(), m.sd**2 / d))
-    size = float(above_zero(m.gram[-1, -1], m.sd**2))
-    out = np.zeros((d + 1, d + 1))
-    out[upper] = _about_common(m.gram[upper], m.sd_off**2, usual**2)
-    out[:-1, -1] = _about_common(m.gram[:-1, -1], m.sd_off**2, usual * size)
-    out += out.T
-    out[np.diag_indices(d)] = np.maximum(empirical_bayes(squares, m.sd**2, usual, usual**2)[0], 0.0)
-    out[-1, -1] = size
-    return out
-
-
-def _about_common(values: FloatArray, noise: float, scale: float) -> FloatArray:
-    """Posterior means of values, with noise of this variance, about their common mean, itself about 0."""
-    common = 0.0
-    if len(values) > 1:
-        mean, left = float(values.mean()), noise / len(values)
-        common = float(empirical_bayes(mean, left, 0.0, scale)[0])
-    return empirical_bayes(values, noise, common, scale)[0]
-
-
-def _adassp(m: _Moments, k: int) -> FloatArray:
+def _adassp(m: Moments, k: int) -> FloatArray:
     """Ridge max(0, √(2p) s - λ_min), where √(2p) s is the norm of the noise on the matrix (Wang 2018)."""
     values, axes = np.linalg.eigh(m.gram)
     ridge = max(0.0, math.sqrt(2 * len(values)) * m.sd - float(values[0]))
     return np.asarray(axes @ ((axes.T @ m.cross[:, k]) / np.maximum(values + ridge, 0.25 * m.sd)))
 
 
-def _functional(m: _Moments, k: int) -> FloatArray:
+def _functional(m: Moments, k: int) -> FloatArray:
     """Ridge of four standard deviations; directions in which the noisy quadratic has no minimum are left out."""
     values, axes = np.linalg.eigh(m.gram)
     curvature = values + 4 * m.sd

@@ -143,6 +143,14 @@ LEARNERS = [
     Learner(
         learners.DPLinearRegression,
         "regressor",
+        LINE | {"mechanism": "rounds"},
+        ("bounds", "bounds_y"),
+        failing=RANGE,
+        name="DPLinearRegression, rounds",
+    ),
+    Learner(
+        learners.DPLinearRegression,
+        "regressor",
         LINE | {"mechanism": "adassp"},
         ("bounds", "bounds_y"),
         pure=False,

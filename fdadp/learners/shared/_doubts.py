@@ -32,6 +32,8 @@ _USED, _OF_CLASS, _KNOWN, _OUTSIDE, _OUTSIDE_LEAF, _VARIANCE = 0.1, 0.2, 0.05, 0
 """What ordinary tables have at least: used rows, of those declared; rows of a class, of an even share; values that are
 numbers or declared labels; rows outside of the fullest bin, and leaf; variance, in squares of half a range or of the
 radius."""
+_UNSURE = 0.6
+"""Sd of the logarithm of a size that was not found."""
 
 
 class Doubts:
@@ -171,6 +173,25 @@ class Doubts:
         found = np.atleast_1d(self.small(variance, sd, _VARIANCE))
         if found.any():
             self._say(f"values of {_listed(names, found)} hardly vary within their public range: {_UNITS}")
+
+    def placed(self, names: Sequence[str], still: BoolArray, unsure: ArrayLike) -> None:
+        """Columns of which the places could not be told, or that hardly vary.
+
+        Parameters
+        ----------
+        names : sequence of str
+        still : ndarray of shape (q,)
+        unsure : array_like of shape (q,)
+            Posterior sds of the logarithms of their sizes.
+        """
+        lost = np.asarray(unsure) > _UNSURE
+        if lost.any():
+            self._say(
+                f"where values of {_listed(names, lost)} are in their public range could not be told: do not use the "
+                "fit, but take narrower bounds, a larger epsilon or more rows"
+            )
+        if (still & ~lost).any():
+            self._say(f"values of {_listed(names, still & ~lost)} hardly vary within their public range: {_UNITS}")
 
 
 @lru_cache(maxsize=64)

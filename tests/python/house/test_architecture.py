@@ -30,7 +30,7 @@ FLOORS = (
     {"functional", "privacy"},
     {"terms", "responses", "datasets", "plot"},
     {"solve"},
-    {"repeated"},
+    {"repeated", "rounds"},
     {"private"},
     {"regression", "learners", "summaries"},
     {"planner", "federated", "choice"},

@@ -1,0 +1,158 @@
+"""Linear regression by rounds: what one person moves, what is released when, and where it holds."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+
+import numpy as np
+import pytest
+from privacy_tools import distance
+
+from fdadp.audit import black_box_audit
+from fdadp.errors import PublicInputWarning
+from fdadp.learners import DPLinearRegression
+from fdadp.privacy import SeededNoise, TapeNoise
+
+ROWS = [[0.0, 0.0], [1.0, 1.0], [-1.0, 0.2], [1e30, -1e30], [1e300, 1e300], [np.nan, 0.0], [np.inf, 0.0]]
+TARGETS = [-9.0, 0.1, np.inf, -1e300]
+
+
+def rounds(**more):
+    public = {"epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "bounds_y": (-2, 2), "random_state": 0}
+    return DPLinearRegression(**{**public, "mechanism": "rounds", **more})
+
+
+def taped(monkeypatch, model, X, y, tape=None):
+    noise = TapeNoise(SeededNoise(0), tape)
+    with monkeypatch.context() as patch:
+        patch.setattr("fdadp.privacy.noise.sources.SeededNoise", lambda seed: noise)
+        model.fit(X, y)
+    return noise.entries
+
+
+def line(n, seed=0, d=3, scale=1.0, at=0.0, error=0.5):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d))
+    f = X @ np.array([1.0, -2.0, 0.5, *[0.3] * (d - 3)][:d])
+    return X, (f + error * rng.standard_normal(n)) * scale + at, f * scale + at
+
+
+def explained(model, X, f):
+    return 1 - np.mean((model.predict(X) - f) ** 2) / np.var(f)
+
+
+@pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("targets", [1, 2])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace", "zero-out"])
+def test_no_person_moves_any_release_by_more_than_its_sensitivity(monkeypatch, adjacency, targets, pure):
+    """Every pair of extreme rows, given the same releases before, on the integers; and nothing is far from it."""
+    n = None if adjacency == "add-remove" else 5
+    settings = {"delta": None if pure else 1e-6, "adjacency": adjacency, "n": n}
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (4, 2)), rng.uniform(-1, 1, (4, targets))
+    rows = [(x, np.resize([t, 0.3], targets)) for x, t in itertools.product(ROWS, TARGETS)]
+
+    def fit(row, tape):
+        whole = (X, y) if row is None else (np.vstack([X, row[0]]), np.vstack([y, row[1]]))
+        return taped(monkeypatch, rounds(**settings), *whole, tape)
+
+    tape = fit(rows[1], None)
+    found = [fit(row, tape) for row in rows]
+    absent = fit(None if adjacency == "add-remove" else (np.full(2, np.nan), np.zeros(targets)), tape)
+    pairs = [(absent, one) for one in found] if adjacency != "replace" else itertools.combinations(found, 2)
+    moves = [[distance(a, b) / a.sensitivity for a, b in zip(one, other, strict=True)] for one, other in pairs]
+    largest = np.max(moves, axis=0)
+    assert (largest <= 1).all()
+    assert (largest > 0.25).all(), largest
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "add-remove"])
+def test_the_ledger_is_the_plan(adjacency):
+    X, y, _ = line(3000)
+    model = rounds(adjacency=adjacency, n=3000 if adjacency == "zero-out" else None).fit(X, y)
+    names = [release.name for release in model.ledger_.releases]
+    after = ["number of persons"] * (adjacency == "add-remove") + [f"counts in cells {t}" for t in (1, 2, 3)]
+    after += ["distances from places", "tail of targets", "second moment of features and targets"]
+    assert names == after + [f"{what} {t}" for t in (1, 2) for what in ("tail of residuals", "gradient")]
+    plan = model.plan(3000, 3)
+    shares = 3 * plan.counts + plan.distances + 3 * plan.tail + plan.moments + 2 * plan.gradient
+    assert shares == pytest.approx(plan.left, abs=1e-12)
+    for name in names:
+        assert name in str(plan)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "range_y", "at", "least"),
+    [((-1, 1), (-4, 8), 0.0, 0.97), ((-12, 12), (-5000, 5000), 0.0, 0.95), ((-30, 3), (-1000, 1000), 500.0, 0.95)],
+)
+def test_bounds_a_thousand_times_too_wide_and_far_to_one_side_cost_little(bounds, range_y, at, least):
+    X, y, f = line(2000, d=8, at=at)
+    fits = [rounds(bounds=bounds, bounds_y=range_y, random_state=seed).fit(X, y) for seed in range(4)]
+    assert min(explained(model, X, f) for model in fits) > least
+
+
+@pytest.mark.parametrize("kind", ["heavy", "rare", "constant"])
+def test_heavy_rare_and_constant_columns_hold_with_the_same_constants(kind):
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, (10_000, 4))
+    if kind == "heavy":
+        X = np.clip(rng.standard_t(3, X.shape), -100, 100)
+    elif kind == "rare":
+        X[:, 0] = rng.random(len(X)) < 0.01
+    else:
+        X[:, 0] = 0.25
+    f = X @ [1.0, -1.0, 0.5, 2.0]
+    y = f + 0.5 * rng.standard_normal(len(X))
+    with pytest.warns(PublicInputWarning, match="hardly vary") if kind == "constant" else contextlib.nullcontext():
+        model = rounds(bounds=(-100, 100) if kind == "heavy" else (-1, 1), bounds_y=(-100, 100)).fit(X, y)
+    assert explained(model, X, f) > 0.97
+
+
+def test_without_noise_it_is_least_squares_of_each_target():
+    X, y, _ = line(2000)
+    both = np.column_stack([y, 3 - 2 * y + X[:, 0]])
+    model = rounds(epsilon=3e5, delta=None, bounds_y=(-9, 20)).fit(X, both)
+    design = np.column_stack([np.ones(len(X)), X])
+    coefficients = np.linalg.lstsq(design, both, rcond=None)[0]
+    np.testing.assert_allclose(model.intercept_, coefficients[0], atol=0.02)
+    np.testing.assert_allclose(model.coef_, coefficients[1:].T, atol=0.03)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    held = []
+    for seed in range(30):
+        X, y, _ = line(3000, seed)
+        held.append(rounds(random_state=seed, bounds=(-5, 5), bounds_y=(-20, 20)).fit(X, y).conf_int())
+    inside = np.array([(t["lower"] <= [0, 1, -2, 0.5]) & (t["upper"] >= [0, 1, -2, 0.5]) for t in held])
+    assert 0.88 < inside.mean() <= 0.995
+
+
+def test_a_fit_that_cannot_tell_places_says_so():
+    X, y, _ = line(150, d=8)
+    with pytest.warns(PublicInputWarning, match="could not be told"):
+        rounds(epsilon=0.3, bounds=(-50, 50), bounds_y=(-1000, 1000)).fit(X, y)
+
+
+def test_the_coefficients_are_those_within_the_walls():
+    X, y, _ = line(5000)
+    model = rounds(bounds=(-1000, 1000)).fit(X, y)
+    assert (model.walls_[0] > -1000).all() and (model.walls_[1] < 1000).all() and (model.walls_[1] > 1).all()
+    far = np.full((1, 3), 900.0)
+    np.testing.assert_array_equal(model.predict(far), model.predict(model.walls_[1][None]))
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize("delta", [None, 1e-4])
+def test_an_audit_finds_no_violation(delta):
+    X, y = np.full((3, 1), 0.5), np.full(3, -0.5)
+
+    def score(seed, present):
+        row = np.array([[1.0]]) if present else np.array([[np.nan]])
+        model = rounds(delta=delta, n=4, adjacency="zero-out", random_state=seed)
+        return float(model.fit(np.vstack([X, row]), np.append(y, 2.0)).predict([[1.0]])[0])
+
+    scores = [[score(seed, present) for seed in range(200)] for present in (False, True)]
+    audit = black_box_audit(np.array(scores[1]), np.array(scores[0]), epsilon=1.0, delta=delta or 0.0)
+    assert audit.passed, str(audit)
