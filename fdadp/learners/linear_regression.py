@@ -217,7 +217,8 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
             np.ravel(m.cross) / m.sd_cross,
         ]
         names = [*feature_names(self), *(["y"] if q == 1 else [f"y{k}" for k in range(q)])]
-        if doubts.rows(float(m.gram[-1, -1]) / per_row, m.sd / per_row, np.concatenate(released)):
+        used = doubts.rows(float(m.gram[-1, -1]) / per_row, m.sd / per_row, np.concatenate(released))
+        if used or not doubts.said:
             doubts.placed(names, found.places.still, found.places.unsure)
         return doubts.said
 
