@@ -22,7 +22,7 @@ from fdadp.learners.shared._base import PrivateRegressor
 from fdadp.learners.shared._doubts import Doubts
 from fdadp.learners.shared.encoding import feature_names
 from fdadp.learners.shared.inputs import UnitRows, as_table, as_target, box, box_of
-from fdadp.learners.shared.moments import SQUARES, Moments, posterior_coefficients, release_joint, release_moments
+from fdadp.learners.shared.moments import SQUARES, RowMoments, posterior_coefficients, release_joint, release_moments
 from fdadp.privacy import Cohort
 from fdadp.privacy.account.accounting import noise_multiplier, unit_noise
 from fdadp.privacy.rows._sealed_row_functions import Rows
@@ -177,7 +177,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         self.doubts_ = self._doubts_of_rounds(cohort, found)
         return found.theta * found.unit
 
-    def _doubts(self, cohort: Cohort, m: Moments, d: int, *, pure: bool) -> tuple[str, ...]:
+    def _doubts(self, cohort: Cohort, m: RowMoments, d: int, *, pure: bool) -> tuple[str, ...]:
         """What the moments say against what was declared: too few rows, features or targets that do not vary."""
         q, b0 = m.cross.shape[1], self.intercept_scaling
         length = 1 + b0**2
@@ -273,7 +273,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         return np.asarray(np.clip(out, *self._range))
 
 
-def _equations(m: Moments, k: int, const: float) -> Equations:
+def _equations(m: RowMoments, k: int, const: float) -> Equations:
     """Noisy normal equations of target k, with the residual variance that the moments tell.
 
     That is Σ t² - b'θ over the persons, both noisy, p fewer and with what the noise in θ takes off put back. Never less
@@ -290,18 +290,18 @@ def _equations(m: Moments, k: int, const: float) -> Equations:
     return plain._replace(dispersion=min(left / max(persons - p, 1.0), 1.0))
 
 
-def _shrunk(m: Moments, k: int) -> FloatArray:
+def _shrunk(m: RowMoments, k: int) -> FloatArray:
     return posterior_coefficients(m, k).mean
 
 
-def _adassp(m: Moments, k: int) -> FloatArray:
+def _adassp(m: RowMoments, k: int) -> FloatArray:
     """Ridge max(0, √(2p) s - λ_min), where √(2p) s is the norm of the noise on the matrix (Wang 2018)."""
     values, axes = np.linalg.eigh(m.gram)
     ridge = max(0.0, math.sqrt(2 * len(values)) * m.sd - float(values[0]))
     return np.asarray(axes @ ((axes.T @ m.cross[:, k]) / np.maximum(values + ridge, 0.25 * m.sd)))
 
 
-def _functional(m: Moments, k: int) -> FloatArray:
+def _functional(m: RowMoments, k: int) -> FloatArray:
     """Ridge of four standard deviations; directions in which the noisy quadratic has no minimum are left out."""
     values, axes = np.linalg.eigh(m.gram)
     curvature = values + 4 * m.sd

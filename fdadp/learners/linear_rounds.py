@@ -18,7 +18,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.learners.inference import Equations
 from fdadp.learners.shared.inputs import UnitRows
-from fdadp.learners.shared.moments import Moments, posterior_coefficients, release_joint, release_moments
+from fdadp.learners.shared.moments import RowMoments, posterior_coefficients, release_joint, release_moments
 from fdadp.privacy import Cohort, rowwise_matmul, rowwise_norm
 from fdadp.privacy.rows._local import RowFunction, Rows
 from fdadp.rounds.places import CELLS, Places, find_places, reach
@@ -84,7 +84,7 @@ class LinearRounds(NamedTuple):
         Coefficients of encoded rows, for targets in units of `unit` about `middle`.
     encode : PlacedRows
     middle, unit : ndarray of shape (q,)
-    moments : Moments
+    moments : RowMoments
     equations : tuple of Equations
         One for each target.
     places : Places
@@ -95,12 +95,12 @@ class LinearRounds(NamedTuple):
     encode: PlacedRows
     middle: FloatArray
     unit: FloatArray
-    moments: Moments
+    moments: RowMoments
     equations: tuple[Equations, ...]
     places: Places
 
 
-class _Rows:
+class _LinearRows:
     """Row functions of the fit: each of a row, public values and what was released before."""
 
     def __init__(self, d: int, low: FloatArray, high: FloatArray) -> None:
@@ -141,7 +141,7 @@ def fit_rounds(cohort: Cohort, plan: RoundsPlan, low: FloatArray, high: FloatArr
         b0 of :class:`PlacedRows`.
     """
     n, d, q = plan.n, plan.features, plan.targets
-    rows = _Rows(d, low, high)
+    rows = _LinearRows(d, low, high)
     places = find_places(cohort, rows.values, low, high, n=n, shares=[plan.counts] * len(CELLS))
     size, bottom, top = reach(cohort, rows.features, low[:d], high[:d], places.first(d), n=n, share=plan.distances)
     encode = PlacedRows(bottom, top, places.at[:d], size, intercept)
@@ -171,11 +171,11 @@ def fit_rounds(cohort: Cohort, plan: RoundsPlan, low: FloatArray, high: FloatArr
 def _rounds(
     cohort: Cohort,
     plan: RoundsPlan,
-    rows: _Rows,
+    rows: _LinearRows,
     encode: PlacedRows,
     middle: FloatArray,
     unit: FloatArray,
-    moments: Moments,
+    moments: RowMoments,
     loud: float,
 ) -> tuple[FloatArray, tuple[Equations, ...]]:
     """Coefficients (d + 1, q) by the second moment and gradients, and noisy equations of each target."""
@@ -226,7 +226,7 @@ def _gradient(
 
 
 def _equations(
-    m: Moments, released: list[tuple[FloatArray, FloatArray, FloatArray]], square: FloatArray, k: int
+    m: RowMoments, released: list[tuple[FloatArray, FloatArray, FloatArray]], square: FloatArray, k: int
 ) -> Equations:
     """Noisy normal equations of target k: the mean of those of all rounds, each by the inverse of its noise.
 

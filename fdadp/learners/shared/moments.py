@@ -24,7 +24,7 @@ SQUARES = 0.3
 """Weight of the targets' squares in the release: they only tell the residual variance, roughly."""
 
 
-class Moments(NamedTuple):
+class RowMoments(NamedTuple):
     """Noisy Σ zz' (p, p), Σ zt' (p, q), Σ t² (q,), and standard deviations of the noise on their entries: on the
     diagonal and off it of the first, of the second, and of the third."""
 
@@ -37,7 +37,7 @@ class Moments(NamedTuple):
     sd_squares: float
 
 
-def release_moments(cohort: Cohort, pair: RowFunction, p: int, q: int, *, share: float = 1.0) -> Moments:
+def release_moments(cohort: Cohort, pair: RowFunction, p: int, q: int, *, share: float = 1.0) -> RowMoments:
     """Release the upper triangle of the joint second moment of features and targets, scaled to a small sensitivity."""
     off = math.sqrt(2.0)
     weights = np.zeros((p + q, p + q))
@@ -53,7 +53,7 @@ def release_moments(cohort: Cohort, pair: RowFunction, p: int, q: int, *, share:
     )
     moment = value / np.where(weights > 0, weights, 1.0)
     upper = np.triu(moment[:p, :p], 1)
-    return Moments(
+    return RowMoments(
         gram=upper + upper.T + np.diag(np.diag(moment[:p, :p])),
         cross=moment[:p, p:],
         squares=np.diag(moment[p:, p:]),
@@ -66,7 +66,7 @@ def release_moments(cohort: Cohort, pair: RowFunction, p: int, q: int, *, share:
 
 def release_joint(
     cohort: Cohort, pair: RowFunction, p: int, q: int, *, wishart: bool = False, share: float = 1.0
-) -> Moments:
+) -> RowMoments:
     """Release the moments of features z and targets t, ‖(z, t)‖² <= 2, with Wishart or matrix Laplace noise.
 
     Noise has its sd on the diagonal, and 1/√2 of it elsewhere.
@@ -77,7 +77,7 @@ def release_joint(
     else:
         moment, sd = cohort.second_moment(pair, clip=2.0, share=share, name=name, norm="nuclear")
     off = sd / math.sqrt(2)
-    return Moments(moment[:p, :p], moment[:p, p:], np.diag(moment)[p:], sd, off, off, sd)
+    return RowMoments(moment[:p, :p], moment[:p, p:], np.diag(moment)[p:], sd, off, off, sd)
 
 
 class Believed(NamedTuple):
@@ -96,7 +96,7 @@ class Believed(NamedTuple):
     covariance: FloatArray
 
 
-def posterior_coefficients(m: Moments, k: int) -> Believed:
+def posterior_coefficients(m: RowMoments, k: int) -> Believed:
     """Posterior of coefficients of target k, over priors as likely as what was released makes them.
 
     The model is in the notes of :class:`fdadp.learners.DPLinearRegression`.
@@ -128,7 +128,7 @@ def posterior_coefficients(m: Moments, k: int) -> Believed:
     return Believed(A, found, np.asarray(covariance))
 
 
-def believed_moment(m: Moments) -> FloatArray:
+def believed_moment(m: RowMoments) -> FloatArray:
     """Posterior mean (p, p) of Σ zz', entry by entry: of noise alone it is even, and has no directions of its own."""
     d = len(m.gram) - 1
     squares, upper = np.diag(m.gram)[:-1], np.triu_indices(d, 1)

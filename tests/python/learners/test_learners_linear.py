@@ -21,7 +21,7 @@ from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPLinearRegression, DPLogisticRegression
 from fdadp.learners.logistic import default_regularization
 from fdadp.learners.shared.inputs import UnitRows
-from fdadp.learners.shared.moments import Moments, believed_moment
+from fdadp.learners.shared.moments import RowMoments, believed_moment
 from fdadp.privacy import Budget, SeededNoise, TapeNoise
 from fdadp.privacy.kernel import _minimum_releases
 
@@ -205,12 +205,12 @@ def test_the_matrix_is_believed_where_there_is_no_noise_and_even_where_there_is_
     rng = np.random.default_rng(d)
     z = rng.normal(size=(500, d + 1)) * np.arange(1, d + 2) / d
     gram = z.T @ z
-    moments = Moments(gram, np.zeros((d + 1, 1)), np.ones(1), *(np.full(4, 1e-6)))
+    moments = RowMoments(gram, np.zeros((d + 1, 1)), np.ones(1), *(np.full(4, 1e-6)))
     np.testing.assert_allclose(believed_moment(moments), gram, rtol=1e-6, atol=1e-6)
     sd = 1e6
     noise = rng.normal(0, sd, (d + 1, d + 1))
     noisy = gram + np.triu(noise) + np.triu(noise, 1).T
-    found = believed_moment(Moments(noisy, np.zeros((d + 1, 1)), np.ones(1), sd, sd, sd, sd))
+    found = believed_moment(RowMoments(noisy, np.zeros((d + 1, 1)), np.ones(1), sd, sd, sd, sd))
     assert np.ptp(np.linalg.eigvalsh(found[:d, :d])) <= 0.6 * np.ptp(np.linalg.eigvalsh(noisy[:d, :d]))
 
 
