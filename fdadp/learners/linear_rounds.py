@@ -20,7 +20,7 @@ from fdadp.learners.inference import Equations
 from fdadp.learners.shared.inputs import UnitRows
 from fdadp.learners.shared.moments import RowMoments, posterior_coefficients, release_joint, release_moments
 from fdadp.privacy import Cohort, rowwise_matmul, rowwise_norm
-from fdadp.privacy.rows._local import RowFunction, Rows
+from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 from fdadp.rounds.places import CELLS, Places, find_places, reach
 from fdadp.rounds.plan import ROUNDS, RoundsPlan
 from fdadp.rounds.tails import Clips, find_clips

@@ -17,7 +17,7 @@ import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.privacy import Cohort
-from fdadp.privacy.rows._local import RowFunction, Rows
+from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 
 CELLS = (32, 8, 8)
 """Of each count: many in the whole range, then those that are widest for their noise."""

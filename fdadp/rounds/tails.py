@@ -11,7 +11,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
-from fdadp.privacy.rows._local import RowFunction, Rows
+from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 from fdadp.rounds.places import norm_of, shown
 
 FIRST, LAST = -6, 18

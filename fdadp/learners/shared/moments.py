@@ -14,7 +14,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.learners.shared._posterior import above_zero, empirical_bayes
 from fdadp.privacy import Cohort
-from fdadp.privacy.rows._local import RowFunction
+from fdadp.privacy.rows._sealed_row_functions import RowFunction
 
 _INTERCEPTS, _SLOPES = (0.01, 0.1, 1.0), np.geomspace(0.01, 30.0, 17)
 """Variances that are believed in evenly of the intercept and of slopes, for |t| <= 1 and vectors z of length 1."""
