@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import private_levels as curves
+from hazards import S, followed_by_period
 
 from fdadp import Privacy, SurvivalRegression
 from fdadp.planner import plan_hazards, plan_levels, plan_survival
@@ -120,18 +121,11 @@ def survival(n: int, epsilon: float, delta: float | None, seeds: int) -> str:
 
 # Hazards.
 
-S = np.linspace(0, 1, 25)
-
 
 def odds(n: int, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Log-odds that are linear in the mean of a curve and in age, and grow in time."""
-    scores = rng.normal(size=(n, 3)) / np.array([1, 1.5, 2.5])
-    X = scores @ np.stack([np.ones(25), np.sin(2 * np.pi * S), np.cos(2 * np.pi * S)])
-    age = rng.uniform(-1, 1, n)
-    h = 1 / (1 + np.exp(-((0.9 * X.mean(axis=1) + 0.6 * age)[:, None] - 1.85 + 0.1 * np.arange(8))))
-    event = rng.uniform(size=h.shape) < h
-    died = event.any(axis=1)
-    return {"X": X, "age": age, "time": np.where(died, event.argmax(axis=1) + 1.0, 8), "died": died * 1.0}, h
+    table, hazards, _ = followed_by_period(n, rng)
+    return table, hazards
 
 
 def rates(n: int, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], np.ndarray]:

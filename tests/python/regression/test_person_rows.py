@@ -6,26 +6,20 @@ import warnings
 
 import numpy as np
 import pytest
+from hazards import PERIODS, followed_by_period
 from privacy_tools import distance
 
 from fdadp import FunctionalRegression, Privacy, ScalarRegression
 from fdadp.errors import InputError, PersonRowsWarning, PrivacyError
 from fdadp.privacy import TapeNoise
 
-PERIODS, S = 8, np.linspace(0, 1, 25)
-
 
 def person_periods(seed, n=3000):
     """A row for each period until the event, and the true hazards (N,)."""
-    rng = np.random.default_rng(seed)
-    scores = rng.normal(size=(n, 3)) / np.array([1, 1.5, 2.5])
-    X = scores @ np.stack([np.ones(25), np.sin(2 * np.pi * S), np.cos(2 * np.pi * S)])
-    age, period = rng.uniform(-1, 1, n), np.arange(PERIODS)
-    hazard = 1 / (1 + np.exp(-((0.9 * X.mean(axis=1) + 0.6 * age)[:, None] - 1.85 + 0.1 * period)))
-    event = rng.uniform(size=hazard.shape) < hazard
-    last = np.where(event.any(axis=1), event.argmax(axis=1), PERIODS - 1)
-    i, k = np.nonzero(period <= last[:, None])
-    table = {"X": X[i], "age": age[i], "period": k.astype(float), "y": event[i, k].astype(float), "id": i}
+    persons, hazard, seen = followed_by_period(n, np.random.default_rng(seed))
+    i, k = np.nonzero(seen)
+    event = (persons["died"] * persons["time"])[i] == k + 1
+    table = {"X": persons["X"][i], "age": persons["age"][i], "period": k * 1.0, "y": event * 1.0, "id": i}
     return table, hazard[i, k]
 
 

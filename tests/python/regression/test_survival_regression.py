@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from hazards import S, followed_by_period
 from neighbour_tools import change, observed
 from sklearn.base import clone
 
@@ -16,8 +17,6 @@ from fdadp.errors import IdentificationWarning, InputError, PrivacyError
 from fdadp.regression import survival
 from fdadp.regression.reading import person_periods
 from fdadp.regression.reading.person_periods import Periods
-
-S = np.linspace(0, 1, 25)
 
 
 def people(n=150, seed=0):
@@ -29,17 +28,9 @@ def people(n=150, seed=0):
     return pd.DataFrame({"a": a, "b": b, "time": np.minimum(t, c), "died": (t <= c).astype(int)})
 
 
-def hazards(seed, n=3000, K=8):
-    """A table of persons with curves, true hazards (n, K) and the periods that each was seen in."""
-    rng = np.random.default_rng(seed)
-    scores = rng.normal(size=(n, 3)) / np.array([1, 1.5, 2.5])
-    X = scores @ np.stack([np.ones(25), np.sin(2 * np.pi * S), np.cos(2 * np.pi * S)])
-    age, period = rng.uniform(-1, 1, n), np.arange(K)
-    h = 1 / (1 + np.exp(-((0.9 * X.mean(axis=1) + 0.6 * age)[:, None] - 1.85 + 0.1 * period)))
-    event = rng.uniform(size=h.shape) < h
-    died = event.any(axis=1)
-    time = np.where(died, event.argmax(axis=1) + 1.0, K)
-    return {"X": X, "age": age, "time": time, "died": died * 1.0}, h, period < time[:, None]
+def hazards(seed, n=3000):
+    """A table of persons with curves, true hazards (n, 8) and the periods that each was seen in."""
+    return followed_by_period(n, np.random.default_rng(seed))
 
 
 BOUNDS = {"X": (-4, 4), "age": (-1, 1)}

@@ -21,7 +21,7 @@ EDGES = np.arange(0.0, 13.0)
 
 
 def people(n=600, seed=0, effect=0.0):
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)  # or a generator
     arm = rng.integers(0, 2, n)
     t, c = rng.weibull(1.3, n) * 8 * np.exp(effect * arm), rng.uniform(3, 16, n)
     return pd.DataFrame({"months": np.minimum(t, c), "died": t <= c, "arm": np.where(arm == 1, "drug", "placebo")})
@@ -97,6 +97,22 @@ def test_limits_and_the_test_hold_their_level():
         apart.append(((gap["low"] <= 0) & (gap["high"] >= 0)).mean())
         rejected.append(abs(found.loc[("difference", "log-rank z"), "value"].iloc[0]) > 1.96)
     assert 0.925 < np.mean(held) < 0.98 and 0.92 < np.mean(apart) < 0.985 and np.mean(rejected) < 0.12
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize("sd", [0.0, 6.0])
+def test_the_log_rank_test_rejects_equal_groups_as_often_as_it_says(sd):
+    """1,500 samples of 1,000 persons, without noise and with that of the counts: .05, give or take .017 (3 sds)."""
+    rng = np.random.default_rng(4)
+    z = []
+    for _ in range(1500):
+        X, groups = people(1000, rng), []
+        for arm in ("drug", "placebo"):
+            counts = exact_counts(X[X["arm"] == arm])
+            groups.append(SurvivalCounts.of(counts + sd * rng.normal(size=counts.size), sd, None))
+        z.append(log_rank(*groups))
+    assert np.mean(np.abs(z) > 1.96) == pytest.approx(0.05, abs=0.017)
+    assert np.std(z) == pytest.approx(1, abs=0.06)
 
 
 def test_a_difference_is_found():
