@@ -20,7 +20,9 @@
 #'   adds a term that says where. By column: `list(X = "linear", age = "indicator")`.
 #' @param person_rows With groups, what the fit is about: `"mean"`, the default, counts each person once, by the mean of its rows; `"sum"` counts each
 #'   row once, as events and hazards want.
-#' @param max_rows With `person_rows = "sum"`: rows of a person that count at most, a public number.
+#' @param max_rows With `person_rows = "sum"`, or `re(id, covariance = "free")`: rows of a person that count at most, a public number.
+#' @param within With `re(id, covariance = "free")`: names of columns that vary within persons. Their effects come from rows of one person, those of others
+#'   from means of persons, where each person counts once; `person_rows = "exchangeable"` weighs all rows as generalised least squares would.
 #' @param object,x A fit of `dp_fdadp()`.
 #' @param newdata A data frame or list with the columns of which the formula speaks.
 #' @param se.fit Also give pointwise standard errors, which know the noise?
@@ -48,7 +50,7 @@
 #' @export
 dp_fdadp <- function(formula, data, epsilon, delta = NULL, bounds = NULL, n = NULL, groups = NULL, grids = list(), yind = NULL,
                      family = "gaussian", adjacency = NULL, unit = NULL, labels = NULL, seed = NULL, allow_useless = FALSE,
-                     missing = "linear", study = NULL, purpose = NULL, person_rows = NULL, max_rows = NULL) {
+                     missing = "linear", study = NULL, purpose = NULL, person_rows = NULL, max_rows = NULL, within = NULL) {
   if (missing(epsilon)) privacy_error("epsilon must be a number above 0, got nothing")
   if (!inherits(formula, "formula") || length(formula) != 3) {
     input_error("formula must be of the form Y ~ terms, got ", paste(deparse(formula), collapse = " "))
@@ -56,7 +58,7 @@ dp_fdadp <- function(formula, data, epsilon, delta = NULL, bounds = NULL, n = NU
   if (!is.list(data)) input_error("data must be a data frame or a list of columns, got ", class(data)[1])
   if (is.null(bounds) && !is.null(study)) bounds <- list(x = NULL)[0]
   if (!is.list(bounds) || is.null(names(bounds))) privacy_error("bounds must be a list by column, list(X = c(low, high)), got ", class(bounds)[1])
-  no_na(epsilon = epsilon, delta = delta, n = n, adjacency = adjacency, unit = unit, labels = labels, seed = seed, allow_useless = allow_useless, study = study, purpose = purpose, person_rows = person_rows, max_rows = max_rows)
+  no_na(epsilon = epsilon, delta = delta, n = n, adjacency = adjacency, unit = unit, labels = labels, seed = seed, allow_useless = allow_useless, study = study, purpose = purpose, person_rows = person_rows, max_rows = max_rows, within = within)
   for (name in names(bounds)) no_na(bounds = bounds[[name]])
   response <- text_of(formula[[2]])
   used <- c(all.vars(formula[[3]]), response)
@@ -71,7 +73,8 @@ dp_fdadp <- function(formula, data, epsilon, delta = NULL, bounds = NULL, n = NU
   ))
   spec <- list(
     formula = text, columns = columns, scalar = columns[[response]]$kind != "curves", family = family_name(family), allow_useless = isTRUE(allow_useless),
-    bounds = lapply(bounds, as_bounds), missing = treatments(missing, c("linear", "smooth", "indicator")), person_rows = person_rows, max_rows = as_whole(max_rows)
+    bounds = lapply(bounds, as_bounds), missing = treatments(missing, c("linear", "smooth", "indicator")), person_rows = person_rows, max_rows = as_whole(max_rows),
+    within = as.list(as.character(within))
   )
   path <- tempfile(fileext = ".npz")
   on.exit(unlink(path))
@@ -82,11 +85,18 @@ dp_fdadp <- function(formula, data, epsilon, delta = NULL, bounds = NULL, n = NU
   if (!is.null(fit$t)) fit$t <- as.double(fit$t)
   structure(
     c(fit, list(
-      formula = plain_formula(formula), columns = setdiff(used, response), scalar = spec$scalar, family = spec$family, epsilon = epsilon, delta = delta,
+      formula = plain_formula(formula), columns = setdiff(without_persons(formula[[3]]), response), scalar = spec$scalar, family = spec$family, epsilon = epsilon, delta = delta,
       file = readBin(path, "raw", file.size(path))
     )),
     class = "dp_fdadp"
   )
+}
+
+# Columns that predictions need: not those of persons whose curves are random, which are never released.
+without_persons <- function(call) {
+  if (!is.call(call)) return(all.vars(call))
+  if (identical(call[[1]], as.name("re")) && "covariance" %in% names(call)) return(character())
+  unique(unlist(lapply(as.list(call)[-1], without_persons)))
 }
 
 # A column as it is: its shape says whether it is curves; nothing of its entries is asked.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -128,8 +129,7 @@ def fit(
     smoothing: Annotated[str, typer.Option(help="reml or gcv; of X and Y also two numbers with a comma.")] = "reml",
     missing: option.Missing = None,
     groups: option.Groups = None,
-    person_rows: option.PersonRows = None,
-    max_rows: option.MaxRows = None,
+    of_persons: option.RowsOptions,
     offset: Annotated[str | None, typer.Option(help="Column, or expression of some, that is added as it is.")] = None,
     events: EventOptions,
     sizes: Sizes,
@@ -160,7 +160,8 @@ def fit(
     """
     inputs.check_out(out)
     how = replace(how, grid=labels_of(grid))
-    law = _law(person_rows, max_rows, has_persons=groups is not None or rows.id is not None)
+    has_persons = groups is not None or rows.id is not None or person_of(what[0]) is not None
+    law = of_persons.law(has_persons=has_persons)
     privacy = private.privacy()
     beside = {"--curves": rows.curves, "--family": family, "--offset": offset, **events.given}
     settings = {"smoothing": smoothing, "missing": missing, "progress": "auto" if progress is None else progress}
@@ -176,15 +177,6 @@ def fit(
             return
         write_ledger(model, out)
     save_model(model, out)
-
-
-def _law(person_rows: str | None, max_rows: int | None, *, has_persons: bool) -> dict[str, Any]:
-    """How the rows of a person count, where that was given; raises InputError where nobody says whose rows are."""
-    given = {"person_rows": person_rows, "max_rows": max_rows}
-    law = {name: value for name, value in given.items() if value is not None}
-    if law and not has_persons:
-        raise InputError("--person-rows and --max-rows need --groups, which says whose each row is")
-    return law
 
 
 def _model_asked_for(
@@ -211,7 +203,7 @@ def _model_asked_for(
     settings : dict of str
         Of both: ``smoothing``, ``missing``, ``progress``.
     law : dict of str
-        See :func:`_law`.
+        How the rows of a person count, where that was given.
 
     Raises
     ------
@@ -219,6 +211,7 @@ def _model_asked_for(
         Neither two files nor one formula, or options of the other kind.
     """
     if len(what) == 2 and not any("~" in one for one in what):
+        beside = {**beside, "--within": law.get("within")}
         refuse_given(beside, "is there for formulas, as 'Y ~ ff(X) + s(age)', and not for two files")
         settings = {**settings, **law, "missing": inputs.treatment_of(settings["missing"])}
         return Additive(dict(zip("XY", map(Path, what), strict=True)), sizes, settings, how, id)
@@ -254,6 +247,7 @@ class Formula:
     def fit(self, table: Path | None, groups: str | None) -> Any:
         """Fit without privacy."""
         data, by = inputs.read_columns(self.curves, table, self.how, id=self.id)
+        refuse_given({"--within": self.settings.get("within")}, ONLY_PRIVATE)
         kind = model_of(self.formula, [name for name, c in data.items() if getattr(c, "ndim", 1) == 2], data)
         model = kind(self.formula, **self.settings)
         beside = {"groups": groups, "offset": self.offset, "by": by}
@@ -263,8 +257,13 @@ class Formula:
         self, table: Path | None, groups: str | None, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool
     ) -> Any:
         """Show the plan, then fit from files; None for a dry run."""
-        files = PrivateFiles.of(inputs.named_files(self.curves), table, self.id, self.how).by_names(groups, privacy)
+        files = PrivateFiles.of(inputs.named_files(self.curves), table, self.id, self.how)
+        files = files.by_names(groups or person_of(self.formula), privacy)
         kind = model_of(self.formula, files.grids(), files.names)
+        if kind is not fdadp.FunctionalRegression:
+            refuse_given(
+                {"--within": self.settings.get("within")}, "is there for curves, with re(id, covariance='free')"
+            )
         model = kind(self.formula, privacy=privacy, bounds=bounds, **self.settings)
         named = inputs.named_in(self.formula)
         files.check_has([*(name for name in bounds if name in named), *filter(None, (groups, self.offset))])
@@ -277,6 +276,12 @@ class Formula:
         model.fit_chunks(files.tables if files.id is None else files.joined(), grids=grids, **asked)
         typer.echo("" if declared else f"{model.plan_}\n")
         return model
+
+
+def person_of(formula: str) -> str | None:
+    """Column of the persons of a formula with re(person), where there is one."""
+    found = re.search(r"\bre\(\s*(`[^`]+`|\w+)", formula)
+    return None if found is None else found[1].strip("`")
 
 
 def model_of(formula: str, curves: Collection[str], names: Collection[str]) -> Any:

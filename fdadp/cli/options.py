@@ -37,11 +37,17 @@ Sep = Annotated[
 Decimal = Annotated[str, typer.Option("--decimal", metavar="MARK", help="Before decimals in CSV files: '.' or ','.")]
 PersonRows = Annotated[
     str | None,
-    typer.Option(help="With --groups: 'mean', each person counts once (the default), or 'sum', each row counts once."),
+    typer.Option(
+        help="Of persons with several rows: 'mean', each person counts once (the default), 'sum', each row counts "
+        "once, or with re(id, covariance='free') 'exchangeable'."
+    ),
 ]
 MaxRows = Annotated[
     int | None,
-    typer.Option(help="With --person-rows sum in a private fit: rows of a person that count at most, a public number."),
+    typer.Option(
+        help="In a private fit with --person-rows sum, or re(id, covariance='free'): rows of a person that count at "
+        "most, a public number."
+    ),
 ]
 MISSING = (
     "Gaps of all columns: raise, linear, smooth, fpca or pace of curves, indicator of numbers; or of a column, as "
@@ -70,6 +76,29 @@ class DataOptions:
     curves: Annotated[list[str] | None, typer.Option("--curves", metavar="NAME=FILE", help=CURVES)] = None
     table: Table = None
     id: Id = None
+
+
+@dataclass(frozen=True)
+class RowsOptions:
+    """How the rows of a person count."""
+
+    person_rows: PersonRows = None
+    max_rows: MaxRows = None
+    within: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of re(id, covariance='free') in a private fit: a column that varies within persons. Once for each."
+        ),
+    ] = None
+
+    def law(self, *, has_persons: bool) -> dict[str, Any]:
+        """Settings that were given; raises InputError where nobody says whose rows are."""
+        law = {name: value for name, value in asdict(self).items() if value is not None}
+        if law and not has_persons:
+            raise InputError(
+                "--person-rows and --max-rows need --groups, or re(id) in the formula, which says whose each row is"
+            )
+        return law | ({"within": tuple(self.within)} if self.within is not None else {})
 
 
 ONLY_PRIVATE = "is there for private fits: give --epsilon as well"

@@ -58,9 +58,8 @@ class TimesToEvent:
         cls, formula: str, beside: dict[str, Any], settings: dict[str, Any], how: FileFormat, id: str | None
     ) -> TimesToEvent:
         """From options by their names, and settings that all formulas have; raises InputError for others."""
-        refuse_given(
-            {"--offset": beside["--offset"], "--max-rows": settings.get("max_rows")}, "must be left out of Surv()"
-        )
+        given = {"--offset": beside["--offset"], "--max-rows": settings.get("max_rows")}
+        refuse_given({**given, "--within": settings.get("within")}, "must be left out of Surv()")
         own = {
             "times": private_files.edges_of(beside["--times"], "--times"),
             "baseline": beside["--baseline"] or "auto",
@@ -83,14 +82,18 @@ class TimesToEvent:
     def fit_privately(
         self, table: Path | None, groups: str | None, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool
     ) -> Any:
-        """Show the plan, then fit from one file; None for a dry run."""
+        """Show the plan, then fit from files; None for a dry run."""
         model, curves = self._model(privacy=privacy, bounds=bounds), inputs.named_files(self.curves)
-        if table is None or any(file.path.resolve() != table.resolve() for file in curves.values()):
-            raise InputError(
-                "--curves must be columns of --table in a private fit of times to an event, as --table people.csv "
-                "--curves 'X=people.csv:h*': rows of several files are not joined there"
-            )
-        files, person = PrivateFiles.of(curves, table, how=self.how), groups or self.id
+        apart = table is None or any(file.path.resolve() != table.resolve() for file in curves.values())
+        files, person = PrivateFiles.of(curves, table, self.id if apart else None, self.how), groups or self.id
+        if apart:
+            files = files.by_names(groups, privacy)
+            if files.id is None:
+                raise InputError(
+                    "--id must name the column of the persons, which all files have, in a private fit of times to an "
+                    "event: rows of several files are joined by it"
+                )
+            person = groups or files.id
         named = inputs.named_in(self.formula)
         files.check_has([*(name for name in bounds if name in named), *filter(None, (person,))])
         grids, declared = files.grids(), privacy.n is not None
@@ -99,7 +102,8 @@ class TimesToEvent:
         if dry_run:
             return None
         wanted = [name for name in files.names if name in named or name == person]
-        model.fit(private_files.read_entries(files, wanted), grids=grids, groups=person)
+        data = files.joined() if apart else private_files.read_entries(files, wanted)
+        model.fit(data, grids=grids, groups=person)
         typer.echo("" if declared else f"{model.model_.plan_}\n")
         return model
 

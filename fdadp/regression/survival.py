@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -22,6 +23,7 @@ from fdadp.functional.containers.open import is_foreign, opened_table
 from fdadp.privacy import Privacy
 from fdadp.privacy._unaccounted_fits import Kin, kin_of
 from fdadp.private.release.mechanisms import Mechanism
+from fdadp.regression.private.chunks import JoinedTables
 from fdadp.regression.reading.columns import ColumnTable
 from fdadp.regression.reading.person_periods import (
     EXPOSURE,
@@ -31,6 +33,7 @@ from fdadp.regression.reading.person_periods import (
     Periods,
     expanded,
     expanded_privately,
+    joined_privately,
     of_persons,
     times_of_events,
 )
@@ -304,9 +307,14 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
             privacy.check_unit(groups)
         model, periods, baseline = self._private_model(names)
         known = privacy.bounds_with(model.bounds)
-        rows, persons = expanded_privately(data, grids, known, periods, names[:2], groups)
+        if isinstance(data, JoinedTables):
+            rows: Any = joined_privately(data, known, periods, names[:2])
+            fit = partial(model.fit_chunks, rows, grids=grids, groups=groups or data.id)
+        else:
+            table, persons = expanded_privately(data, grids, known, periods, names[:2], groups)
+            fit = partial(model.fit, table, groups=persons, by="position")
         try:
-            model.fit(rows, groups=persons, by="position")
+            fit()
         finally:  # warnings may be errors
             if hasattr(model, "fitted_"):
                 ends = periods.edges

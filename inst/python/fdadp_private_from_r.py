@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp import DPAFF, FunctionalRegression, Privacy, ScalarRegression, plan, planner
+from fdadp.errors import InputError
 from fdadp.privacy.private_entries import numbers
 
 MODELS = {False: FunctionalRegression, True: ScalarRegression}
@@ -115,6 +116,9 @@ def fit_private_terms(spec: Mapping[str, Any], privacy: Mapping[str, Any], group
     import fdadp_from_r
 
     data, grids = columns_of(spec["columns"])
+    within = {"within": tuple(spec["within"])} if spec.get("within") else {}
+    if within and spec["scalar"]:
+        raise InputError("within must be left out where the response is a number")
     model = MODELS[bool(spec["scalar"])](
         spec["formula"],
         family=spec["family"],
@@ -124,6 +128,7 @@ def fit_private_terms(spec: Mapping[str, Any], privacy: Mapping[str, Any], group
         missing=spec["missing"],
         person_rows=spec.get("person_rows"),
         max_rows=spec.get("max_rows"),
+        **within,
     )
     model.fit(data, grids=grids, groups=fdadp_from_r.persons(groups))
     model.save(path)

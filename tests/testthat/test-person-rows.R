@@ -38,3 +38,26 @@ test_that("forecasts are of either way to count rows", {
   expect_error(plan(person_rows = "sum"), "max_rows must be given with person_rows='sum'", fixed = TRUE)
   expect_error(plan_dp(1000, max_rows = 6), "must be left out without a formula")
 })
+
+test_that("private mixed models are fitted, with effects within persons", {
+  skip_without_python()
+  data <- visits()
+  data$weekend <- rep(0:1, length.out = length(data$id))
+  data <- data[c("Y", "x", "weekend", "id")]
+  fit <- function(...) {
+    dp_fdadp(Y ~ x + weekend + re(id, covariance = "free"), data,
+      bounds = list(Y = c(-8, 8), x = c(-1, 1), weekend = c(0, 1)), epsilon = 8, delta = 1e-6, n = 300, seed = 1, ...
+    )
+  }
+  found <- fit(max_rows = 3, within = "weekend")
+  expect_true(any(grepl("effects of weekend come from what differs within persons", found$notes, fixed = TRUE)))
+  expect_true(any(grepl("the effects of persons are never released", found$notes, fixed = TRUE)))
+  expect_identical(dim(predict(found, data.frame(x = 0, weekend = 0:1))), c(2L, 15L))
+  expect_true(any(grepl("weighed as exchangeable", fit(max_rows = 3, person_rows = "exchangeable")$notes, fixed = TRUE)))
+  expect_error(fit(within = "weekend"), "max_rows must be given", fixed = TRUE)
+  expect_error(fit(max_rows = 3, within = "age"), "within must name columns of terms, got 'age'", fixed = TRUE)
+  expect_error(dp_fdadp(x ~ weekend, data, bounds = list(x = c(-1, 1), weekend = c(0, 1)), epsilon = 8, n = 300, within = "weekend"),
+    "within must be left out where the response is a number",
+    fixed = TRUE
+  )
+})

@@ -24,6 +24,7 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.privacy.private_entries import Table, entries, numbers
 from fdadp.privacy.private_entries import table as private_table
 from fdadp.private.public.inputs import check_groups
+from fdadp.regression.private.chunks import JoinedTables
 from fdadp.regression.private.table import PrivateTable
 from fdadp.regression.reading.columns import ColumnTable, Grids, unknown_column
 from fdadp.regression.reading.joined import joined_labels
@@ -421,3 +422,37 @@ def expanded_privately(
         event: Table(responses, (n * K,), numbers, in_memory, t.source),
     }
     return RepeatedColumns(covariates, repeat, made), PeriodPersons(responses, ids)
+
+
+def joined_privately(
+    tables: JoinedTables, bounds: Mapping[str, Any], periods: Periods, names: tuple[str, str]
+) -> JoinedTables:
+    """Tables that the kernel joins by ids, the one with time and event with a row for each period.
+
+    Rows of the others stay as they are: each person has one, whose covariates hold in all periods.
+
+    Raises
+    ------
+    InputError
+        Time and event are not in one table, or a name of ours is taken.
+    """
+    time, event = names
+    own = next((source for source, columns in tables.names.items() if time in columns), None)
+    if own is None or event not in tables.names[own]:
+        raise InputError(f"{time} and {event} must be columns of one table in a private fit of times to an event")
+    taken = next((name for columns in tables.names.values() for name in columns if name == PERIOD), None)
+    if taken is not None:
+        raise InputError(f"data must have no column called {taken!r}, which the table of person-periods has: rename it")
+
+    def blocks() -> Iterator[dict[str, Any]]:
+        for block in tables.sources[own]():
+            table, K = PrivateTable(block, None, bounds), periods.count
+            responses = PeriodResponses(table.numbers(time), table.numbers(event), periods)
+            made = {name: np.repeat(as_objects(entries(block[name])), K) for name in tables.names[own]}
+            made[PERIOD] = np.tile(np.arange(1.0, K + 1), len(responses.time))
+            made[event] = responses[:]
+            made[tables.id] = np.asarray(PeriodPersons(responses, block[tables.id]))
+            yield made
+
+    columns = {**tables.names, own: (*tables.names[own], PERIOD)}
+    return replace(tables, sources={**tables.sources, own: blocks}, names=columns)

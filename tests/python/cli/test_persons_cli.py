@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from fdadp import MultilevelFPCA, Privacy, SurvivalRegression, concordance
+from fdadp import FunctionalRegression, MultilevelFPCA, Privacy, SurvivalRegression, concordance
 from fdadp.cli.main import app
+from fdadp.errors import PublicInputWarning
 from fdadp.privacy import SeededNoise
 from fdadp.summaries import PrivateMultilevelFPCA, private_survival
 
@@ -132,6 +133,57 @@ def test_hazards_do_not_depend_on_the_order_of_rows(form: str, private: bool) ->
         np.testing.assert_allclose(other, fits[0], rtol=0 if private else 1e-6, atol=0 if private else 1e-9)
 
 
+def test_private_mixed_models_are_those_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = beside(DAYS.assign(weekend=DRAW.integers(0, 2, N)))
+    table.sample(frac=1, random_state=1).to_csv("table.csv", index=False)
+    monkeypatch.setattr("fdadp.privacy.noise.sources.OpenDPNoise", lambda: SeededNoise(0))
+    formula = "Y ~ weekend + re(person, covariance='free')"
+    fit = ["fit", formula, "--curves=Y=table.csv:h*", "--table=table.csv", *LEVELS[:3], "--bounds=Y=-6:6"]
+    fit += ["--bounds=weekend=0:1", f"--max-rows={ROWS}"]
+    said = run(*fit, "--within=weekend")
+    assert "effects of weekend come from what differs within persons" in said
+    model = FunctionalRegression(
+        formula,
+        privacy=Privacy(8.0, 1e-6, n=PERSONS),
+        bounds={"Y": (-6, 6), "weekend": (0, 1)},
+        max_rows=ROWS,
+        within=("weekend",),
+    )
+    data = {"Y": CURVES, "weekend": table["weekend"].to_numpy(), "person": DAYS["person"].to_numpy()}
+    with pytest.warns(PublicInputWarning, match="n \\* epsilon is 480"):
+        model.fit(data, grids={"Y": HOURS * 1.0})
+    loaded = FunctionalRegression.load("model.npz")
+    np.testing.assert_array_equal(loaded.fitted_.fit.coefficients, model.fitted_.fit.coefficients)
+    assert "rows of a person are weighed as exchangeable" in run(*fit, "--person-rows=exchangeable")
+    for wrong, why in (
+        ([*fit[:-1], "--within=weekend"], "max_rows must be given"),
+        ([*fit, "--within=age"], "within must name columns of terms"),
+        ([*fit[:4], "--within=weekend"], "--within is there for private fits"),
+        (["fit", "Y ~ weekend", *fit[2:], "--within=weekend"], "need --groups, or re(id)"),
+    ):
+        assert why in run(*wrong, code=2)
+
+
+def test_private_hazards_of_two_files_are_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of both are joined by the kernel, in whatever order; curves of nobody in the table change nothing."""
+    curves = pd.DataFrame(CURVES, index=pd.Index(PEOPLE["pid"], name="pid"), columns=HOURS)
+    stray = pd.DataFrame([np.full(24, 5.0)], index=pd.Index([3], name="pid"), columns=HOURS)
+    found = []
+    for seed, rows in ((None, curves), (1, curves), (2, pd.concat([stray, curves]))):
+        monkeypatch.setattr("fdadp.privacy.noise.sources.OpenDPNoise", lambda: SeededNoise(0))
+        mixed = {"frac": 1, "random_state": seed or 0}
+        rows.sample(**mixed).to_csv("x.csv")
+        (beside(PEOPLE) if seed is None else PEOPLE).sample(**mixed).to_csv("table.csv", index=False)
+        own = "table.csv:h*" if seed is None else "x.csv"
+        run("fit", SURV, f"--curves=X={own}", "--table=table.csv", "--id=pid", "--times=0:8:5", *PUBLIC, *BUDGET)
+        found.append(SurvivalRegression.load("model.npz").model_.fitted_.fit.coefficients)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-6, atol=1e-7)  # sums of a person's rows are rounded
+    np.testing.assert_array_equal(found[2], found[1])
+    PEOPLE.drop(columns="died").to_csv("table.csv", index=False)
+    fit = ["fit", SURV, "--curves=X=x.csv", "--table=table.csv", "--id=pid", "--times=0:8:5", *PUBLIC, *BUDGET]
+    assert "died" in run(*fit, code=2)
+
+
 def test_components_are_those_of_python_with_scores_in_files() -> None:
     written(six(DAYS, "visit")["wide"][0], None)
     said = run("mfpca", "table.csv:h*", "--id=person", "--components=2,1", "--scores=scores.csv", "--method=face")
@@ -217,7 +269,7 @@ MISTAKES = [
     (["fit", SURV, "--table=people.csv", "--offset=age"], "--offset must be left out of Surv()"),
     (
         ["fit", SURV, "--table=people.csv", "--curves=X=table.csv:h*", "--times=0:8:5", *PUBLIC, *BUDGET],
-        "--curves must be columns of --table in a private fit of times to an event",
+        "--id must name the column of the persons, which all files have, in a private fit of times to an event",
     ),
     (
         ["fit", "Surv(months, died) ~ age", "--table=people.csv", PUBLIC[1], *BUDGET],
