@@ -1,4 +1,4 @@
-"""Private mixed models: coverage, components, ICC. ``python benchmarks/private_mixed.py [--seeds 100] [--pooled]``.
+"""Private mixed models: coverage, components, ICC. ``python benchmarks/private_mixed.py [--seeds 60] [--pooled]``.
 
 Persons have 1 to 7 days, unequal numbers; age varies between persons, weekend within them; each level has four
 components. Told are how often pointwise 95 % intervals hold the three effects (mean over t; worst t), their mean
@@ -19,7 +19,7 @@ from private_levels import BETWEEN, ICC, NUMBERS, OF_PERSONS, OF_ROWS, WITHIN, t
 from fdadp import FunctionalRegression, Privacy
 
 EFFECTS = {"mean": np.sin(np.pi * t), "age": 0.4 * t, "weekend": 0.3 * np.cos(np.pi * t)}
-SEEDS, OF_MANY, MANY = 100, 30, 20_000
+SEEDS, OF_MANY, MANY = 60, 12, 20_000
 """Samples of a cell, and of one of many persons."""
 CELLS = [(n, epsilon, 1e-6) for n in (1000, 2000, 5000, MANY) for epsilon in (0.5, 1.0)]
 CELLS += [(n, 1.0, None) for n in (2000, 5000, MANY)]
@@ -82,10 +82,14 @@ def fit(persons: int, epsilon: float, delta: float | None, seed: int, rows: str)
     return out | {"icc curve held": (ends[0] <= of_t) & (of_t <= ends[1]), "seconds": np.array(spent)}
 
 
-def line(cell: tuple[int, float, float | None], found: list[dict[str, np.ndarray]]) -> str:
+def title(cell: tuple[int, float, float | None]) -> str:
     persons, epsilon, delta = cell
+    return f"| {persons:,}, {epsilon:g}{'' if delta else ' pure'} |"
+
+
+def row(cell: tuple[int, float, float | None], found: list[dict[str, np.ndarray]]) -> str:
     mean = {key: np.mean([one[key] for one in found], axis=0) for key in found[0]}
-    parts = [f"{persons:,}, {epsilon:g}{'' if delta else ' pure'}"]
+    parts = [f"{len(found)}"]
     for name in EFFECTS:
         rmse = np.sqrt(np.mean([one[f"error {name}"] ** 2 for one in found]))
         held = mean[f"held {name}"]
@@ -95,7 +99,7 @@ def line(cell: tuple[int, float, float | None], found: list[dict[str, np.ndarray
     sd = np.std([one["icc"] for one in found])
     parts.append(f"{mean['icc']:.3f} | {sd:.3f} | {mean['icc held']:.2f} | {mean['width']:.3f}")
     parts.append(f"{mean['icc curve held'].mean():.3f} ({mean['icc curve held'].min():.2f})")
-    return "| " + " | ".join([*parts, f"{mean['seconds']:.2f}"]) + " |"
+    return f"{title(cell)} " + " | ".join([*parts, f"{mean['seconds']:.2f}"]) + " |"
 
 
 def main() -> None:
@@ -105,29 +109,28 @@ def main() -> None:
     parser.add_argument("--cells", type=int, nargs="*", help="numbers of the cells, from 0; default all")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "private-mixed.md")
     given = parser.parse_args()
-    asked = "" if given.seeds is None else f" --seeds {given.seeds}"
-    asked += " --pooled" if given.pooled else ""
-    asked += "" if given.cells is None else f" --cells {' '.join(map(str, given.cells))}"
-    samples = f"{SEEDS} samples of a cell ({OF_MANY} of {MANY:,} persons)"
-    lines = [
+    heading = [
         "# Private mixed models",
         "",
-        f"`python benchmarks/private_mixed.py{asked}`, "
-        f"{samples if given.seeds is None else f'{given.seeds} samples of a cell'}: of each effect how often "
-        "pointwise 95 % intervals hold it (at the worst t); mean standard error, root mean square error. "
+        f"`python benchmarks/private_mixed.py{' --pooled' if given.pooled else ''}`, where `--seeds` says how many "
+        "samples and `--cells` which rows are made anew: of each effect how often pointwise 95 % intervals hold it (at "
+        "the worst t); mean standard error, root mean square error. "
         "Share of a level's variance that four private components hold, mean (worst). Intraclass correlation "
         f"(true {ICC:.3f}).",
         "",
-        "| persons, ε | mean | age | weekend | between | within | ICC | its sd | interval holds | its width "
+        "| persons, ε | samples | mean | age | weekend | between | within | ICC | its sd | interval holds | its width "
         "| at each t (worst) | CPU s |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
+    before = given.out.read_text(encoding="utf-8").splitlines() if given.out.exists() else []
+    lines = {told: line for line in before for told in map(title, CELLS) if line.startswith(told)}
     for cell in CELLS if given.cells is None else [CELLS[i] for i in given.cells]:
         rows = "exchangeable" if given.pooled else "mean"
         seeds = given.seeds or (OF_MANY if cell[0] == MANY else SEEDS)
-        lines.append(line(cell, [fit(*cell, seed, rows) for seed in range(seeds)]))
-        print(lines[-1], flush=True)
-        given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        lines[title(cell)] = row(cell, [fit(*cell, seed, rows) for seed in range(seeds)])
+        print(lines[title(cell)], flush=True)
+        shown = [lines[told] for told in map(title, CELLS) if told in lines]
+        given.out.write_text("\n".join(heading + shown) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
