@@ -95,7 +95,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--epsilon", type=float, default=EPSILON)
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="cohorts per cell")
     parser.add_argument("--shift", type=int, default=0, help="add to the seeds: tune on others than those reported")
-    parser.add_argument("--shares", type=float, nargs=3, default=(0.2, 0.05, 0.25), help="of trials, selection, judges")
+    parser.add_argument("--shares", type=float, nargs=3, default=(0.2, 0.2, 0.25), help="of trials, selection, judges")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--kept", type=Path, help="file of finished fits, one a line; what is in it is not run again")
     parser.add_argument("--out", type=Path, help="folder of JSON and Markdown")

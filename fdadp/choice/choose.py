@@ -25,6 +25,7 @@ from fdadp.choice.judges import Judges, clip_of
 from fdadp.choice.plan import ChoicePlan, accounting_of, plan_choice
 from fdadp.errors import PrivacyError, PublicInputWarning
 from fdadp.privacy import Budget, Cohort, Ledger, Privacy
+from fdadp.privacy.account.budget import apart
 from fdadp.privacy.noise.distributed import current_noise
 from fdadp.privacy.noise.sources import Noise, OpenDPNoise, SeededNoise
 from fdadp.privacy.private_entries import check_ids, entries, person_of
@@ -64,7 +65,7 @@ def choose_privately(
     grids: Mapping[str, ArrayLike] | None = None,
     clip: float | None = None,
     holdout: float = 0.25,
-    trial_share: float = 0.2,
+    trial_share: float | None = None,
     select_share: float | None = None,
     allow_useless: bool = False,
 ) -> PrivateChoice:
@@ -90,11 +91,13 @@ def choose_privately(
         declared range of Y. Classifiers are judged by wrong labels.
     holdout : float
         Share of the persons that judge.
-    trial_share : float
-        Share of the budget for all trials together; the fit of the chosen one has what is left.
+    trial_share : float, optional
+        Share of the budget for all trials together; the fit of the chosen one has what is left. Default: the smallest
+        of .2 to .35 with which the selection, if it has as much, finds differences of a tenth, else .2.
     select_share : float, optional
-        Share of the budget for the selection. Default: the smallest of .05 to .15 with which differences of a tenth are
-        found, else .05.
+        Share of the budget for the selection. Default: `trial_share`, for trials and selection read different persons
+        and cost together what the dearer costs. Where persons are replaced they cost their sum; default there: the
+        smallest of .05 to .15 with which differences of a tenth are found, else .05.
     allow_useless : bool
         Choose even where the plan says that noise will (``ChoicePlan.pays``). Default: the first candidate is then
         fitted with the whole budget.
@@ -216,18 +219,22 @@ class _Procedure:
         declared = None if n is None else max(1, round(n * (1 - self.holdout)))
         models = [self.model(at, f"trial of candidate {at + 1}", declared, at) for at in range(len(self.candidates))]
         rehearse(models, data, ids)
+        trials = choice = self.budget
+        if self.plan.parallel:
+            trials, choice = apart(self.budget, self.share * self.plan.taken)
         for at, model in enumerate(models):
+            getattr(model, "privacy", model).set_params(budget=trials)
             with named(at, model):
                 data.fit(model, ids)
-        index, judged = self._select(models, clip)
+        index, judged = self._select(models, clip, choice)
         chosen = self.model(index, "fit of the chosen one", self.privacy.n, len(models))
         self.data.fit(chosen, self.ids)
-        trials = [(f"candidate {at + 1}", model.ledger_) for at, model in enumerate(models)]
-        ledger = _together([*trials, ("", judged), ("chosen", chosen.ledger_)], self.budget)
+        tried = [(f"candidate {at + 1}", model.ledger_) for at, model in enumerate(models)]
+        ledger = _together([*tried, ("", judged), ("chosen", chosen.ledger_)], self.budget, parallel=self.plan.parallel)
         return PrivateChoice(chosen, index, ledger, self.plan)
 
-    def _select(self, models: Sequence[Any], clip: float | None) -> tuple[int, Ledger]:
-        """The index of the chosen one, and the ledger of its choice."""
+    def _select(self, models: Sequence[Any], clip: float | None, budget: Budget) -> tuple[int, Ledger]:
+        """The index of the chosen one, and the ledger of its choice, on a budget."""
         data, ids = self.part(held=True)
         judges = Judges.of(models, data, ids, clip)
         of_size = 0.0 if judges.classes else self.plan.share("size of differences")
@@ -242,7 +249,7 @@ class _Procedure:
         cohort = Cohort(
             judges.data,
             groups=ids,
-            budget=self.budget,
+            budget=budget,
             adjacency=self.privacy.stated_adjacency,
             n=self.privacy.n,
             noise=current_noise() or self._noise(len(models) + 1),
@@ -276,22 +283,27 @@ def _held(one: Any, holdout: float) -> bool:
     return int.from_bytes(hashlib.sha256(b"fdadp choice " + text).digest()[:8], "big") < holdout * 2**64
 
 
-def _together(steps: Sequence[tuple[str, Ledger]], budget: Budget) -> Ledger:
+def _together(steps: Sequence[tuple[str, Ledger]], budget: Budget, *, parallel: bool) -> Ledger:
     """One ledger of all steps: the last two are the selection, and the fit, of which the public inputs are told."""
+    parts = [*["trials"] * (len(steps) - 2), "choice", ""] if parallel else [""] * len(steps)
     releases = [
-        dataclasses.replace(release, name=f"{name}: {release.name}" if name else release.name)
-        for name, ledger in steps
+        dataclasses.replace(release, name=f"{name}: {release.name}" if name else release.name, part=part)
+        for (name, ledger), part in zip(steps, parts, strict=True)
         for release in ledger.releases
     ]
-    (_, selection), (_, chosen) = steps[-2:]
+    *trials, (_, selection), (_, chosen) = steps
     kept = all(ledger.private for _, ledger in steps)
-    names = ("spent by its releases", "reserved by this fit")
-    sums = {name: math.fsum(ledger.details[name] for _, ledger in steps) for name in names}
-    sums["spent by its releases, as epsilon"] = budget.epsilon_of(sums[names[0]])
+    details = chosen.details | selection.details
+    for name in ("spent by its releases", "reserved by this fit"):
+        both = math.fsum(ledger.details[name] for _, ledger in trials), selection.details[name]
+        details[name] = (max(both) if parallel else sum(both)) + chosen.details[name]
+    details["spent by its releases, as epsilon"] = budget.epsilon_of(details["spent by its releases"])
+    if parallel:
+        details["trials and choice"] = "read different persons, so that together they cost the larger of the two"
     return dataclasses.replace(
         selection,
         releases=releases,
         private=kept,
         for_release=kept and all(ledger.for_release for _, ledger in steps),
-        details=chosen.details | selection.details | sums,
+        details=details,
     )

@@ -22,8 +22,10 @@ NINE_TO_ONE = 9
 """Odds at which a difference counts as found."""
 USEFUL = 0.1
 """A choice that finds only larger differences than this, of utilities between 0 and 1, is not worth its budget."""
+TRIAL_SHARES = tuple(share / 100 for share in range(20, 36))
+"""Shares of the budget that trials, and in parallel the selection, may take by themselves: the first that is useful."""
 SELECT_SHARES = tuple(share / 100 for share in range(5, 16))
-"""Shares of the budget that the selection may take by itself: the first with which a choice is useful."""
+"""The same of the selection alone, where its share is added to that of trials."""
 
 
 class Step(NamedTuple):
@@ -65,6 +67,10 @@ class ChoicePlan:
         Whether the difference is at most a tenth. Then, or where nobody knows, candidates are tried and chosen among.
     accounting : {"gdp", "zcdp", "pure"}
         Measure of the budget that the shares are of.
+    parallel : bool
+        Whether trials and choice, which read different persons, together cost the larger of the two, not their sum. Not
+        where persons are replaced: by one with another id, who may be in the other part. Nor in a study, which writes
+        down every release.
     """
 
     steps: tuple[Step, ...]
@@ -74,10 +80,16 @@ class ChoicePlan:
     difference: float | None
     pays: bool
     accounting: str
+    parallel: bool
 
     def share(self, name: str) -> float:
         """Share of the step of this name."""
         return next(step.share for step in self.steps if step.name == name)
+
+    @property
+    def taken(self) -> float:
+        """Share of the budget that trials and choice take together."""
+        return 1 - self.share("fit of the chosen one")
 
     def __str__(self) -> str:
         delta = "" if self.delta is None else f", delta {self.delta:g}"
@@ -90,6 +102,8 @@ class ChoicePlan:
         for step in self.steps:
             persons = "private" if step.persons is None else f"{step.persons:,}"
             lines.append(f"{step.name:<30}{persons:>9}{step.share:>9.2%}{step.epsilon:>9.3g}")
+        if len(self.steps) > 1 and self.parallel:
+            lines.append("Trials and choice read different persons: together they cost the larger of the two.")
         if self.difference is not None:
             lines += ["", f"Found nine times out of ten: a mean utility that is {self.difference:.2g} larger (of 1)."]
         if not self.pays:
@@ -102,7 +116,7 @@ def plan_choice(
     privacy: Privacy,
     *,
     holdout: float = 0.25,
-    trial_share: float = 0.2,
+    trial_share: float | None = None,
     select_share: float | None = None,
     allow_useless: bool = False,
     n: int | None = None,
@@ -129,7 +143,7 @@ def plan_choice(
     >>> lines = [DPLinearRegression(bounds=(-1, 1), bounds_y=(-1, 1), mechanism=m) for m in ("moments", "adassp")]
     >>> plan = plan_choice(lines, Privacy(1.0, 1e-6, n=3000))
     >>> [(step.name, step.persons, round(step.share, 2)) for step in plan.steps][2:]
-    [('size of differences', 750, 0.01), ('choice', 750, 0.04), ('fit of the chosen one', 3000, 0.75)]
+    [('size of differences', 750, 0.04), ('choice', 750, 0.16), ('fit of the chosen one', 3000, 0.8)]
     """
     _check(candidates, privacy, holdout, trial_share, select_share, allow_useless)
     if n is not None and privacy.n is not None:
@@ -147,12 +161,18 @@ def plan_choice(
         scale = _scale(budget, share * budget.total * of_choice, privacy.stated_adjacency)
         return scale * math.log(NINE_TO_ONE * (len(candidates) - 1)) / (judges or 1)
 
+    parallel = privacy.stated_adjacency != "replace" and budget.in_memory
+
+    def first_useful(shares: tuple[float, ...]) -> float:
+        return next((one for one in shares if judges is not None and difference_at(one) <= USEFUL), shares[0])
+
+    if trial_share is None:
+        trial_share = first_useful(TRIAL_SHARES) if parallel and select_share is None else TRIAL_SHARES[0]
     if select_share is None:
-        useful = (one for one in SELECT_SHARES if judges is not None and difference_at(one) <= USEFUL)
-        select_share = next(useful, SELECT_SHARES[0])
+        select_share = trial_share if parallel else first_useful(SELECT_SHARES)
     difference = None if judges is None else difference_at(select_share)
     of_size = 0.0 if labelled else OF_THE_SIZE * select_share
-    rest = 1 - trial_share - select_share
+    rest = 1 - (max(trial_share, select_share) if parallel else trial_share + select_share)
     steps = [(f"trial of candidate {at + 1}", tried, trial_share / len(candidates)) for at in range(len(candidates))]
     steps += [("size of differences", judges, of_size)] * (not labelled)
     steps += [("choice", judges, select_share - of_size), ("fit of the chosen one", people, rest)]
@@ -169,6 +189,7 @@ def plan_choice(
         difference=difference,
         pays=pays,
         accounting=budget.accounting,
+        parallel=parallel,
     )
 
 
@@ -189,21 +210,22 @@ def _check(
     candidates: Sequence[Any],
     privacy: Any,
     holdout: float,
-    trial_share: float,
+    trial_share: float | None,
     select_share: float | None,
     allow_useless: bool,
 ) -> None:
     """Public validation of the settings of a choice."""
     if len(candidates) < 2:
         raise InputError(f"candidates must be at least two estimators, got {len(candidates)}")
-    most = SELECT_SHARES[-1] if select_share is None else select_share
-    for name, value in (("holdout", holdout), ("trial_share", trial_share), ("select_share", most)):
+    most = SELECT_SHARES[0] if select_share is None else select_share
+    tried = TRIAL_SHARES[0] if trial_share is None else trial_share
+    for name, value in (("holdout", holdout), ("trial_share", tried), ("select_share", most)):
         if not is_number(value) or not 0 < value < 1:
             raise InputError(f"{name} must lie between 0 and 1, got {value!r}")
-    if trial_share + most >= 1:
+    if tried + most >= 1:
         raise InputError(
             f"trial_share and select_share must leave something for the fit of the chosen candidate, got "
-            f"{trial_share:g} + {most:g}"
+            f"{tried:g} + {most:g}"
         )
     if not isinstance(allow_useless, bool):
         raise InputError(f"allow_useless must be True or False, got {allow_useless!r}")

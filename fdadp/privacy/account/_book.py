@@ -67,6 +67,8 @@ class Release:
     draw : str
         How near the drawn noise is to its law, for noise that may be used for a release: exact, within a distance that
         is counted in δ, or not proved (``docs/theory/noise.md#exactness``).
+    part : str
+        Which of several disjoint parts of the persons it reads; empty: all of them.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Release:
     delta: float | None = None
     mu: float | None = None
     draw: str = ""
+    part: str = ""
 
     @property
     def spent(self) -> float:
@@ -105,6 +108,23 @@ class Release:
                 f"delta {self.delta:g}" if self.delta else "pure (better than asked)"
             )
         return "" if self.epsilon is None else f"claimed epsilon {self.epsilon:g}"
+
+
+def counted(releases: Collection[Release]) -> list[Release]:
+    """Releases whose costs add up: of those that read disjoint parts of the persons the dearest part's.
+
+    Examples
+    --------
+    >>> costs = (1, ""), (2, "x"), (3, "y"), (2, "x")
+    >>> made = [Release("a", 1, "", 1.0, 1.0, epsilon=cost, part=part) for cost, part in costs]
+    >>> [r.epsilon for r in counted(made)]
+    [1, 2, 2]
+    """
+    costs: dict[str, float] = {}
+    for r in releases:
+        costs[r.part] = costs.get(r.part, 0.0) + r.spent
+    dearest = max((part for part in costs if part), key=costs.__getitem__, default="")
+    return [r for r in releases if r.part in ("", dearest)]
 
 
 TOLERANCE = 1e-9

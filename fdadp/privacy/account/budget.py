@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._book import SAFETY, TOLERANCE, Binding, Book, MemoryBook, Release, gone
+from fdadp.privacy.account._book import SAFETY, TOLERANCE, Binding, Book, MemoryBook, Release, Reservation, gone
 from fdadp.privacy.account.accounting import MEASURES, epsilon_from, epsilon_from_mu, mu_from, rho_from
 from fdadp.privacy.guarantee_checks import said_delta
 
@@ -128,6 +128,11 @@ class Budget:
     def columns(self) -> dict[str, Any]:
         """What a study that keeps it has fixed of columns: (low, high), or a list of levels, by name."""
         return self._book.columns
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether its accounts are in memory, and in no study."""
+        return isinstance(self._book, MemoryBook)
 
     @property
     def pure(self) -> bool:
@@ -311,6 +316,62 @@ def _share(share: float) -> float:
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1 + TOLERANCE:
         raise PrivacyError(f"share must be a number above 0 and at most 1, got {share!r}")
     return float(share)
+
+
+class _PartBook(MemoryBook):
+    """Accounts of what is done with one part of the persons: see :func:`apart`."""
+
+    __slots__ = ("_of", "_share", "_taken")
+
+    def __init__(self, of: Budget, share: float, taken: list[Account]) -> None:
+        super().__init__(of.total)
+        self._of, self._share, self._taken = of, share, taken
+        self._reservations[0] = Reservation(1 - share, state="open")
+
+    def admit(self, binding: Binding) -> None:
+        """Refuse what protects something else than the budget, or than was reserved before."""
+        super().admit(binding)
+        self._of._book.admit(binding)
+
+    def reserve(self, share: float, binding: Binding, about: Mapping[str, Any] | None = None) -> int:
+        """Set a share aside; the first time the share of all parts, too."""
+        if not self._taken:
+            self._taken.append(self._of.reserve(self._share, binding, about))
+        return super().reserve(share, binding, about)
+
+    def open(self, at: int) -> None:
+        """Count a reservation, and the share of all parts, as spent."""
+        super().open(at)
+        self._taken[0].open()
+
+    def spend(self, at: int, share: float, cost: float, *, whole: bool = False, release: Release | None = None) -> None:
+        """Charge a release; the first time the share of all parts, too."""
+        super().spend(at, share, cost, whole=whole, release=release)
+        if not self._taken[0].used:
+            self._taken[0].spend(1.0, self._taken[0].amount * SAFETY)
+
+
+def apart(budget: Budget, share: float, parts: int = 2) -> tuple[Budget, ...]:
+    """Budgets for disjoint parts of the persons, on one share of a budget: together they cost what the dearest costs.
+
+    Which part a person is in must be the same in all neighbouring data (``docs/theory/accounting.md#parallel``). Each
+    has the total of `budget`, of which all but `share` is gone; the budget has spent the share with the first read. In
+    memory alone: a study writes down every release.
+
+    Parameters
+    ----------
+    budget : Budget
+    share : float
+        In (0, 1].
+    parts : int
+
+    Returns
+    -------
+    tuple of Budget
+    """
+    taken: list[Account] = []
+    books = [_PartBook(budget, _share(share), taken) for _ in range(parts)]
+    return tuple(Budget.kept(book, budget.epsilon, budget.delta, budget.accounting, budget.total) for book in books)
 
 
 class FirstReadError(Exception):

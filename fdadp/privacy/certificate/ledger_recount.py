@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._book import Release
+from fdadp.privacy.account._book import Release, counted
 from fdadp.privacy.account.accounting import delta_from_mu, epsilon_from
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def recounted(releases: Sequence[Release], delta: float | None, spent: float) ->
     PrivacyError
         dp_accounting finds more than that: nothing may be certified.
     """
-    kinds = Counter((r.noise.partition(",")[0], r.sensitivity / r.scale) for r in releases)
+    kinds = Counter((r.noise.partition(",")[0], r.sensitivity / r.scale) for r in counted(releases))
     known = ("Gaussian", "Laplace") if delta is not None else ("Laplace",)
     if not 0 < len(kinds) <= MOST or any(r.delta is not None for r in releases):
         return None
@@ -103,18 +103,19 @@ def verify_ledger(ledger: Ledger) -> tuple[str, ...]:
     epsilon, delta = ledger.epsilon, ledger.delta
     if epsilon is None:
         return (*found, "the ledger states no epsilon")
-    whole = [r for r in ledger.releases if r.delta is not None]
+    releases = counted(ledger.releases)
+    whole = [r for r in releases if r.delta is not None]
     if whole:
-        if len(ledger.releases) > 1 or (whole[0].epsilon or math.inf) > epsilon or (whole[0].delta or 0) > (delta or 0):
+        if len(releases) > 1 or (whole[0].epsilon or math.inf) > epsilon or (whole[0].delta or 0) > (delta or 0):
             found.append("a release that takes a whole budget is not alone in it, or is larger")
     elif delta is None:
-        if math.fsum(r.epsilon or math.inf for r in ledger.releases) > epsilon:
+        if math.fsum(r.epsilon or math.inf for r in releases) > epsilon:
             found.append("the releases cost more than epsilon")
-    elif all(r.mu is not None for r in ledger.releases):
-        mu = math.sqrt(math.fsum((r.mu or 0.0) ** 2 for r in ledger.releases))
+    elif all(r.mu is not None for r in releases):
+        mu = math.sqrt(math.fsum((r.mu or 0.0) ** 2 for r in releases))
         if mu > 0 and delta_from_mu(mu, epsilon) > delta * (1 + COST_SLACK):
             found.append("the releases cost more than epsilon and delta")
-    elif epsilon_from(math.fsum(r.rho or math.inf for r in ledger.releases), delta) > epsilon * (1 + COST_SLACK):
+    elif epsilon_from(math.fsum(r.rho or math.inf for r in releases), delta) > epsilon * (1 + COST_SLACK):
         found.append("the releases cost more than epsilon and delta")
     return tuple(found)
 

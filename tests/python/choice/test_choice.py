@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,7 +23,9 @@ from fdadp.learners import (
     DPLogisticRegression,
     Numeric,
 )
-from fdadp.privacy import Budget
+from fdadp.privacy import Budget, Cohort, SeededNoise
+from fdadp.privacy.account.budget import apart
+from fdadp.privacy.certificate.ledger_recount import verify_ledger
 from fdadp.privacy.noise.distributed import noise_source
 
 
@@ -65,9 +69,13 @@ def test_it_finds_the_better_one_within_one_budget(kind, delta):
     ledger = found.ledger
     assert ledger.private and not ledger.for_release
     assert (ledger.epsilon, ledger.delta) == (2.0, delta)
-    costs = [r.spent for r in ledger.releases]
-    assert 0.99 * budget.total < sum(costs) <= budget.total
-    assert sum(costs) == pytest.approx(budget.cost)
+    steps = {
+        step: sum(r.spent for r in ledger.releases if r.name.startswith(step)) for step in ("ca", "choice", "chosen")
+    }
+    trials, choice, fit = steps.values()
+    assert 0.99 * budget.total < max(trials, choice) + fit <= budget.cost <= budget.total
+    assert trials == pytest.approx(choice, rel=0.01) and trials == pytest.approx(0.2 * budget.total, rel=0.01)
+    assert ledger.details["spent by its releases"] == pytest.approx(max(trials, choice) + fit)
     assert {r.name.split(":")[0] for r in ledger.releases} == {"candidate 1", "candidate 2", "choice", "chosen"}
     assert found.estimator.ledger_.others == 0
     for one in (ledger, found.estimator.ledger_):  # no groups: nobody said that rows are persons
@@ -87,6 +95,51 @@ def test_a_person_is_in_one_part_whatever_the_others_are():
     assert len(set(parts.values())) == 2
     share = np.mean([_held(i, 0.25) for i in range(4000)])
     assert share == pytest.approx(0.25, abs=0.03)
+
+
+@pytest.mark.parametrize(("delta", "adjacency"), [(1e-6, "zero-out"), (None, "add-remove"), (1e-6, "replace")])
+def test_trials_and_choice_cost_together_what_the_dearer_costs(delta, adjacency):
+    """Not where persons are replaced. The budget holds to it, and whoever adds up the ledger finds the same."""
+    X, y = people(600)
+    budget = Budget(4.0, delta)
+    n = None if adjacency == "add-remove" else 300
+    privacy = Privacy(4.0, delta, n=n, adjacency=adjacency, random_state=0, budget=budget, dataset="them")
+    told = {"groups": np.arange(600) // 2, "clip": 0.1, "allow_useless": True, "select_share": 0.1}
+    found = choose_privately([line(), line(mechanism="moments")], X, y, privacy, **told)
+    together = found.plan.parallel
+    assert together == (adjacency != "replace") and ("larger of the two" in str(found.plan)) == together
+    assert found.plan.share("fit of the chosen one") == pytest.approx(0.8 if together else 0.7)
+    assert verify_ledger(found.ledger) == ()
+    assert 0.99 * budget.total < budget.cost <= budget.total
+    assert {r.part for r in found.ledger.releases} == ({"trials", "choice", ""} if together else {""})
+    if together:
+        summed = [dataclasses.replace(r, part="") for r in found.ledger.releases]
+        assert "the releases cost more" in str(verify_ledger(dataclasses.replace(found.ledger, releases=summed)))
+    with pytest.raises(PrivacyError, match="budget must have"):
+        choose_privately([line(), line()], X, y, privacy, **told)
+
+
+def test_parts_of_a_budget_share_what_one_of_them_may_spend():
+    X = np.ones((40, 2))
+    budget = Budget(1.0)
+    first, second = apart(budget, 0.3)
+    told = {"n": 40, "noise": SeededNoise(0), "dataset": "them"}
+
+    def spend(of, share):
+        cohort = Cohort(X, budget=of, share=share, **told)
+        cohort.sum(lambda r: r[0], clip=1.0, share=1.0, name="s")
+        return cohort.releases[0].epsilon
+
+    assert budget.reserved == 0
+    assert spend(first, 0.2) == pytest.approx(0.2) and budget.spent == pytest.approx(budget.cost) == pytest.approx(0.3)
+    assert spend(second, 0.3) == pytest.approx(0.3) and budget.spent == pytest.approx(0.3)
+    for of, share in ((second, 0.01), (first, 0.11), (budget, 0.71)):
+        with pytest.raises(PrivacyError, match="has left"):
+            spend(of, share)
+    with pytest.raises(PrivacyError, match="another data set"):
+        Cohort(X, budget=first, share=0.05, **(told | {"dataset": "others"}))
+    assert spend(first, 0.1) and spend(budget, 0.7) and budget.cost <= budget.total
+    assert budget.left == pytest.approx(0, abs=1e-12)
 
 
 SETTINGS = [("zero-out", True), ("zero-out", False), ("add-remove", True), ("replace", True), ("replace", False)]

@@ -16,6 +16,7 @@ from learner_registry import LEARNERS, toy
 from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateFPCA, choose_privately, simulate_affr
 from fdadp.learners import DPLinearRegression
 from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise
+from fdadp.privacy.account._book import counted
 
 pytest.importorskip("dp_accounting", reason="dp-accounting is not installed: pip install '.[dev]'")
 from dp_accounting.pld import privacy_loss_distribution as pld
@@ -27,7 +28,7 @@ BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 def delta_of(ledger: Ledger) -> float:
     """δ at the ledger's ε of its releases together, from the scale and the sensitivity of each."""
     kinds = collections.Counter()
-    for r in ledger.releases:
+    for r in counted(ledger.releases):
         assert r.delta is None
         gaussian = r.noise.startswith("Gaussian")
         kinds[gaussian, round(r.scale / r.sensitivity if gaussian else math.sqrt(8 * r.rho), 9)] += 1
