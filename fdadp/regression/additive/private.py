@@ -14,9 +14,10 @@ from fdadp.functional.tables.sample import Curves, Kind, as_grid, names_of
 from fdadp.private.advice import advise
 from fdadp.private.private_fitted import as_surface
 from fdadp.private.public.inputs import PrivateChunks, chunks_of, private_curves
+from fdadp.private.release.fit import spend
 from fdadp.regression.additive.fitted import FittedSurface, check_saveable
 from fdadp.regression.private.chunks import DeclaredTable, JoinedTables
-from fdadp.regression.private.fit import Prepared, PrivateSettings, prepared, released
+from fdadp.regression.private.fit import Prepared, PrivateSettings, prepared
 from fdadp.regression.private.table import PrivateTable
 from fdadp.regression.reading.completion import Completion
 from fdadp.regression.reading.joined import joined_labels, opened_columns
@@ -124,7 +125,7 @@ def _fitted(
     y: Curves,
 ) -> FittedSurface:
     """Release the model; of curves only what is public was checked."""
-    spent = released(model, private, found, values, groups, model._noise)
+    spent = spend(model, values, groups, **found.spending(private.privacy), noise=model._noise)
     with one_blas_thread():
         surface = as_surface(spent.fit, spent.design, spent.plan)
     warned, notes = advise(spent.fit, spent.plan, spent.rows, surface.r2)

@@ -109,6 +109,18 @@ class Prepared(NamedTuple):
     design: Callable[[], PrivateDesign]
     mixed: tuple[PersonsAsked, MixedCoordinates] | None = None
 
+    def spending(self, privacy: Privacy) -> dict[str, Any]:
+        """What is public of the fit, as :func:`fdadp.private.release.fit.spend` takes it."""
+        return {
+            "design": self.design,
+            "y_bounds": self.y_bounds,
+            "privacy": privacy,
+            "mechanism": self.asked.spending(self.mechanism),
+            "public": self.public,
+            "prepare": self.reading.prepared(self.less),
+            "law": self.law,
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateSettings:
@@ -354,26 +366,8 @@ def fit_private(
     values, groups = table.handed(given, groups, found.name, privacy=private.privacy, by=by)
     if found.mixed is not None:
         return _fit_mixed(model, private, found, values, groups, noise)
-    return _fitted(private, found, released(model, private, found, values, groups, noise))
-
-
-def released(
-    model: Any, private: PrivateSettings, found: Prepared, values: Any, groups: Any, noise: Noise | None
-) -> Spent[Any]:
-    """Spend the budget of a fit on what the kernel is handed."""
-    return spend(
-        model,
-        values,
-        groups,
-        found.design,
-        found.y_bounds,
-        private.privacy,
-        found.asked.spending(found.mechanism),
-        found.public,
-        noise=noise,
-        prepare=found.reading.prepared(found.less),
-        law=found.law,
-    )
+    spent = spend(model, values, groups, **found.spending(private.privacy), noise=noise)
+    return _fitted(private, found, spent)
 
 
 def _fit_mixed(
