@@ -20,7 +20,7 @@ import secrets
 import threading
 from collections import deque
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from fdadp.errors import PrivacyError
@@ -108,6 +108,11 @@ class Release:
                 f"delta {self.delta:g}" if self.delta else "pure (better than asked)"
             )
         return "" if self.epsilon is None else f"claimed epsilon {self.epsilon:g}"
+
+
+def plain(release: Release) -> dict[str, Any]:
+    """Its fields; without a part where it reads all persons, as files of before there were parts have it."""
+    return {k: v for k, v in asdict(release).items() if k != "part" or v}
 
 
 def counted(releases: Collection[Release]) -> list[Release]:

@@ -14,6 +14,7 @@ from fdadp._common.guarantee_in_words import shown_up
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
 from fdadp.files.atomic_writes import write_text
+from fdadp.privacy.account._book import plain
 from fdadp.privacy.account.accounting import epsilon_from_mu, mu_from_epsilon
 from fdadp.privacy.certificate import external_forms
 from fdadp.privacy.certificate import html_page as pages
@@ -310,7 +311,8 @@ class Certificate:
         factors = {"after": odds.factor, "after, of values": odds.values_factor}
         numbers = asdict(odds) | {k: {str(p): odds.after(p, f) for p in PRIORS} for k, f in factors.items()}
         said = {"promise": self.promise, "meaning": self.meaning, "adjacency": self.adjacency}
-        return asdict(self) | said | {"odds": numbers, "curve": self.curve, "label": self.label}
+        fits = [asdict(fit) | {"releases": [plain(release) for release in fit.releases]} for fit in self.fits]
+        return asdict(self) | said | {"odds": numbers, "curve": self.curve, "label": self.label, "fits": fits}
 
     def to_json(self) -> str:
         """JSON text."""

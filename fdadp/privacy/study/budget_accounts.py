@@ -9,12 +9,22 @@ import socket
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._book import Binding, Release, Reservation, check_charge, gone, left_of, process, taken_of
+from fdadp.privacy.account._book import (
+    Binding,
+    Release,
+    Reservation,
+    check_charge,
+    gone,
+    left_of,
+    plain,
+    process,
+    taken_of,
+)
 from fdadp.privacy.account.budget import Budget
 from fdadp.privacy.guarantee_checks import UNITS
 from fdadp.privacy.study._append_only_file import Opened, reading, transaction
@@ -314,7 +324,7 @@ def check_running(file: Opened, of: Mapping[str, Any]) -> None:
 
 def written(release: Release) -> Any:
     """A release as entries have it."""
-    return finite({k: v for k, v in asdict(release).items() if v is not None})
+    return finite({k: v for k, v in plain(release).items() if v is not None})
 
 
 def _live(file: Opened, at: int) -> Reservation:

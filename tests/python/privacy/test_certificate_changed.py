@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 
 import numpy as np
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from fdadp import Privacy, PrivateMean, Study, simulate_affr
 from fdadp.cli.main import app
+from fdadp.privacy.study.budget_accounts import written
 
 SAID = ("about.", "date", "accuracy", "versions.fdadp", "signature")
 """What people said, or what the one who wrote it had installed."""
@@ -48,6 +50,15 @@ def other(value):
 
 def name(at):
     return "".join(f"[{k}]" if isinstance(k, int) else f".{k}" for k in at).lstrip(".")
+
+
+def test_what_was_written_before_releases_had_parts_is_what_is_written_now(wards):
+    """A study, and a certificate: a release that reads all persons has no part in either."""
+    study, file = wards
+    (fit,) = json.loads(file.read_text(encoding="utf-8"))["fits"]
+    assert fit["releases"] and not any("part" in release for release in fit["releases"])
+    of_some = dataclasses.replace(study.fits[0].releases[0], part="trials")
+    assert written(of_some)["part"] == "trials" and "part" not in written(study.fits[0].releases[0])
 
 
 def test_each_field_that_follows_from_the_study_is_held_against_it(wards):
