@@ -384,7 +384,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
         if isinstance(self.smoothing, str) and self.smoothing not in ("reml", "gcv"):
             raise InputError(f"smoothing must be 'reml', 'gcv' or smoothing parameters, got {self.smoothing!r}")
         one_of(self.fpca, "fpca", ("face", "dense"))
-        if self.progress != "auto":
+        if not is_one_of(self.progress, ("auto",)):
             flag(self.progress, "progress")
         public_ranges(self.bounds, NAMES, required=False)
         mechanism = mechanism_of(self.mechanism)

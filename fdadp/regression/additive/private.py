@@ -65,6 +65,8 @@ def fit_private(
     given = opened_columns({"X": X, "Y": Y})
     own = given if groups is None or isinstance(groups, str) else {**given, "groups": groups}
     labels = joined_labels(by, own)
+    if labels is None and isinstance(groups, str):
+        raise InputError(f"groups must have one entry per curve where rows have no labels, got {groups!r}")
     grids = {name: grid for name, grid in (("X", s), ("Y", t)) if grid is not None}
     table = PrivateTable(given, grids, private.bounds)
     x = private_curves(given["X"], s, "X", empty=labels is not None, streamed=True)
