@@ -33,9 +33,10 @@ from fdadp.learners import (
     Numeric,
 )
 from fdadp.learners import logistic as logistic_module
-from fdadp.privacy import SeededNoise
+from fdadp.privacy import Exchangeable, SeededNoise
 from fdadp.privacy.kernel._kernel import Kernel
 from fdadp.privacy.rows._person_contributions import Law
+from fdadp.regression.reading.person_periods import Periods, expanded_privately
 from fdadp.summaries import (
     PrivateTable1,
     private_count,
@@ -159,6 +160,55 @@ def person_moment(table, *, random_state, **settings):
     return Moment(found.value.ravel(), rows.ledger)
 
 
+def level_moments(table, *, random_state, **settings):
+    """What models of curves of levels release: moments between and within persons, and equations within them.
+
+    Each row is two days, of which the second is the first one's reverse at half its size, with a column that differs.
+    """
+    frame, persons = table
+    x = frame["x"].to_numpy(dtype=float)
+    days, weekend = np.column_stack((x, -x / 2)).reshape(-1, 1), np.tile([[1.0], [-1.0]], (len(x), 1))
+    privacy = Privacy(**settings, random_state=random_state)
+    cohort = privacy.cohort((days, weekend), groups=np.repeat(persons, 2), mechanism="levels", public={})
+    rows = cohort.by_person(lambda block: block, max_rows=4)
+    parts = [
+        rows.person_moment(lambda block: block[0], law="between", clip=25.0, share=0.4, name="between"),
+        rows.person_moment(lambda block: block[0], law="within", clip=50.0, share=0.4, name="within"),
+        rows.person_moment(
+            lambda block: block[1],
+            lambda block: block[0],
+            law=Exchangeable(math.inf),
+            clip=10.0,
+            share=0.2,
+            name="both",
+        ),
+    ]
+    return Moment(np.concatenate([part.value.ravel() for part in parts]), rows.ledger)
+
+
+def hazard_sums(table, *, random_state, **settings):
+    """What private hazards add up: of each period that a person was seen in, that it was, and whether it ended it."""
+    frame, persons = table
+    data = {"time": frame["x"].to_numpy(dtype=float), "died": frame["arm"].to_numpy(dtype=float)}
+    periods = Periods.given([0.0, 25.0, 50.0, 75.0, 100.0], "half")
+    rows, whose = expanded_privately(data, None, {"died": (0, 1)}, periods, ("time", "died"), persons)
+    cohort = Privacy(**settings, random_state=random_state).cohort(
+        (rows["period"], rows["died"]),
+        groups=whose,
+        mechanism="hazards",
+        public={},
+        person_rows="sum",
+        max_rows=periods.count,
+    )
+
+    def seen(block):
+        number, ended = (np.reshape(column, (-1, 1)) for column in block)
+        return np.hstack(((number == np.arange(1, 5)) * 1.0, ended))
+
+    found = cohort.sum(seen, clip=1.0, share=1.0, name="hazards")
+    return Moment(found.value, cohort.ledger)
+
+
 def learner(cls, **arguments):
     def fit(table, **settings):
         frame, persons = table
@@ -221,6 +271,14 @@ TARGETS = {
         BOTH,
     ),
     "person moment": Target(person_moment, lambda found: found.value, NUMBERS, {"x": 50.0}, BOTH),
+    "moments of levels": Target(level_moments, lambda found: found.value, NUMBERS, {"x": 40.0}, BOTH),
+    "hazards": Target(
+        hazard_sums,
+        lambda found: found.value,
+        {name: TABLE[name] for name in ("x", "arm")},
+        {"x": 90.0, "arm": 1.0},
+        BOTH,
+    ),
     "table 1": Target(
         table1,
         lambda model: np.concatenate([values.ravel() for values, _ in model._released]),
