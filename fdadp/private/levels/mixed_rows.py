@@ -8,8 +8,9 @@ a label that is no public level has no effect. A row without a point of its curv
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,10 @@ from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.privacy import Exchangeable, rowwise_matmul, rowwise_norm
 from fdadp.private.levels.person_rows import Block, PersonRows, rows_there
 from fdadp.private.levels.tails import TINY
-from fdadp.private.public.columns import REACH, Column, Range
+from fdadp.private.public.columns import REACH, Column, LabelColumn, NumberColumn, Range, Scalars
 from fdadp.private.rows.projection import Projection, observed_mean
 from fdadp.private.whitened.base import WhiteTerm
-from fdadp.private.whitened.of_columns import WhiteLevels
+from fdadp.private.whitened.of_columns import WhiteLevels, WhiteNumbers
 
 L1_OVER_L2 = 1.8
 """Of the coefficients of a curve, about: in pure form sizes are L1 norms over this."""
@@ -39,7 +40,7 @@ class MixedCoordinates:
     columns : tuple of Column
         Numbers at their places on [-1, 1], and labels, in the order of a block of rows; the response comes after them.
     terms : tuple of WhiteTerm
-        Linear in numbers, or factors.
+        Linear in numbers, factors, or bounded functions of numbers and labels.
     within : tuple of bool
         Of each term, whether it varies within persons.
     response : ndarray of shape (T, K)
@@ -82,7 +83,7 @@ class MixedCoordinates:
     @property
     def usual(self) -> FloatArray:
         """Mean squares of the features that the prior expects, the constant first; shape (p,)."""
-        of = [np.full(count, 1.0 if isinstance(t, WhiteLevels) else 0.5) for t, count in self._counted]
+        of = [np.full(count, 0.5 if isinstance(t, WhiteNumbers) else 1.0) for t, count in self._counted]
         return np.concatenate([[1.0], *of])
 
     @property
@@ -122,8 +123,86 @@ class MixedCoordinates:
         return float(self.max_rows * self.squares[np.array(self.within, dtype=bool)].sum())
 
 
+MOST_FEATURES, KEPT = 6, 0.98
+"""Features of a function of numbers at most, and the prior share of it that is enough."""
+POINTS = {0: 1, 1: 2001, 2: 101}
+"""Of each number, at which its features are looked for at their largest, by how many numbers there are."""
+BETWEEN = 1.02
+"""What features may be larger by between these points."""
+UNIFORM = 3.0**-0.5
+"""Standard deviation of a uniform law on [-1, 1], in which functions of numbers have their knots."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedTerm(WhiteTerm):
+    """First features of a function of numbers and labels, whose largest squared norm is known in public.
+
+    Numbers stand at public places, so that no release changes the features.
+
+    Attributes
+    ----------
+    of : WhiteTerm
+    most : float
+        Bound on the sum of squares of a row's features.
+    """
+
+    of: WhiteTerm
+    most: float
+
+    @classmethod
+    def bounded(cls, term: WhiteTerm, columns: Mapping[str, Column]) -> BoundedTerm | None:
+        """The term with its bound; None of curves, and of more than two numbers."""
+        every = [columns[name] for name in dict.fromkeys(term.columns)]
+        own = [column for column in every if isinstance(column, NumberColumn | LabelColumn)]
+        count = sum(isinstance(column, NumberColumn) for column in own)
+        if count not in POINTS or len(own) < len(every):
+            return None
+        kept = np.searchsorted(np.cumsum(term.shares) / term.shares.sum(), KEPT) + 1
+        first = cls(
+            name=term.name, columns=term.columns, shares=term.shares[: min(kept, MOST_FEATURES)], of=term, most=0.0
+        )
+        places = [
+            np.linspace(-1, 1, POINTS[count]) if isinstance(column, NumberColumn) else np.arange(len(column.levels))
+            for column in own
+        ]
+        grid = [axis.ravel().astype(np.float64) for axis in np.meshgrid(*places, indexing="ij")]
+        seen = {
+            column.name: Scalars(values, values) if isinstance(column, NumberColumn) else values
+            for column, values in zip(own, grid, strict=True)
+        }
+        features = first.features(seen, first.shares.size)
+        return replace(first, most=BETWEEN * float((features**2).sum(axis=1).max()))
+
+    @property
+    def of_values(self) -> bool:
+        """Whether it is a function of numbers."""
+        return self.of.of_values
+
+    def features(self, seen: Mapping[str, Any], count: int) -> FloatArray:
+        """Of numbers where they are on their public ranges, whatever was released of them."""
+        placed = {
+            name: Scalars(own.unit, own.unit / UNIFORM) if isinstance(own, Scalars) else own
+            for name, own in seen.items()
+        }
+        return self.of.features(placed, count)
+
+    def axes(self, columns: Mapping[str, Column]) -> dict[str, FloatArray | tuple[Any, ...]]:
+        """Those of the term."""
+        return self.of.axes(_in_place(columns))
+
+    def effect(self, columns: Mapping[str, Column], count: int, *points: Any) -> FloatArray:
+        """That of the term."""
+        return self.of.effect(_in_place(columns), count, *points)
+
+
+def _in_place(columns: Mapping[str, Column]) -> dict[str, Column]:
+    return {name: own.placed(0.0, UNIFORM) if isinstance(own, NumberColumn) else own for name, own in columns.items()}
+
+
 def _largest(term: WhiteTerm) -> float:
     """Largest sum of squares of a term's features: numbers are at most 1, levels rows of a table."""
+    if isinstance(term, BoundedTerm):
+        return term.most
     return float((term.table**2).sum(axis=1).max()) if isinstance(term, WhiteLevels) else float(term.shares.size)
 
 

@@ -24,7 +24,7 @@ from fdadp.privacy.account.accounting import noise_multiplier, unit_noise
 from fdadp.privacy.guarantee_checks import check_delta
 from fdadp.privacy.rows._person_contributions import check_most
 from fdadp.private.levels.mixed import EQUATION_CLIP, MixedReleases, fit_mixed, shares_of
-from fdadp.private.levels.mixed_rows import MixedCoordinates
+from fdadp.private.levels.mixed_rows import BoundedTerm, MixedCoordinates
 from fdadp.private.plan.plan import Plan
 from fdadp.private.plan.sharing import expected_left, release_n
 from fdadp.private.private_fitted import ReleasedMean, ReleasedVariance, WhiteDesign
@@ -171,22 +171,27 @@ def coordinates(
     Raises
     ------
     InputError
-        A term that is not linear in numbers, nor a factor.
+        A term of curves, or of more than two numbers.
     """
-    odd = next((term.name for term in terms if not isinstance(term, WhiteNumbers | WhiteLevels)), None)
-    if odd is not None:
-        raise InputError(
-            f"terms beside {asked.name} must be linear in numbers, or factors, in a private fit, got {odd}: "
-            "their features need a public bound for all rows of a person together"
-        )
+    by_name = {column.name: column for column in columns}
+    bounded: list[WhiteTerm] = []
+    for term in terms:
+        own = term if isinstance(term, WhiteNumbers | WhiteLevels) else BoundedTerm.bounded(term, by_name)
+        if own is None:
+            raise InputError(
+                f"terms beside {asked.name} must be of labels, and of one or two numbers, in a private fit, got "
+                f"{term.name}: effects of curves need a public bound for all rows of a person together, which would be "
+                "far above what curves are"
+            )
+        bounded.append(own)
     unit = (t - t[0]) / (t[-1] - t[0])
     weights = quadrature_weights(unit)
     functions, shares = prior.response_functions(unit, weights)
     varying = {*asked.within, *map(indicator_of, asked.within)}
     return MixedCoordinates(
         columns=tuple(c.placed(0.0, 1.0) if isinstance(c, NumberColumn) else c for c in columns),
-        terms=tuple(terms),
-        within=tuple(bool(varying & set(term.columns)) for term in terms),
+        terms=tuple(bounded),
+        within=tuple(bool(varying & set(term.columns)) for term in bounded),
         response=functions,
         shares=np.maximum(shares, TINY),
         weights=weights,

@@ -102,6 +102,28 @@ def test_pure_equations_within_persons_are_hardly_clipped():
     assert np.abs(value - (within * fitted.persons_.weights) @ functions @ functions.T).max() < 0.07
 
 
+def test_functions_of_numbers_and_differences_between_levels_are_found(tmp_path):
+    """A curved effect of age, and weekends that differ by arm: both from moments of features with public bounds."""
+    data = sample()
+    arch = np.outer(1.5 * data["age"] ** 2, np.ones(T))
+    more = np.outer((data["arm"] == "c") * data["weekend"], np.ones(T))
+    data["Y"] = data["Y"] - np.outer(data["age"], EFFECTS["age"]) + arch + more
+    fitted = model("Y ~ s(age) + C(arm) * weekend + re(id, covariance='free')", epsilon=8.0).fit(data)
+    ages = np.linspace(-0.9, 0.9, 7)
+    new = {"age": ages, "arm": np.full(7, "a", dtype=object), "weekend": np.zeros(7)}
+    seen = np.asarray(fitted.predict(new)).mean(axis=1)
+    assert np.abs((seen - seen.mean()) - 1.5 * (ages**2 - (ages**2).mean())).max() < 0.15
+    effect = fitted.coef("s(age)", t=[0.5], at={"age": ages})
+    value = effect["value"].to_numpy()
+    assert np.abs((value - value.mean()) - 1.5 * (ages**2 - (ages**2).mean())).max() < 0.2
+    days = {"age": np.zeros(4), "arm": np.array(list("aacc"), dtype=object), "weekend": np.array([0.0, 1, 0, 1])}
+    a0, a1, c0, c1 = np.asarray(fitted.predict(days)).mean(axis=1)
+    assert c1 - c0 - (a1 - a0) == pytest.approx(1.0, abs=0.15)
+    assert a1 - a0 == pytest.approx(0.0, abs=0.15)
+    loaded = FunctionalRegression.load(fitted.save(tmp_path / "m.npz"))
+    np.testing.assert_array_equal(loaded.predict(new), fitted.predict(new))
+
+
 def test_effects_within_persons_do_not_see_what_persons_bring_along():
     """Weekends hang on the person's own level: rows of one person are compared, all rows are not."""
     data = sample(own=0.25)
@@ -249,7 +271,14 @@ def test_what_is_said():
         ({"bounds": {"age": (-1, 1), "weekend": (0, 1)}}, "bounds must give a public range for Y"),
         ({"within": ("day",)}, "within must name columns of terms, got 'day'"),
         ({"within": "weekend"}, "within must be a tuple of columns"),
-        ({"formula": "Y ~ s(age) + re(id, covariance='free')", "within": ()}, "linear in numbers, or factors"),
+        (
+            {
+                "formula": "Y ~ ff(X) + re(id, covariance='free')",
+                "within": (),
+                "bounds": BOUNDS | {"X": (-3, 3)},
+            },
+            "terms beside re.id. must be of labels, and of one or two numbers, in a private fit, got ff.X.",
+        ),
         ({"formula": "Y ~ age + re(arm) + re(id, covariance='free')", "within": ()}, "must have a private version"),
         ({"formula": "Y ~ age", "max_rows": None}, "within must be left out"),
         ({"formula": "Y ~ age", "max_rows": None, "within": (), "person_rows": "exchangeable"}, "is there for re"),
@@ -272,7 +301,7 @@ def test_wrong_settings_are_refused_before_anything_is_read(given, says):
     formula = own.pop("formula", FORMULA)
     fit = FunctionalRegression(formula, privacy=Privacy(1.0, budget.delta, budget=budget, **guarantee), **own)
     with pytest.raises((InputError, PrivacyError), match=says):
-        fit.fit(sample(60))
+        fit.fit(sample(60) | {"X": np.zeros((len(sample(60)["id"]), T))})
     assert budget.spent == budget.reserved == 0
 
 

@@ -175,6 +175,23 @@ def test_products_of_features_are_never_clipped_inside_the_bounds(pooled):
     assert largest[0] > 0.99 * public.most_of_means and largest[1] > 0.65 * public.most_within
 
 
+@pytest.mark.parametrize("formula", ["Y ~ s(age)", "Y ~ te(age, weekend)", "Y ~ age:C(arm)", "Y ~ s(age, by=arm)"])
+def test_functions_of_numbers_and_labels_stay_within_their_bounds(formula):
+    fitted = FunctionalRegression(
+        f"{formula} + re(id, covariance='free')",
+        **regression_settings(
+            epsilon=8.0, delta=1e-6, n=40, random_state=0, bounds=BOUNDS, max_rows=4, allow_useless=True
+        ),
+    ).fit(sample(40, 0), grids={"Y": t})
+    (design,) = [own for own in fitted.fitted_.fit.form.designs if own.name not in ("(Intercept)", "s(t)")]
+    rng = np.random.default_rng(0)
+    values = {"age": rng.uniform(-1, 1, 5000), "weekend": rng.random(5000), "arm": rng.integers(0, 3, 5000) * 1.0}
+    seen = {column.name: column.seen(values[column.name])[0] for column in design.located}
+    norms = (design.term.features(seen, design.count) ** 2).sum(axis=1)
+    assert 0.5 * design.term.most < norms.max() <= design.term.most
+    assert design.count <= 6
+
+
 def test_two_opposite_rows_reach_the_bound_within_persons():
     columns = (NumberColumn("x", 0, (-1.0, 1.0), 0.0, 1.0),)
     public = coordinates(False)
