@@ -36,8 +36,8 @@ ERROR, MOST, COHORTS = 0.009, 400, 256
 SLOW = 0.92
 """Share that the two slowest functions of the prior hold of effects that are told as smooth: .88 of rough ones, .96."""
 HEADS = (
-    "| epsilon 1 | mean share +- (fits) | its tenth "
-    "| forecast +- (cohorts) | worst tenth | above | all told +- (cohorts) | worst tenth | above |\n" + "|---" * 9 + "|"
+    "| epsilon 1 | mean share +- (fits) | forecast +- (cohorts) | above | worst, best tenth | holds it "
+    "| all told +- (cohorts) | above | worst, best tenth | CPU s of the first |\n" + "|---" * 10 + "|"
 )
 Rng = np.random.Generator
 EFFECTS: dict[str, Any] = {  # of one unit of each number, at t
@@ -210,27 +210,33 @@ def errors(draws: int | None, first: int) -> Iterator[str]:
 
 
 def forecast(label: str, name: str, n: int, draws: int | None, first: int, *, pure: bool, **public: Any) -> str:
-    """A cell: what such people give, and forecasts where nothing is told but `mostly_zero`, and where all is."""
+    """A cell: what such people give, and forecasts where nothing is told but `mostly_zero`, and where all is.
+
+    Nothing told, the forecast has to hold what fits give on average between its worst and its best tenth.
+    """
     found: list[Found] = []
     while len(found) < (draws or 40) or (draws is None and error_of(found) > ERROR and len(found) < MOST):
         found.append(fit(name, n, first + len(found), pure=pure, **public))
     share = np.mean([one.share for one in found])
-    tenth = np.quantile([one.share for one in found], 0.1)
-    line = (
-        f"| {label}, {'pure' if pure else '1e-6'} | {share:.3f} +- {error_of(found):.3f} ({len(found)}) | {tenth:.3f} |"
-    )
+    line = f"| {label}, {'pure' if pure else '1e-6'} | {share:.3f} +- {error_of(found):.3f} ({len(found)}) |"
     formula = FORMULAS[name]
     bounds = {
         c: v for c, v in (PUBLIC | public).items() if f"{c})" in formula or c in formula.replace("~", " ").split()
     }
     own = {"bounds": bounds, "grids": {c: S.size for c in ("X", "V", "Y") if c in bounds}}
+    spent: list[float] = []
     for known in ({}, known_of(name)):
+        start = time.process_time()
         told = plan(
             formula, n, 1.0, None if pure else 1e-6, mostly_zero=[c for c in bounds if c in ZEROS], **own, **known
         )
-        of = f"{told.share:.3f} +- {told.error:.3f} ({told.cohorts})"
-        line += f" {of} | {told.worst_share:.3f} | {told.share - share:+.3f} |"
-    return line
+        spent.append(time.process_time() - start)
+        worst, best = told.worst_share, told.best_share
+        of = f"{told.share:.3f} +- {told.error:.3f} ({told.cohorts}) | {told.share - share:+.3f}"
+        line += f" {of} | {worst:.3f}, {best:.3f} ({best - worst:.2f} wide) |"
+        if not known:
+            line += f" {'yes' if worst <= share <= best else 'NO'} |"
+    return f"{line} {spent[0]:.0f} |"
 
 
 def error_of(found: list[Found]) -> float:

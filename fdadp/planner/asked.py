@@ -19,21 +19,40 @@ from fdadp.privacy.account.accounting import noise_multiplier
 from fdadp.privacy.guarantee_checks import ADJACENCIES, said_delta
 
 TENTH = 0.1
-"""The worst share is this quantile of those of the simulated cohorts."""
+"""The worst share is this quantile of those of the simulated cohorts, and the best one that from above."""
 
 
 class Spread(NamedTuple):
-    """Of a share in simulated cohorts: mean, what the worst tenth has at most, and the standard error of the mean."""
+    """Of a share in simulated cohorts.
+
+    Attributes
+    ----------
+    mean : float
+    worst, best : float
+        What the worst tenth has at most, and the best tenth at least: eight of ten lie between.
+    error : float
+        Standard error of the mean.
+    """
 
     mean: float
     worst: float
+    best: float
     error: float
 
     @classmethod
     def of(cls, found: FloatArray) -> Spread:
         """From one number a cohort."""
-        error = found.std(ddof=1) / np.sqrt(found.size)
-        return cls(float(found.mean()), float(np.quantile(found, TENTH)), float(error))
+        worst, best = np.quantile(found, (TENTH, 1 - TENTH))
+        return cls(float(found.mean()), float(worst), float(best), float(found.std(ddof=1) / np.sqrt(found.size)))
+
+    def facts(self, what: str, cohorts: int, digits: int = 2) -> list[tuple[str, str]]:
+        """What a forecast prints of it."""
+        return [
+            (what, f"{self.mean:.{digits}f}"),
+            (f"worst tenth of {cohorts} simulated cohorts: at most", f"{self.worst:.{digits}f}"),
+            ("best tenth: at least", f"{self.best:.{digits}f}"),
+            ("standard error of the mean, by simulation", f"{self.error:.3f}"),
+        ]
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,12 @@ OFF_MIDDLE, OF_HALF = 0.5, (0.15, 0.4)
 """Of half the public range of a number: how far its mean is from the middle, at most, and between what its sd is."""
 USUAL_HALF = math.sqrt(sum(a * b for a in OF_HALF for b in OF_HALF if a <= b) / 3)
 """Root mean square of these sds: numbers spread as much have on average the importance that the prior says."""
-SMOOTH_POWER = 1.5
-"""Power of the prior shares, of features within a term and of response functions, that smooth effects fall off with."""
+EFFECTS = {"rough": 1.0, "smooth": 1.5}
+"""Power of the prior shares, of features within a term and of response functions, that effects fall off with."""
+LOGIT_SCALE = 0.35
+"""Of the logistic law of the log-odds of an explained share that was not said: .6 becomes .41 to .76 in eight of ten."""
+EVENLY = (0.7548776662466927, 0.5698402909980532)
+"""Steps of the R2 sequence, which spreads over the unit square what was not said (Roberts 2018)."""
 UNEVEN = 2.0
 """Of Dirichlet's law of the shares of labels: three of them have .54, .30 and .16 of the persons on average."""
 ZERO, SHAPE, PART = 0.8, 2.0, 0.1
@@ -54,6 +58,13 @@ LATENT = math.pi**2 / 3
 NORMAL = 1.96
 TINY = 1e-300
 """Keeps 0/0 from arising."""
+
+
+class People(NamedTuple):
+    """Of one cohort: share of the variance of responses that terms explain, and the power of effects."""
+
+    explained: float
+    power: float
 
 
 class OfTerms(NamedTuple):
@@ -72,18 +83,40 @@ class Said:
     ----------
     mostly_zero : tuple of str
         Numbers that are zero for most persons.
-    smooth : bool
-        Whether effects are smoother than fits are prepared for.
     numbers : dict of str to (float, float)
         Means and standard deviations of numbers, in their units.
     importances : dict of str to float
         Shares of the explained variance by name of term, of all terms or of none.
+    effects : {"rough", "smooth"}, optional
+        As rough as fits are prepared for, or smoother; else drawn between both.
+    explained : float, optional
+        Share of the variance of responses that terms explain; else drawn about `usual`.
+    usual : float
     """
 
     mostly_zero: tuple[str, ...] = ()
-    smooth: bool = False
     numbers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     importances: Mapping[str, float] = field(default_factory=dict)
+    effects: str | None = None
+    explained: float | None = None
+    usual: float = EXPLAINABLE
+
+    def people(self, seed: int) -> People:
+        """What one cohort has of what was not said: over cohorts, evenly between what is plausible."""
+        u, v = ((0.5 + (seed + 1) * step) % 1 for step in EVENLY)
+        low, high = EFFECTS.values()
+        odds = self.usual / (1 - self.usual) * (u / (1 - u)) ** LOGIT_SCALE
+        return People(
+            odds / (1 + odds) if self.explained is None else self.explained,
+            low + (high - low) * v if self.effects is None else EFFECTS[self.effects],
+        )
+
+    def untold(self, design: PrivateDesign) -> tuple[str, ...]:
+        """Arguments of :func:`fdadp.plan` that were not told and might have been."""
+        said = {"explained": self.explained is not None, "effects": self.effects is not None}
+        free = {column.name for column in design.numbers} - {*self.mostly_zero, *self.numbers}
+        said |= {"numbers": not free, "importances": bool(self.importances) or len(design.groups.terms) == 1}
+        return tuple(name for name, told in said.items() if not told)
 
     def placed(self, column: NumberColumn, rng: np.random.Generator) -> NumberColumn:
         """The column with its location and scale.
@@ -110,23 +143,18 @@ class Responses:
     bounded : BoundedResponse
     rate : float
         Their mean.
-    explained : float
-        Share of the variance of counts, or of the propensity of ones, that the terms explain.
     """
 
     bounded: BoundedResponse
     rate: float
-    explained: float = EXPLAINABLE
 
-    @property
-    def _energy(self) -> float:
-        """Variance of linear predictors that explain so much of the variance: of counts, or of log-odds."""
-        odds = self.explained / (1 - self.explained)
-        return math.log1p(odds / self.rate) if self.bounded.counts else LATENT * odds
+    def draw(self, signal: FloatArray, explained: float, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Means and responses from effects (n, 1) of any size, both (n, 1).
 
-    def draw(self, signal: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Means and responses from effects (n, 1) of any size, both (n, 1)."""
-        energy = self._energy
+        Of the variance of counts, or of the propensity of ones, `explained` is the share that effects explain.
+        """
+        odds = explained / (1 - explained)
+        energy = math.log1p(odds / self.rate) if self.bounded.counts else LATENT * odds
         eta = (signal - signal.mean()) * math.sqrt(energy / max(float(signal.var()), 1e-300))
         if self.bounded.counts:
             mean = np.exp(eta + math.log(self.rate) - energy / 2)
@@ -144,19 +172,17 @@ def outcome(
     seed: int,
     *,
     pure: bool,
-    explained: float = EXPLAINABLE,
     skewed: bool = False,
     said: Said = NOTHING_SAID,
     law: Law = MEAN,
 ) -> OfTerms:
     """Explained share, coverage of prediction intervals and importances in one simulated cohort.
 
-    `explained`: share of the variance of responses that terms explain. `skewed`: errors are as large for each person as
-    a log-normal law has it, to one side. `law`: where it adds rows up, persons have one to as many as count, of the
-    same covariates.
+    `skewed`: errors are as large for each person as a log-normal law has it, to one side. `law`: where it adds rows up,
+    persons have one to as many as count, of the same covariates.
     """
-    rng = np.random.default_rng([seed, n])
-    block, signal = _drawn(design, (-Y_HALF, Y_HALF), n, rng, said)
+    rng, (explained, power) = np.random.default_rng([seed, n]), said.people(seed)
+    block, signal = _drawn(design, (-Y_HALF, Y_HALF), n, rng, said, power)
     ids, block, signal = _persons(law, n, block, signal, rng)
     m = design.response_shares.size
     away = (signal - signal.mean(axis=0)) ** 2 @ design.t_weights
@@ -201,11 +227,11 @@ def outcome_of_family(
     law: Law = MEAN,
 ) -> OfTerms:
     """Explained share of the variance of means, coverage of intervals of the linear predictor, and importances."""
-    rng = np.random.default_rng([seed, n])
+    rng, (explained, power) = np.random.default_rng([seed, n]), said.people(seed)
     bounded = responses.bounded
-    drawn = _drawn(design, bounded.bounds, n, rng, said)
+    drawn = _drawn(design, bounded.bounds, n, rng, said, power)
     ids, block, signal = _persons(law, n, *drawn, rng)
-    mean, y = responses.draw(signal, rng)
+    mean, y = responses.draw(signal, explained, rng)
     multiplier = max(multiplier, LEAST_MULTIPLIER)
     spending = DPAFFOfFamily.of(mechanism, bounded)
     cohort = _cohort(block, y, ids, n, multiplier, seed, pure=pure, law=law)
@@ -221,7 +247,7 @@ def outcome_of_family(
 
 
 def _drawn(
-    design: PrivateDesign, bounds: tuple[float, float], n: int, rng: np.random.Generator, said: Said
+    design: PrivateDesign, bounds: tuple[float, float], n: int, rng: np.random.Generator, said: Said, power: float
 ) -> tuple[tuple[FloatArray, ...], FloatArray]:
     """Entries of all columns of a cohort and of rows to judge by, and the effects of all terms (n + 500, T)."""
     rows = RowFunctions(design, bounds)
@@ -231,7 +257,7 @@ def _drawn(
     count = design.feature_shares.size
     features = rows.features_of(block, count + 1)[:, 1:]
     spread = {name: column for name, column in placed.items() if name not in said.mostly_zero}
-    theta = _coefficients(design, spread, rng, smooth=said.smooth)
+    theta = _coefficients(design, spread, rng, power)
 
     def signal(theta: FloatArray) -> FloatArray:
         common = features @ theta @ design.response.T
@@ -251,18 +277,15 @@ def _drawn(
 
 
 def _coefficients(
-    design: PrivateDesign, spread: Mapping[str, NumberColumn], rng: np.random.Generator, *, smooth: bool
+    design: PrivateDesign, spread: Mapping[str, NumberColumn], rng: np.random.Generator, power: float
 ) -> FloatArray:
-    """Coefficients (d, m) of all features by the prior.
+    """Coefficients (d, m) of all features by the prior, of which effects fall off with this power.
 
     A slope does not know how far its number is spread: numbers that fill little of their range explain little. `spread`
     are those of which that is known.
     """
-    features, responses = design.feature_shares, design.response_shares
-    if smooth:
-        features, responses = features**SMOOTH_POWER, responses**SMOOTH_POWER
-        responses = responses / responses.sum()
-    features = features.copy()
+    features, responses = design.feature_shares**power, design.response_shares**power
+    responses = responses / responses.sum()
     for i, term in enumerate(design.groups.terms):
         own = design.groups.owner == i
         away = math.prod(spread[name].scale / USUAL_HALF for name in term.columns if name in spread)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,9 @@ from fdadp._common.argument_checks import is_number, one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.sample import as_grid
+from fdadp.planner.asked import Spread
 from fdadp.planner.of_cohorts import (
+    EFFECTS,
     EXPLAINABLE,
     OF_THE_REST,
     OfTerms,
@@ -23,7 +25,7 @@ from fdadp.planner.of_cohorts import (
     outcome_of_family,
     planned,
 )
-from fdadp.planner.shown import Shown
+from fdadp.planner.shown import Shown, narrower
 from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.account.accounting import noise_multiplier
 from fdadp.privacy.rows._person_contributions import MEAN, Law
@@ -54,16 +56,14 @@ from fdadp.terms.spec import TermSpec
 
 MOST, POINTS, ROWS = 10_000, 51, 8
 """Rows simulated at most, points of a grid, and rows of a simulated person at most."""
-FEWEST_COHORTS, MOST_COHORTS, ERROR, TENTH = 16, 128, 0.01, 0.1
-"""Cohorts simulated, and the standard error that most of them may leave; the worst share is this quantile of theirs.
+FEWEST_COHORTS, MOST_COHORTS, ERROR = 16, 128, 0.01
+"""Cohorts simulated, and the standard error that most of them may leave.
 
 Fewer have to agree better, in proportion. Shares have a long lower tail, which sixteen lucky cohorts do not show: at
 .0125 for any number a forecast stopped at .931, standard error .007, where a hundred cohorts give .90.
 """
 ERRORS = ("normal", "skewed")
 """Laws of what the terms leave unexplained."""
-EFFECTS = ("rough", "smooth")
-"""Laws of effects: as rough as fits are prepared for, or smoother."""
 EVEN, OF_RANGE = 0.5, 0.1
 """Share of ones, and mean count over the public range, where nothing else is expected."""
 OF_CURVES = (FunctionalLinear, FunctionalAdditive, Concurrent)
@@ -81,15 +81,19 @@ class TermsForecast(Shown):
     n : int
     epsilon, delta, adjacency
         As asked for; the number of persons is private under ``"add-remove"``.
-    share, worst_share : float
+    share : float
         Explained share of the explainable variance (of that of the means, where the family is not the Gaussian): mean
-        of the simulated cohorts, and what nine of ten of them exceed.
+        of the simulated cohorts.
+    worst_share, best_share : float
+        What the worst tenth of the cohorts has at most, and the best tenth at least: eight of ten lie between.
     error : float
         Standard error of the mean share: it is of so many cohorts, not of all.
     cohorts : int
         How many were simulated.
     explained : float
-        Share of the variance of the responses that the terms explain in these cohorts.
+        Share of the variance of the responses that the terms explain: as was told, else about which it was drawn.
+    untold : tuple of str
+        Arguments of :func:`fdadp.plan` that were not told: what they would say was drawn for each cohort.
     coverage : float
         Of nominal 95 % prediction intervals; of other families, of 95 % intervals of the mean.
     importances : dict of str to float
@@ -111,8 +115,8 @@ class TermsForecast(Shown):
         Rows of a person that count at most, where each row counts once; simulated persons have one to :data:`ROWS`.
     mostly_zero : tuple of str
         Numbers that were simulated as zero for most persons.
-    effects : str
-        Whether effects were simulated as ``"rough"`` as fits are prepared for, or ``"smooth"``.
+    effects : str or None
+        Whether effects were simulated as ``"rough"`` as fits are prepared for, or ``"smooth"``; None between both.
     numbers : dict of str to (float, float)
         Means and standard deviations of numbers that were said; others were drawn.
     said_importances : dict of str to float
@@ -122,6 +126,7 @@ class TermsForecast(Shown):
     formula: str
     share: float
     worst_share: float
+    best_share: float
     error: float
     cohorts: int
     explained: float
@@ -134,7 +139,8 @@ class TermsForecast(Shown):
     rate: float | None = None
     max_rows: int | None = None
     mostly_zero: tuple[str, ...] = ()
-    effects: str = EFFECTS[0]
+    effects: str | None = None
+    untold: tuple[str, ...] = ()
     numbers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     said_importances: Mapping[str, float] = field(default_factory=dict)
 
@@ -144,15 +150,16 @@ class TermsForecast(Shown):
     @property
     def _closing(self) -> str:
         terms = "was said" if self.said_importances else "it says"
-        return f"From simulation under the public prior, terms as important as {terms}: no promise about your data."
+        told = narrower(self.untold)
+        return f"{told}From simulation under the public prior, terms as important as {terms}: no promise about your data."
 
     def _facts(self) -> list[tuple[str, str]]:
-        other = self.family != "gaussian"
+        other, about = self.family != "gaussian", "about " if "explained" in self.untold else ""
         facts = [
-            (f"explained share of the {'variance of means' if other else 'explainable variance'}", f"{self.share:.2f}"),
-            (f"worst tenth of {self.cohorts} simulated cohorts: at most", f"{self.worst_share:.2f}"),
-            ("standard error of the share, by simulation", f"{self.error:.3f}"),
-            ("assumed: variance of responses that terms explain", f"{self.explained:.2f}"),
+            *Spread(self.share, self.worst_share, self.best_share, self.error).facts(
+                f"explained share of the {'variance of means' if other else 'explainable variance'}", self.cohorts
+            ),
+            ("assumed: variance of responses that terms explain", f"{about}{self.explained:.2f}"),
             (f"coverage of 95 % {'intervals of means' if other else 'prediction intervals'}", f"{self.coverage:.2f}"),
         ]
         if other:
@@ -164,7 +171,7 @@ class TermsForecast(Shown):
         told = [(f"simulated {name}: mean, sd", f" {mean:g}, {sd:g}") for name, (mean, sd) in self.numbers.items()]
         told += [(f"simulated importance of {name}", f"{value:.2f}") for name, value in self.said_importances.items()]
         facts[:0] = told
-        if self.effects != EFFECTS[0]:
+        if self.effects is not None:
             facts.insert(0, ("simulated effects are", f" {self.effects}"))
         if self.offset is not None:
             less = "" if self.less is None else f", within {self.less[0]:g} to {self.less[1]:g}"
@@ -188,7 +195,7 @@ def plan_formula(
     errors: str = "normal",
     mostly_zero: Sequence[str] = (),
     explained: float | None = None,
-    effects: str = "rough",
+    effects: str | None = None,
     numbers: Mapping[str, Sequence[float]] | None = None,
     importances: Mapping[str, float] | None = None,
     law: Law = MEAN,
@@ -197,23 +204,22 @@ def plan_formula(
     mechanism = DPAFF(prior=prior)
     parsed = _parsed(formula, bounds)
     of, offset = family_of(family), parsed.one_offset(offset)
-    laws = _laws(errors, effects, of)
+    laws = _laws(errors, of)
     assert bounds is not None
     columns, curves = _columns(parsed, bounds, grids or {}, mechanism.public_prior, numbers=of.name != "gaussian")
     response = parsed.response or ("Y" if curves else "y")
     check_family(of, curves=curves)
     asked = None if of.name == "gaussian" else _asked(of, bounds, response, mechanism.anchor or offset)
-    explained = _explained(explained, mechanism)
-    responses = _responses(asked, rate, explained)
+    responses = _responses(asked, rate)
     t = _grid(response, (grids or {}).get(response, POINTS)) if curves else None
     design = _design(parsed, columns, mechanism.public_prior, t)
     offset, less = _offset(offset, mechanism, bounds, columns, response, curves=curves)
     noise, left = _noise(n, epsilon, delta, adjacency, law, mechanism)
     pure, spending = delta is None, mechanism if asked is None else asked.spending(mechanism)
     plan = planned(spending, n, noise, design, law.usual_rows, pure=pure, law=law)
-    said = _said(mostly_zero, effects, numbers, importances, design)
-    laws |= {"said": said} | ({"explained": explained} if responses is None else {})
-    cohorts = _simulated(design, mechanism, responses, n, noise, law, pure=pure, **laws)
+    said = _said(mostly_zero, explained, effects, numbers, importances, design)
+    said = replace(said, usual=EXPLAINABLE if mechanism.anchor is None else OF_THE_REST)
+    cohorts = _simulated(design, mechanism, responses, n, noise, law, pure=pure, said=said, **laws)
     return TermsForecast(
         formula=formula,
         n=n,
@@ -221,7 +227,8 @@ def plan_formula(
         delta=delta,
         adjacency=adjacency,
         **_averages(cohorts, design.groups.terms),
-        explained=explained,
+        explained=said.usual if said.explained is None else said.explained,
+        untold=said.untold(design),
         left_out=design.groups.left_out(plan.weights),
         plan=plan.scaled(left),
         offset=offset,
@@ -230,7 +237,7 @@ def plan_formula(
         rate=None if responses is None else responses.rate,
         max_rows=law.max_rows,
         mostly_zero=said.mostly_zero,
-        effects=effects,
+        effects=said.effects,
         numbers=said.numbers,
         said_importances=said.importances,
     )
@@ -244,9 +251,8 @@ def _parsed(formula: str, bounds: Mapping[str, Any] | None) -> ParsedFormula:
     return parse(formula, {formula.split("~")[0].strip(): "numbers"} | kinds)
 
 
-def _laws(errors: str, effects: str, family: Family) -> dict[str, Any]:
-    """Settings of simulated cohorts by what is said of errors and effects."""
-    one_of(effects, "effects", EFFECTS)
+def _laws(errors: str, family: Family) -> dict[str, Any]:
+    """Settings of simulated cohorts by what is said of errors."""
     skewed = one_of(errors, "errors", ERRORS) == "skewed"
     if family.name == "gaussian":
         return {"skewed": skewed}
@@ -298,10 +304,12 @@ def _averages(cohorts: Sequence[OfTerms], terms: Sequence[Any]) -> dict[str, Any
     """What a forecast says of all simulated cohorts together."""
     shares = np.array([one.share for one in cohorts])
     importances = {term.name: float(np.mean([one.importances[term.name] for one in cohorts])) for term in terms}
+    share = Spread.of(shares)
     return {
-        "share": float(np.mean(shares)),
-        "worst_share": float(np.quantile(shares, TENTH)),
-        "error": _error(shares),
+        "share": share.mean,
+        "worst_share": share.worst,
+        "best_share": share.best,
+        "error": share.error,
         "cohorts": len(cohorts),
         "coverage": float(np.mean([one.coverage for one in cohorts])),
         "importances": importances,
@@ -320,20 +328,20 @@ def _enough(shares: Sequence[float]) -> bool:
     return len(shares) >= MOST_COHORTS or _error(shares) <= ERROR * len(shares) / MOST_COHORTS
 
 
-def _explained(explained: float | None, mechanism: DPAFF) -> float:
-    """Share of the variance of responses that the terms explain."""
-    if explained is None:
-        return EXPLAINABLE if mechanism.anchor is None else OF_THE_REST
-    if not is_number(explained) or not 0 < explained < 1:
-        raise InputError(f"explained must be a share between 0 and 1, got {explained!r}")
-    return float(explained)
-
-
-def _said(mostly_zero: Sequence[str], effects: str, numbers: Any, importances: Any, design: PrivateDesign) -> Said:
+def _said(
+    mostly_zero: Sequence[str], explained: Any, effects: Any, numbers: Any, importances: Any, design: PrivateDesign
+) -> Said:
     """What is said of the persons to simulate, checked."""
+    if explained is not None and (not is_number(explained) or not 0 < explained < 1):
+        raise InputError(f"explained must be a share between 0 and 1, got {explained!r}")
     zeros = _mostly_zero(mostly_zero, design.columns)
-    of_terms = _importances(importances, [term.name for term in design.groups.terms])
-    return Said(zeros, effects == "smooth", _numbers(numbers, design.columns, zeros), of_terms)
+    return Said(
+        mostly_zero=zeros,
+        numbers=_numbers(numbers, design.columns, zeros),
+        importances=_importances(importances, [term.name for term in design.groups.terms]),
+        effects=None if effects is None else one_of(effects, "effects", tuple(EFFECTS)),
+        explained=None if explained is None else float(explained),
+    )
 
 
 def _mostly_zero(names: Sequence[str], columns: Sequence[Column]) -> tuple[str, ...]:
@@ -384,7 +392,7 @@ def _asked(family: Family, bounds: Mapping[str, Any], response: str, offset: str
     return asked
 
 
-def _responses(asked: PublicResponse | None, rate: float | None, explained: float) -> Responses | None:
+def _responses(asked: PublicResponse | None, rate: float | None) -> Responses | None:
     """Responses to simulate; None of the Gaussian family."""
     if asked is None or asked.bounded is None:
         if rate is not None:
@@ -397,7 +405,7 @@ def _responses(asked: PublicResponse | None, rate: float | None, explained: floa
         raise InputError(
             f"rate must be a number between {low:g} and {high:g}, the bounds of {asked.name}, got {rate!r}"
         )
-    return Responses(asked.bounded, float(rate), explained)
+    return Responses(asked.bounded, float(rate))
 
 
 def _offset(

@@ -75,11 +75,7 @@ class LevelsForecast(AnyForecast):
     def _facts(self) -> list[tuple[str, str]]:
         facts = []
         for name, share in self.captured.items():
-            facts += [
-                (f"variance that {self.n_components} components hold, {name}", f"{share.mean:.3f}"),
-                (f"worst tenth of {self.cohorts} simulated cohorts: at most", f"{share.worst:.3f}"),
-                ("standard error of the mean, by simulation", f"{share.error:.3f}"),
-            ]
+            facts += share.facts(f"variance that {self.n_components} components hold, {name}", self.cohorts, digits=3)
         rows = float(np.dot(self.row_shares, np.arange(1, len(self.row_shares) + 1)))
         return [
             *facts,
@@ -219,10 +215,7 @@ def plan_levels(
     how = {"n_components": kept, "bounds": (-HALF, HALF), "max_rows": max_rows, "prior": prior}
     found = np.array([_one_cohort(asked, few, shares, icc, float(white), how, seed) for seed in range(COHORTS)])
     return LevelsForecast(
-        n=asked.n,
-        epsilon=asked.epsilon,
-        delta=asked.delta,
-        adjacency=asked.adjacency,
+        **vars(asked),
         max_rows=max_rows,
         n_components=kept,
         row_shares=tuple(shares.tolist()),

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fdadp._common.argument_checks import is_number, numbers, one_of, whole
+from fdadp._common.argument_checks import is_number, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.sample import Curves
 from fdadp.planner.asked import Asked, Spread, quietly
 from fdadp.planner.of_cohorts import TINY, Said, _drawn, _records
-from fdadp.planner.of_formulas import EFFECTS, _columns
+from fdadp.planner.of_formulas import _columns, _said
 from fdadp.planner.shown import AnyForecast
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.public.columns import CurvesColumn
@@ -241,10 +241,7 @@ def plan_survival(
         if several == 2:
             apart.append([row.high - row.low for row in difference(own[0], own[1], level)])
     return SurvivalForecast(
-        n=asked.n,
-        epsilon=asked.epsilon,
-        delta=asked.delta,
-        adjacency=asked.adjacency,
+        **vars(asked),
         ends=tuple(cuts[1:].tolist()),
         survival=tuple(course.survival.tolist()),
         widths=tuple(np.mean(widths, axis=0).tolist()),
@@ -333,9 +330,7 @@ class HazardsForecast(AnyForecast):
 
     def _facts(self) -> list[tuple[str, str]]:
         return [
-            ("explained share of the variance of hazards", f"{self.share.mean:.2f}"),
-            (f"worst tenth of {self.cohorts} simulated cohorts: at most", f"{self.share.worst:.2f}"),
-            ("standard error of the share, by simulation", f"{self.share.error:.3f}"),
+            *self.share.facts("explained share of the variance of hazards", self.cohorts),
             ("error of a person's hazard, over the mean hazard", f"{self.error:.2f}"),
             ("error of the mean hazard of a period, over itself", f"{self.mean_error:.3f}"),
             ("error of a person's survival until the last time", f"{self.survival_error:.3f}"),
@@ -365,7 +360,7 @@ def plan_hazards(
     survival: float | Sequence[float] = 0.5,
     lost: float = 0.2,
     spread: float = SPREAD,
-    effects: str = EFFECTS[0],
+    effects: str | None = None,
     family: str = "binomial",
     baseline: str = "auto",
     adjacency: str | None = None,
@@ -431,7 +426,6 @@ def plan_hazards(
     course = Course.of(survival, lost, edges)
     if not is_number(spread) or not 0 < spread < math.inf:
         raise InputError(f"spread must be a number above 0, got {spread!r}")
-    smooth = one_of(effects, "effects", EFFECTS) == "smooth"
     prior = PublicPrior() if prior is None else prior
     design, grid_of = _covariates(names, bounds, grids, prior)
     few = min(asked.n, MOST_PERSON_PERIODS // (edges.size - 1))
@@ -442,14 +436,12 @@ def plan_hazards(
         with quietly():
             return SurvivalRegression(formula, progress=False, **how).fit(table, grids=grid_of)
 
-    law = _Hazards(design, course, float(spread), family == "poisson", smooth, names)
+    said = _said((), None, effects, None, None, design)
+    law = _Hazards(design, course, float(spread), family == "poisson", said, names)
     found = np.array([law.one_cohort(few, fit, grid_of, seed) for seed in range(COHORTS)])
     share, error, mean_error, survival_error = found.T
     return HazardsForecast(
-        n=asked.n,
-        epsilon=asked.epsilon,
-        delta=asked.delta,
-        adjacency=asked.adjacency,
+        **vars(asked),
         formula=formula,
         share=Spread.of(share),
         error=float(np.median(error)),
@@ -487,7 +479,7 @@ class _Hazards:
     course: Course
     spread: float
     proportional: bool
-    smooth: bool
+    said: Said
     names: SurvivalFormula
 
     def of_signal(self, signal: FloatArray) -> FloatArray:
@@ -503,7 +495,7 @@ class _Hazards:
     ) -> OfHazards:
         """Fit n persons, and judge the hazards of others."""
         rng = np.random.default_rng([seed, n])
-        block, signal = _drawn(self.design, (0.0, 1.0), n, rng, Said(smooth=self.smooth))
+        block, signal = _drawn(self.design, (0.0, 1.0), n, rng, self.said, self.said.people(seed).power)
         signal = (signal - signal.mean()) * (self.spread / max(float(signal.std()), TINY))
         hazards = self.of_signal(signal)
         chance = 1 - np.exp(-hazards) if self.proportional else hazards

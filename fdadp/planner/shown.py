@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from fdadp.private.plan.plan import Plan
+
+
+def narrower(untold: Sequence[str]) -> str:
+    """A sentence, with a blank, on arguments that were not told; nothing where all were."""
+    if not untold:
+        return ""
+    names = " and ".join(filter(None, (", ".join(f"{name}=" for name in untold[:-1]), f"{untold[-1]}=")))
+    return (
+        f"Not told, so drawn anew for each cohort: what {names} would say; told from an earlier study, the tenths come "
+        "nearer. "
+    )
 
 
 @dataclass(frozen=True)
