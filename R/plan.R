@@ -17,9 +17,10 @@
 #' @param person_rows,max_rows Of [dp_fdadp()], with a formula: how the rows of a person count. Of `"sum"` persons of one to `max_rows` rows (at most
 #'   8) are simulated, else persons of one row.
 #' @param explained Of [dp_fdadp()], with a formula: the share of the variance of the response that all terms explain in truth, as an earlier
-#'   study found it; default 0.6. Less is harder to find.
+#'   study found it; default about 0.6. Less is harder to find.
 #' @param effects Of [dp_fdadp()], with a formula: `"rough"`, as fits are prepared for, or `"smooth"`, nearly a level and a slope along t and a slow
-#'   wave or two along s, as pictures of an earlier study show; these are easier to find.
+#'   wave or two along s, as pictures of an earlier study show; these are easier to find. Default: drawn between both, anew for each cohort, as
+#'   is what `explained`, `numbers` and `importances` do not say.
 #' @param numbers Of [dp_fdadp()], with a formula: means and standard deviations of numbers, `list(age = c(55, 14))`, as a published table has them.
 #' @param importances Of [dp_fdadp()], with a formula: how much of the explained variance each term has by itself, as an earlier study found it, for all
 #'   terms by the names that a plan prints, `c("ff(X)" = 0.7, age = 0.3)`; their ratios count.
@@ -28,8 +29,8 @@
 #' @return A list of class `fdadp_plan`: `share` (of the explainable variance), `rmspe_ratio` and `width_ratio` (of prediction
 #'   errors and intervals to those without privacy), `coverage`, `smallest_n` and `smallest_epsilon` for the wanted accuracy,
 #'   data frames `by_n` and `by_epsilon`, and the whole as `text`. With a formula `share` with its standard error `error`,
-#'   `worst_share` (what nine of ten simulated cohorts exceed), `cohorts`, `explained`, `coverage`,
-#'   `importances`, `left_out` (terms that the budget cannot carry), `plan` and `text`.
+#'   `worst_share` and `best_share` (what the worst tenth of the simulated cohorts has at most, and the best at least), `cohorts`, `explained`,
+#'   `untold` (what was drawn, as it was not said), `coverage`, `importances`, `left_out` (terms that the budget cannot carry), `plan` and `text`.
 #' @examples
 #' if (fdadp_available()) {
 #'   plan <- plan_dp(n = 1000, epsilon = 1, delta = 1e-6, accuracy = 0.9)
@@ -41,7 +42,7 @@
 #' @export
 plan_dp <- function(n = NULL, epsilon = 1, delta = NULL, accuracy = NULL, adjacency = NULL, formula = NULL, bounds = NULL,
                     points = NULL, family = "gaussian", rate = NULL, errors = "normal", mostly_zero = NULL,
-                    person_rows = NULL, max_rows = NULL, explained = NULL, effects = "rough", numbers = NULL, importances = NULL) {
+                    person_rows = NULL, max_rows = NULL, explained = NULL, effects = NULL, numbers = NULL, importances = NULL) {
   no_na(
     n = n, epsilon = epsilon, delta = delta, accuracy = accuracy, adjacency = adjacency, rate = rate, explained = explained, person_rows = person_rows, max_rows = max_rows,
     effects = effects, numbers = unlist(numbers), importances = unlist(importances)
@@ -59,11 +60,11 @@ plan_dp <- function(n = NULL, epsilon = 1, delta = NULL, accuracy = NULL, adjace
       effects = effects, numbers = lapply(numbers, as.list), importances = as.list(importances)
     )
     plan$importances <- unlist(plan$importances)
-    plan$left_out <- as.character(unlist(plan$left_out))
+    for (names in c("left_out", "untold")) plan[[names]] <- as.character(unlist(plan[[names]]))
     return(structure(plan, class = "fdadp_plan"))
   }
-  only <- list(bounds, points, rate, mostly_zero, explained, person_rows, max_rows, numbers, importances)
-  if (!all(vapply(only, is.null, NA)) || family_name(family) != "gaussian" || !identical(errors, "normal") || !identical(effects, "rough")) {
+  only <- list(bounds, points, rate, mostly_zero, explained, person_rows, max_rows, numbers, importances, effects)
+  if (!all(vapply(only, is.null, NA)) || family_name(family) != "gaussian" || !identical(errors, "normal")) {
     input_error(
       "bounds, points, family, rate, errors, mostly_zero, explained, effects, numbers, importances, person_rows and max_rows must be left out without a formula"
     )
@@ -100,13 +101,13 @@ print.fdadp_plan <- function(x, ...) {
 #' @param level Of the limits.
 #' @param formula,bounds,points As of [plan_dp()], of a formula such as `Surv(months, died) ~ lf(X) + age`.
 #' @param spread Standard deviation over people of the logarithm of hazards, or of odds.
-#' @param effects `"rough"`, as fits are prepared for, or `"smooth"`, a slow wave or two.
+#' @param effects,numbers,importances As of [plan_dp()]; what is not said is drawn anew for each cohort.
 #' @param family,baseline `"binomial"` or `"poisson"`; `"auto"`, `"factor"`, `"smooth"` or `"linear"`.
 #' @param adjacency As of [plan_dp()].
 #' @return A list of class `fdadp_plan` with the `text` of the forecast. `plan_levels()`: `captured`, a data frame of `level`, `mean`, `worst`
-#'   (what nine of ten cohorts exceed) and `error`; `icc_width`. `plan_survival()`: `widths`, a data frame of `time`, `survival`,
-#'   `width`, `exact_width` (without privacy) and, of two classes, `difference_width`; `coverage`. `plan_hazards()`: `share`, `worst_share`,
-#'   `error`, `mean_error`, `survival_error`.
+#'   and `best` (what the worst tenth of cohorts has at most, and the best at least) and `error`; `icc_width`. `plan_survival()`: `widths`, a data frame of `time`, `survival`,
+#'   `width`, `exact_width` (without privacy) and, of two classes, `difference_width`; `coverage`. `plan_hazards()`: `share`, `worst_share`, `best_share`,
+#'   `cohorts`, `untold`, `error`, `mean_error`, `survival_error`.
 #' @examples
 #' if (fdadp_available()) {
 #'   plan_survival(2000, epsilon = 1, delta = 1e-6, edges = 0:12, survival = 0.3)$widths
@@ -139,8 +140,11 @@ plan_survival <- function(n, epsilon = 1, delta = NULL, edges, survival = 0.5, l
 #' @rdname plan_levels
 #' @export
 plan_hazards <- function(formula, n, epsilon = 1, delta = NULL, times, bounds, points = NULL, survival = 0.5, lost = 0.2, spread = 0.8,
-                         effects = "rough", family = "binomial", baseline = "auto", adjacency = NULL) {
-  no_na(n = n, epsilon = epsilon, delta = delta, times = times, survival = survival, lost = lost, spread = spread, adjacency = adjacency)
+                         effects = NULL, numbers = NULL, importances = NULL, family = "binomial", baseline = "auto", adjacency = NULL) {
+  no_na(
+    n = n, epsilon = epsilon, delta = delta, times = times, survival = survival, lost = lost, spread = spread, adjacency = adjacency,
+    effects = effects, numbers = unlist(numbers), importances = unlist(importances)
+  )
   if (!inherits(formula, "formula") || length(formula) != 3) {
     input_error("formula must be of the form Surv(time, event) ~ terms, got ", paste(deparse(formula), collapse = " "))
   }
@@ -149,7 +153,9 @@ plan_hazards <- function(formula, n, epsilon = 1, delta = NULL, times, bounds, p
     "plan_hazards",
     formula = paste(text_of(formula[[2]]), "~", as_python(formula[[3]])), n = as_whole(n), epsilon = epsilon, delta = delta,
     times = as.numeric(times), bounds = lapply(bounds, as_bounds), points = lapply(points, as_whole), survival = survival, lost = lost,
-    spread = spread, effects = effects, family = family_name(family), baseline = baseline, adjacency = adjacency
+    spread = spread, effects = effects, numbers = lapply(numbers, as.list), importances = as.list(importances),
+    family = family_name(family), baseline = baseline, adjacency = adjacency
   )
+  plan$untold <- as.character(unlist(plan$untold))
   structure(plan, class = "fdadp_plan")
 }

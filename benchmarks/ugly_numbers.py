@@ -273,7 +273,9 @@ if __name__ == "__main__":
     asked.add_argument("--cohorts", type=int, default=COHORTS, help="that a forecast simulates at most")
     asked.add_argument("--first", type=int, default=FIRST, help="first seed")
     options = asked.parse_args()
-    of_formulas.MOST_COHORTS = options.cohorts  # plan() has 128; more tell what its law expects
+    of_formulas.COHORTS = of_formulas.COHORTS._replace(
+        most=options.cohorts
+    )  # plan() has 128; more tell what its law expects
     for part in options.parts:
         start = time.process_time()
         for line in PARTS[part](options.draws, options.first):

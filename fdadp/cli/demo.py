@@ -76,6 +76,9 @@ def _draw(draw: Callable[[], Any], path: Path, end: str = "") -> None:
 # What a private fit will explain, before any data are touched.
 
 
+NUMBERS, IMPORTANCES = "mean and sd of a number.", "share of the explained variance, of all terms or none."
+
+
 @dataclass(frozen=True)
 class OfFormula:
     """What is said of a formula before there are data."""
@@ -92,16 +95,24 @@ class OfFormula:
     explained: Annotated[
         float | None, typer.Option(help="Of a formula: share of the variance of the response that terms explain.")
     ] = None
-    effects: Annotated[str, typer.Option(help="Of a formula: rough or smooth.")] = "rough"
-    numbers: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=MEAN:SD", help="Of a formula: mean and sd of a number.")
+    effects: Annotated[
+        str | None, typer.Option(help="Of a formula: rough or smooth. (default: between both, drawn)")
     ] = None
+    numbers: Annotated[list[str] | None, typer.Option(metavar="NAME=MEAN:SD", help=f"Of a formula: {NUMBERS}")] = None
     importances: Annotated[
         list[str] | None,
-        typer.Option(metavar="TERM=SHARE", help="Of a formula: share of the explained variance, of all terms or none."),
+        typer.Option(metavar="TERM=SHARE", help=f"Of a formula: {IMPORTANCES}"),
     ] = None
     person_rows: option.PersonRows = None
     max_rows: option.MaxRows = None
+
+
+def _of_terms(numbers: list[str] | None, importances: list[str] | None) -> dict[str, Any]:
+    """What is said of numbers and terms, as functions of the planner take it."""
+    return {
+        "numbers": by_name(numbers, "--numbers", "NAME=MEAN:SD, as age=55:14", _mean_and_sd),
+        "importances": by_name(importances, "--importances", "TERM=SHARE, as 'ff(X)=0.6'", float),
+    }
 
 
 def _mean_and_sd(text: str) -> tuple[float, float]:
@@ -140,8 +151,7 @@ def plan(
             raise InputError("--n must be given with a formula, and --accuracy left out")
         own = asdict(said) | {"bounds": bounds_of(said.bounds), "mostly_zero": said.mostly_zero or ()}
         own["grids"] = points_of(own.pop("points"))
-        own["numbers"] = by_name(said.numbers, "--numbers", "NAME=MEAN:SD, as age=55:14", _mean_and_sd)
-        own["importances"] = by_name(said.importances, "--importances", "TERM=SHARE, as 'ff(X)=0.6'", float)
+        own |= _of_terms(said.numbers, said.importances)
         forecast = fdadp.plan(formula, n, epsilon, delta, adjacency=adjacency, **own)
     _show(forecast, out)
     if formula is None and out is not None:
@@ -233,11 +243,13 @@ def plan_hazards(
     bounds: Annotated[list[str] | None, typer.Option(metavar="NAME=PUBLIC", help=BOUNDS)] = None,
     points: Annotated[list[str] | None, typer.Option(metavar="NAME=POINTS", help="Grids of curves.")] = None,
     spread: Annotated[float, typer.Option(help="Sd over persons of the logarithm of hazards, or odds.")] = 0.8,
-    effects: Annotated[str, typer.Option(help="rough, as fits are prepared for, or smooth.")] = "rough",
+    effects: Annotated[str | None, typer.Option(help="rough or smooth. (default: between both, drawn)")] = None,
+    numbers: Annotated[list[str] | None, typer.Option(metavar="NAME=MEAN:SD", help=NUMBERS)] = None,
+    importances: Annotated[list[str] | None, typer.Option(metavar="TERM=SHARE", help=IMPORTANCES)] = None,
     family: Annotated[str, typer.Option(help="binomial or poisson.")] = "binomial",
     baseline: Annotated[str, typer.Option(help="auto, factor, smooth or linear.")] = "auto",
 ) -> None:
     """Predict what a private regression of times to an event will explain, before any data are touched."""
     how: dict[str, Any] = {"bounds": bounds_of(bounds), "grids": points_of(points), "spread": spread}
-    how |= {"effects": effects, "family": family, "baseline": baseline}
+    how |= {"effects": effects, "family": family, "baseline": baseline} | _of_terms(numbers, importances)
     _show(fdadp.planner.plan_hazards(formula, times=edge, **release.asked, **course.asked, **how), release.out)

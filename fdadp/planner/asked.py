@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -53,6 +53,28 @@ class Spread(NamedTuple):
             ("best tenth: at least", f"{self.best:.{digits}f}"),
             ("standard error of the mean, by simulation", f"{self.error:.3f}"),
         ]
+
+
+class Cohorts(NamedTuple):
+    """How many cohorts are simulated: as many as it takes for the standard error of the mean share.
+
+    Attributes
+    ----------
+    fewest, most : int
+    error : float
+        Standard error that `most` may leave; fewer have to agree better, in proportion. Shares have a long lower tail,
+        which a few lucky cohorts do not show.
+    """
+
+    fewest: int
+    most: int
+    error: float
+
+    def enough(self, shares: Sequence[float]) -> bool:
+        """Whether these are enough."""
+        if len(shares) < min(self.fewest, self.most):
+            return False
+        return len(shares) >= self.most or Spread.of(np.array(shares)).error <= self.error * len(shares) / self.most
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,9 @@ OFF_MIDDLE, OF_HALF = 0.5, (0.15, 0.4)
 USUAL_HALF = math.sqrt(sum(a * b for a in OF_HALF for b in OF_HALF if a <= b) / 3)
 """Root mean square of these sds: numbers spread as much have on average the importance that the prior says."""
 EFFECTS = {"rough": 1.0, "smooth": 1.5}
-"""Power of the prior shares, of features within a term and of response functions, that effects fall off with."""
+"""Power of the prior shares of features within a term, and of response functions, that effects fall off with."""
 LOGIT_SCALE = 0.35
-"""Of the logistic law of the log-odds of an explained share that was not said: .6 becomes .41 to .76 in eight of ten."""
+"""Of the logistic law of log-odds of an explained share that was not said: .6 becomes .41 to .76 in eight of ten."""
 EVENLY = (0.7548776662466927, 0.5698402909980532)
 """Steps of the R2 sequence, which spreads over the unit square what was not said (Roberts 2018)."""
 UNEVEN = 2.0

@@ -13,7 +13,7 @@ from fdadp._common.argument_checks import is_number, one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.sample import as_grid
-from fdadp.planner.asked import Spread
+from fdadp.planner.asked import Cohorts, Spread
 from fdadp.planner.of_cohorts import (
     EFFECTS,
     EXPLAINABLE,
@@ -56,12 +56,8 @@ from fdadp.terms.spec import TermSpec
 
 MOST, POINTS, ROWS = 10_000, 51, 8
 """Rows simulated at most, points of a grid, and rows of a simulated person at most."""
-FEWEST_COHORTS, MOST_COHORTS, ERROR = 16, 128, 0.01
-"""Cohorts simulated, and the standard error that most of them may leave.
-
-Fewer have to agree better, in proportion. Shares have a long lower tail, which sixteen lucky cohorts do not show: at
-.0125 for any number a forecast stopped at .931, standard error .007, where a hundred cohorts give .90.
-"""
+COHORTS = Cohorts(16, 128, 0.01)
+"""Simulated. At .0125 for any number a forecast stopped at .931, standard error .007; a hundred cohorts give .90."""
 ERRORS = ("normal", "skewed")
 """Laws of what the terms leave unexplained."""
 EVEN, OF_RANGE = 0.5, 0.1
@@ -151,7 +147,9 @@ class TermsForecast(Shown):
     def _closing(self) -> str:
         terms = "was said" if self.said_importances else "it says"
         told = narrower(self.untold)
-        return f"{told}From simulation under the public prior, terms as important as {terms}: no promise about your data."
+        return (
+            f"{told}From simulation under the public prior, terms as important as {terms}: no promise about your data."
+        )
 
     def _facts(self) -> list[tuple[str, str]]:
         other, about = self.family != "gaussian", "about " if "explained" in self.untold else ""
@@ -291,7 +289,7 @@ def _simulated(
     few = min(n, int(MOST / simulated.usual_rows))
     eta = noise / n * few
     found: list[OfTerms] = []
-    while not _enough([one.share for one in found]):
+    while not COHORTS.enough([one.share for one in found]):
         seed = len(found)
         if responses is None:
             found.append(outcome(design, mechanism, few, eta, seed, law=simulated, **settings))
@@ -314,18 +312,6 @@ def _averages(cohorts: Sequence[OfTerms], terms: Sequence[Any]) -> dict[str, Any
         "coverage": float(np.mean([one.coverage for one in cohorts])),
         "importances": importances,
     }
-
-
-def _error(shares: Sequence[float] | FloatArray) -> float:
-    """Standard error of the mean share of cohorts."""
-    return float(np.std(np.asarray(shares, dtype=float), ddof=1)) / math.sqrt(len(shares))
-
-
-def _enough(shares: Sequence[float]) -> bool:
-    """Whether that many cohorts are enough."""
-    if len(shares) < FEWEST_COHORTS:
-        return False
-    return len(shares) >= MOST_COHORTS or _error(shares) <= ERROR * len(shares) / MOST_COHORTS
 
 
 def _said(

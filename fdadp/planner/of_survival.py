@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 
 from fdadp._common.argument_checks import is_number, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.sample import Curves
-from fdadp.planner.asked import Asked, Spread, quietly
+from fdadp.planner.asked import Asked, Cohorts, Spread, quietly
 from fdadp.planner.of_cohorts import TINY, Said, _drawn, _records
 from fdadp.planner.of_formulas import _columns, _said
-from fdadp.planner.shown import AnyForecast
+from fdadp.planner.shown import AnyForecast, narrower
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.public.columns import CurvesColumn
 from fdadp.private.public.prior import PublicPrior
-from fdadp.private.release.families import ATTENUATION
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.whitened.registry import white_term
 from fdadp.regression.formula import parse
@@ -33,8 +33,10 @@ from fdadp.summaries.survival import SurvivalCounts, difference, survival_edges
 
 DRAWS, PARTS = 200, 32
 """Tables of counts that are drawn, and parts of an interval in which nobody is lost before the event."""
-COHORTS, MOST_PERSON_PERIODS = 12, 40_000
+COHORTS, MOST_PERSON_PERIODS = Cohorts(12, 48, 0.03), 40_000
 """Cohorts of hazards that are fitted, and their person-periods at most."""
+LEAST, FAR = 1e-9, 60.0
+"""Probability of the event in a period, at least, and level of a linear predictor at most."""
 SPREAD = 0.8
 """Sd over persons of the log-odds of the event, or of the logarithm of its hazard."""
 
@@ -290,7 +292,7 @@ class HazardsForecast(AnyForecast):
     formula : str
     share : Spread
         Explained share of the variance of hazards over persons, within periods: its mean over cohorts, what the worst
-        tenth has at most, and the standard error.
+        tenth has at most and the best at least, and the standard error.
     error : float
         Root mean square error of a person's hazard in a period, over the mean hazard; the median of the cohorts, as of
         the other errors.
@@ -303,6 +305,8 @@ class HazardsForecast(AnyForecast):
     survival : float
         That was simulated until the last time.
     cohorts : int
+    untold : tuple of str
+        Arguments of :func:`plan_hazards` that were not told: what they would say was drawn for each cohort.
 
     Examples
     --------
@@ -321,9 +325,13 @@ class HazardsForecast(AnyForecast):
     spread: float
     survival: float
     cohorts: int
+    untold: tuple[str, ...] = ()
 
     mechanism = "dp-aff"
-    _closing = "From simulation under the public prior, terms as important as it says: no promise about your data."
+
+    @property
+    def _closing(self) -> str:
+        return f"{narrower(self.untold)}From simulation under the public prior: no promise about your data."
 
     def _title(self, of: str = "") -> str:
         return super()._title(of or f" of {self.formula}")
@@ -361,6 +369,8 @@ def plan_hazards(
     lost: float = 0.2,
     spread: float = SPREAD,
     effects: str | None = None,
+    numbers: Mapping[str, Sequence[float]] | None = None,
+    importances: Mapping[str, float] | None = None,
     family: str = "binomial",
     baseline: str = "auto",
     adjacency: str | None = None,
@@ -368,8 +378,8 @@ def plan_hazards(
 ) -> HazardsForecast:
     """Predict what a private regression of times to an event will explain, before any data are touched.
 
-    Cohorts are drawn from the public prior and fitted as :class:`fdadp.SurvivalRegression` would be, which takes up to
-    half a minute.
+    Cohorts are drawn from the public prior and fitted as :class:`fdadp.SurvivalRegression` would be: 12 to 48 of them,
+    fewer where they agree, which takes up to a minute.
 
     Parameters
     ----------
@@ -391,8 +401,8 @@ def plan_hazards(
     spread : float
         Sd over persons of the log-odds of the event in a period (``"binomial"``), or of the logarithm of its hazard.
         Terms of the period itself are fitted, and have no effect in the simulation.
-    effects : {"rough", "smooth"}
-        As of :func:`fdadp.plan`.
+    effects, numbers, importances
+        As of :func:`fdadp.plan`. What is not told is drawn anew for each cohort.
     family, baseline
         As of the fit.
     adjacency : {"zero-out", "add-remove", "replace"}, optional
@@ -436,10 +446,12 @@ def plan_hazards(
         with quietly():
             return SurvivalRegression(formula, progress=False, **how).fit(table, grids=grid_of)
 
-    said = _said((), None, effects, None, None, design)
+    said = _said((), None, effects, numbers, importances, design)
     law = _Hazards(design, course, float(spread), family == "poisson", said, names)
-    found = np.array([law.one_cohort(few, fit, grid_of, seed) for seed in range(COHORTS)])
-    share, error, mean_error, survival_error = found.T
+    found: list[OfHazards] = []
+    while not COHORTS.enough([one.share for one in found]):
+        found.append(law.one_cohort(few, fit, grid_of, len(found)))
+    share, error, mean_error, survival_error = np.array(found).T
     return HazardsForecast(
         **vars(asked),
         formula=formula,
@@ -449,7 +461,8 @@ def plan_hazards(
         survival_error=float(np.median(survival_error)),
         spread=float(spread),
         survival=float(course.survival[-1]),
-        cohorts=COHORTS,
+        cohorts=len(found),
+        untold=tuple(name for name in said.untold(design) if name != "explained"),
     )
 
 
@@ -482,13 +495,28 @@ class _Hazards:
     said: Said
     names: SurvivalFormula
 
-    def of_signal(self, signal: FloatArray) -> FloatArray:
-        """Hazards (n, K): probabilities of the event in a period, or where they are proportional their rates."""
-        p = self.course.hazards
+    def of_predictor(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Hazards, and probabilities of the event in a period: the same, but where hazards are proportional rates."""
         if self.proportional:
-            return np.exp(signal - self.spread**2 / 2) * -np.log1p(-p)
-        level = np.log(p / (1 - p)) * math.sqrt(1 + ATTENUATION * self.spread**2)
-        return np.asarray(1 / (1 + np.exp(-level - signal)))
+            rates = np.exp(eta)
+            return rates, -np.expm1(-rates)
+        chances = 1 / (1 + np.exp(-eta))
+        return chances, chances
+
+    def levels(self, signal: FloatArray) -> FloatArray:
+        """Levels (K,) of linear predictors at which persons of these signals together survive as was said.
+
+        Those of high hazards are gone first: at one level the hazard of those who are left falls.
+        """
+        alive, found = np.ones(signal.size), []
+        for p in np.maximum(self.course.hazards, LEAST):
+
+            def gap(level: float, p: float = p, alive: FloatArray = alive) -> float:
+                return float(alive @ self.of_predictor(signal + level)[1]) - p * float(alive.sum())
+
+            found.append(brentq(gap, -FAR, FAR, xtol=1e-6))
+            alive = alive * (1 - self.of_predictor(signal + found[-1])[1])
+        return np.array(found)
 
     def one_cohort(
         self, n: int, fit: Callable[[Mapping[str, Any], int], SurvivalRegression], grids: Any, seed: int
@@ -497,8 +525,7 @@ class _Hazards:
         rng = np.random.default_rng([seed, n])
         block, signal = _drawn(self.design, (0.0, 1.0), n, rng, self.said, self.said.people(seed).power)
         signal = (signal - signal.mean()) * (self.spread / max(float(signal.std()), TINY))
-        hazards = self.of_signal(signal)
-        chance = 1 - np.exp(-hazards) if self.proportional else hazards
+        hazards, chance = self.of_predictor(signal + self.levels(signal[:, 0]))
         time, event = self.course.times(chance[:n], rng)
         columns = _records(self.design, block).columns
         table = {name: own.values if isinstance(own, Curves) else own for name, own in columns.items()}

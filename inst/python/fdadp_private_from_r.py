@@ -67,11 +67,12 @@ def plan_of_formula(
     said: dict[str, Any] = {"grids": dict(points or {}), "numbers": dict(numbers or {})}
     said["importances"] = dict(importances or {})
     forecast = plan(formula, n, bounds=own, accuracy=accuracy, **said, **settings)
-    names = ("n", "epsilon", "delta", "adjacency", "share", "worst_share", "error", "cohorts")
+    names = ("n", "epsilon", "delta", "adjacency", "share", "worst_share", "best_share", "error", "cohorts")
     names += ("explained", "coverage", "family", "rate")
     return {name: getattr(forecast, name) for name in names} | {
         "importances": dict(forecast.importances),
         "left_out": list(forecast.left_out),
+        "untold": list(forecast.untold),
         "plan": str(forecast.plan),
         "text": str(forecast),
     }
@@ -81,7 +82,7 @@ def plan_levels(**asked: Any) -> dict[str, Any]:
     """Forecast of private components of persons and of their curves."""
     forecast = planner.plan_levels(**asked)
     captured = {"level": list(forecast.captured)} | {
-        name: [getattr(one, name) for one in forecast.captured.values()] for name in ("mean", "worst", "error")
+        name: [getattr(one, name) for one in forecast.captured.values()] for name in ("mean", "worst", "best", "error")
     }
     return {"captured": captured, "icc_width": forecast.icc_width, "text": str(forecast)}
 
@@ -101,13 +102,22 @@ def plan_survival(**asked: Any) -> dict[str, Any]:
 
 
 def plan_hazards(
-    formula: str, bounds: Mapping[str, Any], points: Mapping[str, Any] | None, **asked: Any
+    formula: str,
+    bounds: Mapping[str, Any],
+    points: Mapping[str, Any] | None,
+    numbers: Mapping[str, Any] | None,
+    importances: Mapping[str, Any] | None,
+    **asked: Any,
 ) -> dict[str, Any]:
     """Forecast of a private regression of times to an event."""
     own = {name: public(given) for name, given in dict(bounds).items()}
-    forecast = planner.plan_hazards(formula, bounds=own, grids=dict(points or {}), **asked)
-    names = ("error", "mean_error", "survival_error")
-    found = {"share": forecast.share.mean, "worst_share": forecast.share.worst, "text": str(forecast)}
+    said: dict[str, Any] = {"grids": dict(points or {}), "numbers": dict(numbers or {})}
+    said["importances"] = dict(importances or {})
+    forecast = planner.plan_hazards(formula, bounds=own, **said, **asked)
+    names = ("error", "mean_error", "survival_error", "cohorts")
+    share = forecast.share
+    found = {"share": share.mean, "worst_share": share.worst, "best_share": share.best, "text": str(forecast)}
+    found["untold"] = list(forecast.untold)
     return found | {name: getattr(forecast, name) for name in names}
 
 

@@ -24,7 +24,9 @@ from fdadp import (
 from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner import cells, of_formulas, plan
+from fdadp.planner.asked import Cohorts
 from fdadp.planner.cells import ETAS, SIZES, TABLE, SimulatedOutcomes
+from fdadp.planner.of_cohorts import Said
 from fdadp.privacy import Budget
 from fdadp.private.plan.plan import plan_rows
 from fdadp.published import PublishedNoise
@@ -36,7 +38,7 @@ BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 
 @pytest.fixture(autouse=True)
 def few_cohorts(monkeypatch):
-    monkeypatch.setattr(of_formulas, "MOST_COHORTS", FEW)
+    monkeypatch.setattr(of_formulas, "COHORTS", of_formulas.COHORTS._replace(most=FEW))
 
 
 def curves(scenario, n, seed=0):
@@ -326,8 +328,8 @@ def test_skewed_errors_are_forecast_to_cost():
     normal, skewed = share(), share(errors="skewed")
     assert skewed.share < normal.share - 0.005
     at_most = f"{normal.cohorts} simulated cohorts: at most +{normal.worst_share:.2f}"
-    assert re.search(f"worst tenth of {at_most}", str(normal))
-    assert normal.worst_share < normal.share
+    assert re.search(f"worst tenth of {at_most}\n +best tenth: at least +{normal.best_share:.2f}", str(normal))
+    assert normal.worst_share < normal.share < normal.best_share
     with pytest.raises(InputError, match="errors must be one of"):
         share(errors="odd")
     with pytest.raises(InputError, match="errors must be left out with family='binomial'"):
@@ -352,16 +354,15 @@ def test_numbers_that_are_mostly_zero_are_forecast_to_cost():
         plan(None, 300, mostly_zero=["pack"])
 
 
-def test_cohorts_are_simulated_until_their_mean_share_is_known(monkeypatch):
+def test_cohorts_are_simulated_until_their_mean_share_is_known():
     """It was of eight cohorts, and erred by .07 for that alone."""
-    monkeypatch.setattr(of_formulas, "MOST_COHORTS", 128)
     alike, near, apart = [0.9, 0.905] * 64, [0.9, 0.93] * 64, [0.9, 0.5] * 64
-    least = [min(m for m in range(2, 129) if of_formulas._enough(some[:m])) for some in (alike, near, apart)]
+    rule = Cohorts(16, 128, 0.01)
+    least = [min(m for m in range(2, 129) if rule.enough(some[:m])) for some in (alike, near, apart)]
     assert least[0] == 16 < least[1] < 40 and least[2] == 128
-    monkeypatch.setattr(of_formulas, "MOST_COHORTS", FEW)
     forecast = plan("y ~ age", 300, 1.0, bounds={"age": (18, 100), "y": (-12, 12)})
     assert 16 <= forecast.cohorts <= FEW
-    assert forecast.cohorts == FEW or forecast.error <= of_formulas.ERROR * forecast.cohorts / FEW
+    assert forecast.cohorts == FEW or forecast.error <= rule.error * forecast.cohorts / FEW
     assert f"{forecast.error:.3f}" in str(forecast)
 
 
@@ -376,6 +377,7 @@ def test_the_user_can_say_what_share_terms_explain():
         assert little.share < usual.share - 0.03
         assert (little.explained, usual.explained) == (0.2, 0.6)
     assert re.search("assumed: variance of responses that terms explain +0.20", str(little))
+    assert re.search("assumed: variance of responses that terms explain +about 0.60", str(usual))
     for wrong in (0, 1, "much", True):
         with pytest.raises(InputError, match="explained must be a share between 0 and 1"):
             share(wrong, bounds=bounds)
@@ -394,10 +396,10 @@ def test_the_user_can_say_that_effects_are_smooth():
     def forecast(**how):
         return plan("Y ~ ff(X) + ff(V)", 300, 1.0, bounds=bounds, grids=points, **how)
 
-    rough, smooth = forecast(), forecast(effects="smooth")
+    rough, smooth, untold = forecast(effects="rough"), forecast(effects="smooth"), forecast()
     assert smooth.share > rough.share + 0.02
-    assert (rough.effects, smooth.effects) == ("rough", "smooth")
-    assert re.search("simulated effects are[ .:]+smooth", str(smooth)) and "simulated effects" not in str(rough)
+    assert (rough.effects, smooth.effects, untold.effects) == ("rough", "smooth", None)
+    assert re.search("simulated effects are[ .:]+smooth", str(smooth)) and "simulated effects" not in str(untold)
     with pytest.raises(InputError, match="effects must be one of"):
         forecast(effects="odd")
     with pytest.raises(InputError, match=r"effects, numbers, .* and max_rows must be left out without a formula"):
@@ -451,7 +453,7 @@ def test_importances_of_terms_can_be_said(formula):
 
 def test_a_forecast_that_is_told_what_an_earlier_study_found_is_near(monkeypatch):
     """Two curves and two numbers, pure: .66 is explained, and .54 was all that a forecast could be brought to say."""
-    monkeypatch.setattr(of_formulas, "MOST_COHORTS", 64)
+    monkeypatch.setattr(of_formulas, "COHORTS", of_formulas.COHORTS._replace(most=64))
     bounds = {"X": (-4, 4), "V": (-4, 4), "age": (18, 100), "bmi": (10, 80), "Y": (-8, 8)}
     known = {"explained": 0.65, "effects": "smooth", "numbers": {"age": (55, 14), "bmi": (27.4, 5)}}
     known["importances"] = {"ff(X)": 0.34, "ff(V)": 0.45, "age": 0.14, "bmi": 0.07}
@@ -459,6 +461,46 @@ def test_a_forecast_that_is_told_what_an_earlier_study_found_is_near(monkeypatch
     told = plan("Y ~ ff(X) + ff(V) + age + bmi", 300, 1.0, bounds=bounds, grids=points, **known)
     assert abs(told.share - 0.66) < 0.05
     assert told.worst_share > 0.4
+
+
+def test_a_forecast_that_is_told_nothing_holds_what_fits_give_and_telling_narrows_it(monkeypatch):
+    """Ages about 55 +- 14 and an error with heavy tails, pure. Explained shares were .6 in all cohorts, untold, too."""
+    monkeypatch.setattr(of_formulas, "COHORTS", of_formulas.COHORTS._replace(most=40))
+    bounds, s, found = {"X": (-4, 4), "age": (18, 100), "y": (-12, 12)}, np.linspace(0, 1, 21), []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(1300, 3)) @ np.stack([np.ones(21), np.sin(2 * np.pi * s), np.cos(3 * np.pi * s)]) / 2
+        age = rng.normal(55, 14, 1300).clip(18, 100)
+        mean = X @ (2 * np.cos(3 * s)) / 21 + 0.05 * (age - 55)
+        data = {"X": X, "age": age, "y": mean + 0.6 * rng.standard_t(6, 1300)}
+        model = ScalarRegression("y ~ lf(X) + age", privacy=Privacy(1.0, n=300, random_state=seed), bounds=bounds)
+        model.fit({name: values[:300] for name, values in data.items()}, grids={"X": s})
+        off = model.predict({name: values[300:] for name, values in data.items()}) - mean[300:]
+        found.append(1 - (off**2).mean() / mean[300:].var())
+    of_age = float(np.var(0.05 * age))
+    known = {"explained": float(mean.var() / data["y"].var()), "effects": "smooth", "numbers": {"age": (55, 14)}}
+    known["importances"] = {"lf(X)": float(mean.var()) - of_age, "age": of_age}
+
+    def forecast(**how):
+        return plan("y ~ lf(X) + age", 300, 1.0, bounds=bounds, grids={"X": 21}, **how)
+
+    nothing, everything = forecast(), forecast(**known)
+    assert nothing.worst_share < np.mean(found) < nothing.best_share
+    assert everything.best_share - everything.worst_share < 0.8 * (nothing.best_share - nothing.worst_share)
+    assert everything.worst_share < np.mean(found) < everything.best_share
+    assert nothing.untold == ("explained", "effects", "numbers", "importances") and everything.untold == ()
+    assert "what explained=, effects=, numbers= and importances= would say" in str(nothing)
+    assert "Not told" not in str(everything)
+    assert forecast(**known | {"explained": None}).untold == ("explained",)
+
+
+def test_what_is_not_told_differs_from_cohort_to_cohort_and_is_spread_evenly():
+    drawn = np.array([Said().people(seed) for seed in range(64)])
+    assert np.median(drawn[:, 0]) == pytest.approx(0.6, abs=0.01)
+    assert np.quantile(drawn[:, 0], (0.1, 0.9)) == pytest.approx([0.41, 0.76], abs=0.02)
+    assert np.histogram(drawn[:, 1], 4, (1.0, 1.5))[0].min() >= 14
+    assert set(Said(effects="smooth", explained=0.3).people(seed) for seed in range(4)) == {(0.3, 1.5)}
+    assert Said(usual=1 / 6).people(0).explained < 0.5
 
 
 @pytest.mark.parametrize(

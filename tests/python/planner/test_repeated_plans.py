@@ -13,7 +13,8 @@ from fdadp import Privacy, SurvivalRegression
 from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner import of_levels, of_survival, plan_hazards, plan_levels, plan_survival
-from fdadp.planner.asked import Asked
+from fdadp.planner.asked import Asked, Cohorts
+from fdadp.planner.of_cohorts import Said
 from fdadp.planner.of_survival import Course
 from fdadp.privacy import Budget
 from fdadp.privacy.account.accounting import noise_multiplier
@@ -171,7 +172,7 @@ def test_courses_are_the_probabilities_of_what_is_drawn():
 
 def test_forecasts_of_hazards_are_near_private_fits(monkeypatch):
     """Of one number: a law that the prior does not know, of a wider spread than is usual."""
-    monkeypatch.setattr(of_survival, "COHORTS", 8)
+    monkeypatch.setattr(of_survival, "COHORTS", Cohorts(8, 8, 1.0))
     found = []
     for seed in range(8):
         rng = np.random.default_rng(seed)
@@ -184,7 +185,8 @@ def test_forecasts_of_hazards_are_near_private_fits(monkeypatch):
         model = SurvivalRegression("Surv(time, died) ~ age", **how).fit(table)
         off = np.asarray(model.predict({"age": age[1500:]}, type="hazard")) - h[1500:, None]
         found.append([1 - (off**2).mean() / h[1500:].var(), (off**2).mean() / h.mean() ** 2])
-    told = {"times": range(6), "bounds": {"age": (-1, 1)}, "survival": 0.4, "lost": 0.0, "spread": 0.8}
+    told = {"times": range(6), "bounds": {"age": (-1, 1)}, "survival": 0.46, "lost": 0.0, "spread": 0.8}
+    told |= {"numbers": {"age": (0, 0.577)}, "effects": "smooth"}
     forecast = plan_hazards("Surv(time, died) ~ age", 1500, 1.0, 1e-6, **told)
     share, square = np.mean(found, axis=0)
     assert forecast.share.mean == pytest.approx(share, abs=0.06)
@@ -194,8 +196,34 @@ def test_forecasts_of_hazards_are_near_private_fits(monkeypatch):
     assert worse.share.mean < forecast.share.mean and worse.survival_error > forecast.survival_error
 
 
+@pytest.mark.parametrize("proportional", [False, True])
+def test_persons_of_a_cohort_survive_as_was_said(proportional):
+    """Levels were those of a first period alone: those of high hazards go first, and more survived than said."""
+    course = Course.of(0.46, 0.0, np.arange(9.0))
+    law = of_survival._Hazards(None, course, 1.5, proportional, Said(), None)
+    signal = np.random.default_rng(0).normal(0, 1.5, 20_000)
+    _, chance = law.of_predictor(signal[:, None] + law.levels(signal))
+    np.testing.assert_allclose(np.cumprod(1 - chance, axis=1).mean(axis=0), course.survival, atol=1e-5)
+
+
+def test_hazards_are_forecast_by_what_is_told_of_their_terms(monkeypatch):
+    monkeypatch.setattr(of_survival, "COHORTS", Cohorts(4, 4, 1.0))
+    told = {"times": range(4), "bounds": {"a": (0, 100), "b": (0, 100)}}
+
+    def forecast(**how):
+        return plan_hazards("Surv(time, died) ~ a + b", 500, 1.0, **told, **how)
+
+    nothing = forecast()
+    assert nothing.untold == ("effects", "numbers", "importances") and "numbers= and importances=" in str(nothing)
+    known = {"effects": "smooth", "importances": {"a": 1, "b": 1}}
+    narrow, wide = (forecast(numbers={"a": (50, sd), "b": (50, sd)}, **known) for sd in (3, 25))
+    assert narrow.untold == () and narrow.share.mean < wide.share.mean - 0.02
+    with pytest.raises(InputError, match="importances must be numbers by name of term"):
+        forecast(importances={"a": 1})
+
+
 def test_terms_of_the_period_and_all_adjacencies_are_planned_for(monkeypatch):
-    monkeypatch.setattr(of_survival, "COHORTS", 2)
+    monkeypatch.setattr(of_survival, "COHORTS", Cohorts(2, 2, 1.0))
     told = {"times": range(4), "bounds": {"age": (0, 90), "sex": ["f", "m"], "X": (-1, 1)}, "grids": {"X": 11}}
     for adjacency, family in (("add-remove", "binomial"), ("replace", "poisson")):
         formula = "Surv(time, died) ~ lf(X) + age + C(sex) + age:period"
@@ -215,7 +243,7 @@ def test_forecasts_stand_on_certificates_and_warn_of_nothing():
 
 def test_commands_say_what_python_says(monkeypatch, tmp_path):
     monkeypatch.setattr(of_levels, "COHORTS", 2)
-    monkeypatch.setattr(of_survival, "COHORTS", 2)
+    monkeypatch.setattr(of_survival, "COHORTS", Cohorts(2, 2, 1.0))
 
     def run(*words):
         done = CliRunner().invoke(app, [str(word) for word in words])
