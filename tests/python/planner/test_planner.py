@@ -497,7 +497,7 @@ def test_a_forecast_that_is_told_nothing_holds_what_fits_give_and_telling_narrow
 def test_what_is_not_told_differs_from_cohort_to_cohort_and_is_spread_evenly():
     drawn = np.array([Said().people(seed) for seed in range(64)])
     assert np.median(drawn[:, 0]) == pytest.approx(0.6, abs=0.01)
-    assert np.quantile(drawn[:, 0], (0.1, 0.9)) == pytest.approx([0.41, 0.76], abs=0.02)
+    assert np.quantile(drawn[:, 0], (0.1, 0.9)) == pytest.approx([0.41, 0.76], abs=0.035)
     assert np.histogram(drawn[:, 1], 4, (1.0, 1.5))[0].min() >= 14
     assert set(Said(effects="smooth", explained=0.3).people(seed) for seed in range(4)) == {(0.3, 1.5)}
     assert Said(usual=1 / 6).people(0).explained < 0.5
