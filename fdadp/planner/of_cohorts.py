@@ -60,7 +60,7 @@ TINY = 1e-300
 """Keeps 0/0 from arising."""
 
 
-class People(NamedTuple):
+class EffectLaw(NamedTuple):
     """Of one cohort: share of the variance of responses that terms explain, and the power of effects."""
 
     explained: float
@@ -101,12 +101,12 @@ class Said:
     explained: float | None = None
     usual: float = EXPLAINABLE
 
-    def people(self, seed: int) -> People:
+    def people(self, seed: int) -> EffectLaw:
         """What one cohort has of what was not said: over cohorts, evenly between what is plausible."""
         u, v = ((0.5 + (seed + 1) * step) % 1 for step in EVENLY)
         low, high = EFFECTS.values()
         odds = self.usual / (1 - self.usual) * (u / (1 - u)) ** LOGIT_SCALE
-        return People(
+        return EffectLaw(
             odds / (1 + odds) if self.explained is None else self.explained,
             low + (high - low) * v if self.effects is None else EFFECTS[self.effects],
         )
