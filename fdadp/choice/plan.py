@@ -88,8 +88,8 @@ class ChoicePlan:
 
     @property
     def taken(self) -> float:
-        """Share of the budget that trials and choice take together."""
-        return 1 - self.share("fit of the chosen one")
+        """Share of the budget that trials and choice take together: all but the last fit's."""
+        return 1 - self.steps[-1].share
 
     def __str__(self) -> str:
         delta = "" if self.delta is None else f", delta {self.delta:g}"

@@ -254,10 +254,11 @@ def test_trials_and_choice_grow_together_where_persons_are_few():
     two = [line(), line()]
     plans = {n: plan_choice(two, Privacy(1.0, 1e-6, n=n)) for n in (400, 450, 500, 1000)}
     assert [plan.pays for plan in plans.values()] == [False, True, True, True]
-    assert [plan.taken for plan in plans.values()][1:] == pytest.approx([0.34, 0.28, 0.2])
+    assert [plan.taken for plan in plans.values()] == pytest.approx([0.0, 0.34, 0.28, 0.2])
     assert plans[500].share("trial of candidate 1") == pytest.approx(0.14)
     assert not plan_choice(two, Privacy(1.0, 1e-6, n=1300, adjacency="replace")).parallel
-    assert plan_choice(two, Privacy(1.0, 1e-6, n=500), trial_share=0.2).share("choice") == pytest.approx(0.16)
+    assert plan_choice(two, Privacy(1.0, 1e-6, n=1000), trial_share=0.3).share("choice") == pytest.approx(0.24)
+    assert not plan_choice(two, Privacy(1.0, 1e-6, n=500), trial_share=0.2).pays
 
 
 def test_a_plan_without_data_prints_every_step():
