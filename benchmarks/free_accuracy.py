@@ -3,17 +3,20 @@
 python benchmarks/free_accuracy.py clones: ε of shuffled reports, with the clones of 2021 and of 2023.
 python benchmarks/free_accuracy.py strategies: noise of cumulative counts, about zero and about a centre.
 python benchmarks/free_accuracy.py replaced: the linear term of objective perturbation where persons are replaced.
+python benchmarks/free_accuracy.py choice: a choice among two models at n = 500, of which the second has a term more.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 from scipy import optimize, stats
 
+from fdadp import Privacy, ScalarRegression, choose_privately
 from fdadp.errors import PrivacyError
 from fdadp.federated import shuffled_epsilon
 from fdadp.privacy.account.accounting import gaussian_multiplier, replaced_multiplier
@@ -78,7 +81,36 @@ def replaced() -> None:
         print(f"replaced, {problems} problem(s), ridge {ridge:g}: sd {two} -> {one:.2f}{ratio}")
 
 
-PARTS: dict[str, Callable[[], None]] = {"clones": clones, "strategies": strategies, "replaced": replaced}
+def choice(cohorts: int = 16) -> None:
+    """Share of the variance of E[Y] over new people that the chosen model explains; the same in any checkout."""
+    explained, right = [], 0
+    for seed in range(300, 300 + cohorts):
+        rng = np.random.default_rng(seed)
+        columns, means = [], []
+        for n in (500, 2000):
+            age = rng.normal(55, 14, n).clip(18, 100)
+            X = rng.normal(size=(n, 1)) + rng.normal(size=(n, 1)) * np.linspace(-1, 1, 40)
+            means.append(X.mean(axis=1) + 0.03 * (age - 55))
+            columns.append({"X": X, "age": age, "y": means[-1] + 0.6 * rng.normal(size=n)})
+        bounds = {"X": (-4, 4), "age": (18, 100), "y": (-8, 8)}
+        models = [ScalarRegression(formula, bounds=bounds) for formula in ("y ~ lf(X)", "y ~ lf(X) + age")]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = choose_privately(models, columns[0], None, Privacy(1.0, 1e-6, n=500, random_state=seed))
+            off = found.estimator.predict(columns[1]) - means[1]
+        explained.append(1 - float((off**2).mean() / means[1].var()))
+        right += found.index == 1
+    print(
+        f"choice at n 500: {np.mean(explained):.3f} ({min(explained):.3f}), the better one {right} of {cohorts} times"
+    )
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "clones": clones,
+    "strategies": strategies,
+    "replaced": replaced,
+    "choice": choice,
+}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PARTS:
