@@ -30,7 +30,7 @@ from fdadp.private.release.mechanisms import DPAFF
 RESULTS = Path(__file__).parent / "results" / "ugly-curves.md"
 SEED = 60_000
 UGLY = {scenario.name: scenario for scenario in SCENARIOS}
-NARROW = "response a narrow peak"
+NARROW, ROUGH = "response a narrow peak", ("rough X", "rough X, effect of a short stretch of s")
 Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, tuple[float, float]], np.ndarray]
 """X, Y, new X, the true mean of their Y, bounds, and the grid."""
 
@@ -59,7 +59,8 @@ def under_a_mean(sds: float) -> Callable[[str, int, int], Data]:
 
 def without(tuning: Tuning) -> Tuning:
     """Without any look."""
-    return replace(tuning, y_spectrum=replace(tuning.y_spectrum, max_error=0.0))
+    never = replace(tuning.y_spectrum, max_error=0.0)
+    return replace(tuning, x_spectrum=never, y_spectrum=never)
 
 
 class Cell(NamedTuple):
@@ -81,10 +82,15 @@ PARTS = {
         Cell("narrow peak", (NARROW,), ugly, 10_000, 12),
         Cell("narrow peak", (NARROW,), ugly, 3000, 12, None),
     ),
+    "curves": (
+        Cell("", ROUGH, ugly, 1000, 24),
+        Cell("", ROUGH, ugly, 10_000, 6),
+        Cell("", ROUGH, ugly, 3000, 6, None),
+    ),
     "standard": (
-        Cell("standard", tuple(cohorts.SCENARIOS), standard, 1000, 60),
-        Cell("standard", tuple(cohorts.SCENARIOS), standard, 10_000, 24),
-        Cell("standard", tuple(cohorts.SCENARIOS), standard, 3000, 24, None),
+        Cell("", tuple(cohorts.SCENARIOS), standard, 1000, 60),
+        Cell("", tuple(cohorts.SCENARIOS), standard, 10_000, 12),
+        Cell("", tuple(cohorts.SCENARIOS), standard, 3000, 12, None),
     ),
 }
 
@@ -112,7 +118,7 @@ def lines(cell: Cell) -> Iterator[str]:
         before, after = (f"{found[:, k].mean():.4f} ({found[:, k].min():.3f})" for k in (0, 1))
         change = found[:, 1] - found[:, 0]
         error = change.std(ddof=1) / math.sqrt(cell.repeats)
-        title = name if cell.title == "standard" else cell.title
+        title = cell.title or name
         budget = f"{cell.n:,}, {cell.epsilon:g}{'' if cell.delta else ', pure'}"
         yield f"| {title} | {budget} | {cell.repeats} | {before} | {after} | {change.mean():+.4f} ± {error:.4f} |"
 

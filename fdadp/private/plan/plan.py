@@ -16,6 +16,7 @@ PLANNED = {
     "x scale": "scale of {x}",
     "x centre": "location of {x}, again",
     "x size": "scale of {x}, again",
+    "x spectrum": "energy of {x} by frequency",
     "scalars": "means and variances of {z}",
     "places": "counts of {z} in cells",
     "places again": "counts of {z} in smaller cells",

@@ -30,6 +30,8 @@ LENGTHS, PER_LENGTH = 40, 100
 LOG_SCALE_SD, SHAPE_SHARE = 0.25, 0.8
 """Sd of the logarithm of their scales; share of the variance that is about their own levels."""
 JITTER = 1e-8
+FINE_LENGTH = 0.07
+"""Correlation length in s of surfaces that vary fast."""
 FURTHER, ROUGH_LENGTH = 16, 0.03
 """Response functions that are added where responses are seen to be rough, and the correlation length of these."""
 DEGREE = 3
@@ -111,6 +113,8 @@ class PublicPrior:
         Weight of surfaces that are linear in x.
     main : float
         Weight of surfaces that do not depend on s.
+    fine : float
+        Share of surfaces that vary fast in s (correlation length .07), from 0 to below 1.
     y_length : float
         Correlation length of Y, as a share of its domain.
     n_basis_x, n_basis_s : int
@@ -142,6 +146,7 @@ class PublicPrior:
     surface_s: float = 0.25
     linear: float = 2.0
     main: float = 0.1
+    fine: float = 0.0
     y_length: float = 0.25
     n_basis_x: int = 12
     n_basis_s: int = 7
@@ -164,6 +169,8 @@ class PublicPrior:
                 continue
             if not is_number(value) or not 0 < value < math.inf:
                 raise PrivacyError(f"{name} must be positive, got {value!r}")
+        if not is_number(self.fine) or not 0 <= self.fine < 1:
+            raise PrivacyError(f"fine must be a share from 0 to below 1, got {self.fine!r}")
         for name, least in LEAST.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
@@ -206,6 +213,8 @@ class PublicPrior:
         s = (np.arange(n_s) - 1) / (n_s - DEGREE)
         in_x = np.exp(-0.5 * ((x[:, None] - x) / self.surface_x) ** 2) + self.linear * np.outer(x, x)
         in_s = np.exp(-0.5 * ((s[:, None] - s) / self.surface_s) ** 2) + self.main
+        if self.fine:
+            in_s = (1 - self.fine) * in_s + self.fine * np.exp(-0.5 * ((s[:, None] - s) / FINE_LENGTH) ** 2)
         return np.asarray(np.kron(in_x, in_s), dtype=np.float64)
 
     def response_functions(

@@ -94,8 +94,8 @@ class Tuning:
         Counts of numbers in cells of their public bounds, twice; its cap is for each of them.
     y_rms, y_location, y_scale, y_spread
         Size of Y about the middle of its public range, its level, its sizes about that level and about the mean curve.
-    y_spectrum
-        Shares of a person's energy of Y, about the mean curve, by roughness; left out where its noise is larger.
+    x_spectrum, y_spectrum
+        Shares of a person's energy of X by frequency, and of Y, about the mean curve, by roughness.
     y_range_if_dear : float
         ``y_rms.below`` where the wider one is too dear.
     outside
@@ -155,6 +155,7 @@ class Tuning:
     y_location: Aux = Aux(target=0.05, cap=0.01, max_error=0.3)
     y_scale: Size = Size(target=0.1, cap=0.015, max_error=0.354, below=16.0, above=1.5)
     y_spread: Size = Size(target=0.15, cap=0.0075, max_error=0.2, below=32.0, above=1.5)
+    x_spectrum: Aux = Aux(target=0.01, cap=0.02, max_error=0.065)
     y_spectrum: Aux = Aux(target=0.01, cap=0.02, max_error=0.065)
     outside: Aux = Aux(target=0.02, cap=0.01)
     gradient_scale: Size = Size(target=0.1, cap=0.01, max_error=0.2, below=10.0, above=3.0)

@@ -18,7 +18,7 @@ from fdadp.private.public.columns import NUMBERS_HALF_WIDTH, REACH, UNIFORM_VARI
 from fdadp.private.rows.centering import CELLS, Counted, beyond, error_of_moments, part_about, settled
 from fdadp.private.rows.forecasts import MEAN, about_anchor, near_anchor
 from fdadp.private.rows.rows import RowFunctions
-from fdadp.private.rows.spectra import seen_response
+from fdadp.private.rows.spectra import seen_curves, seen_response
 
 TOGETHER = 2.0
 """Clip of the sum of a person's gradients over that of one row, per square root of the rows."""
@@ -117,9 +117,9 @@ class Releases:
             self.cohort, f, n=n, share=self.plan.budget_shares[key], name=self.plan.name(key), size=size
         )
 
-    def histogram(self, key: str, f: RowFunction) -> tuple[FloatArray, float]:
+    def histogram(self, key: str, f: RowFunction, *, of: str | None = None) -> tuple[FloatArray, float]:
         """Number of persons in each bin, and the sd of the noise in it."""
-        masses, sd = self.cohort.histogram(f, share=self.plan.budget_shares[key], name=self.plan.name(key))
+        masses, sd = self.cohort.histogram(f, share=self.plan.budget_shares[key], name=self.plan.name(key, of))
         return np.asarray(masses) / self.plan.rows, float(sd) / self.plan.rows
 
 
@@ -158,6 +158,7 @@ def start_regression(
     """
     releases = Releases(cohort, plan)
     locate(releases, rows)
+    releases = seen_curves(releases, rows)
     mean_variance, energy = mean_response(releases, rows)
     releases, mean_variance, energy = seen_response(releases, rows, mean_variance, energy)
     size = len(rows.design.curves) + 1

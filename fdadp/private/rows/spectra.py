@@ -1,9 +1,9 @@
 """Looks at curves before a regression on them is planned: what share of their energy is rough.
 
-A public prior fixes the functions that responses are described by. Where responses vary faster in t, more people do not
-help: what is not described is not learned. So a small share of the budget is spent on seeing it first. A person's
+A public prior fixes the functions that responses and effects are described by. Where they vary faster, more people do
+not help: what is not described is not learned. So small shares of the budget are spent on seeing it first. A person's
 contribution is shares of its own energy, of sum one, so that the sensitivity is 1 whatever the curves are
-(docs/theory/dp-aff.md#spectra). The choice that follows is made of released values alone.
+(docs/theory/dp-aff.md#spectra). The choices that follow are made of released values alone.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy import rowwise_matmul
-from fdadp.private.plan.design import PrivateDesign
+from fdadp.private.plan.design import PrivateDesign, curves_column
 from fdadp.private.plan.plan import Plan
 from fdadp.private.plan.sharing import replanned
+from fdadp.private.public.columns import CurvesColumn, unit_grid
 from fdadp.private.public.prior import FURTHER, ROUGH_LENGTH
+from fdadp.private.whitened.of_surfaces import WhiteSurface
 
 if TYPE_CHECKING:
     from fdadp.private.release.releases import Releases
@@ -42,17 +44,122 @@ def shapeless(design: PrivateDesign) -> float | None:
 
     Such errors have the same energy in every function of an even grid.
     """
-    points, left = design.unit_t.size, design.unit_t.size - design.response_shares.size - FURTHER
-    uneven = points < 2 or np.abs(np.diff(design.unit_t) * (points - 1) - 1).max() > EVEN
-    return None if left < FEWEST or uneven else FURTHER / left
+    left = design.unit_t.size - design.response_shares.size - FURTHER
+    return FURTHER / left if left >= FEWEST and even(design.unit_t) else None
 
 
 def with_spectra(plan: Plan, design: PrivateDesign) -> Plan:
-    """The plan with a look at responses where their grid carries one; its share is taken from all others alike."""
-    if shapeless(design) is None:
-        return plan
-    share = plan.tuning.y_spectrum.share(plan.eta, pure=plan.pure)
-    return replace(plan.scaled(1 - share), budget_shares=plan.scaled(1 - share).budget_shares | {"y spectrum": share})
+    """The plan with looks at what grids carry; their shares are taken from all others alike."""
+    tuning, shares = plan.tuning, {}
+    if spectral(design):
+        shares["x spectrum"] = tuning.x_spectrum.share(plan.eta, pure=plan.pure)
+    if shapeless(design) is not None:
+        shares["y spectrum"] = tuning.y_spectrum.share(plan.eta, pure=plan.pure)
+    scaled = plan.scaled(1 - sum(shares.values()))
+    return replace(plan, budget_shares=scaled.budget_shares | shares)
+
+
+def even(unit: FloatArray) -> bool:
+    """Whether steps of a grid on [0, 1] are equal."""
+    return unit.size > 1 and float(np.abs(np.diff(unit) * (unit.size - 1) - 1).max()) <= EVEN
+
+
+# X: what share of its energy is at which frequency. Only rough curves can tell effects of short stretches apart.
+
+
+BANDS = (0, 1, 2, 3, 5, 9, 17)
+"""Cosines at which bands of frequencies begin."""
+COSINES, ROUGH_BANDS, ROUGH_FROM = 32, 3, 0.25
+"""Cosines that are looked at; bands, of the highest frequencies, that count as rough; the share of these from which on
+the prior follows what was released."""
+PRIOR_SD, LEAST_SD = 0.15, 0.02
+"""Sd of a share about the prior's, at most and at least."""
+STEPS, POWER = 30, 0.7
+"""Of the search for how much curves of the prior are to have in each band."""
+FINE, FINE_BASIS = 0.3, 16
+"""Share of fine surfaces, and splines over s, where curves are rough."""
+
+
+def spectral(design: PrivateDesign) -> bool:
+    """Whether curves can be looked at: one surface, of one column on an even grid, without curves known in public."""
+    term, column = design.groups.terms[0], design.columns[0]
+    several = len(design.groups.terms) + len(design.columns) > 2
+    if several or design.prior.pilot is not None or not isinstance(term, WhiteSurface):
+        return False
+    return isinstance(column, CurvesColumn) and column.grid.size >= COSINES and even(unit_grid(column.grid))
+
+
+class CurveEnergies:
+    """Energies of standardised curves in bands of frequencies.
+
+    Parameters
+    ----------
+    column : CurvesColumn
+        As it was located.
+    """
+
+    def __init__(self, column: CurvesColumn) -> None:
+        self.column, self.unit = column, unit_grid(column.grid)
+        unit = self.unit
+        root = np.sqrt(quadrature_weights(unit))[:, None]
+        waves = np.linalg.qr(np.cos(np.pi * np.outer(unit, np.arange(COSINES))) * root)[0]
+        self.waves, self._onto = waves / root, np.ascontiguousarray(waves * root)
+        self.of = np.searchsorted(BANDS, np.arange(COSINES), side="right") - 1
+        self._sums = np.ascontiguousarray((self.of[:, None] == np.arange(len(BANDS))) * 1.0)
+
+    def shares(self, block: Block) -> FloatArray:
+        """Row function: what :meth:`of_curves` says of a row; NaN, which counts as nothing, of one never observed."""
+        curves, never = self.column.seen(block[self.column.at])
+        found = self.of_curves(curves.values)
+        found[never] = np.nan
+        return found
+
+    def of_curves(self, curves: FloatArray) -> FloatArray:
+        """Share of each band in the energy of each curve, shape (m, B); zeros of one that is zero."""
+        energies = rowwise_matmul(rowwise_matmul(np.ascontiguousarray(curves), self._onto) ** 2, self._sums)
+        total = rowwise_matmul(energies, np.ones((len(BANDS), 1)))
+        return np.asarray(energies / np.maximum(total, TINY))
+
+    def tilted(self, curves: FloatArray, wanted: FloatArray) -> FloatArray:
+        """Curves (n, S) with these mean shares in the bands, by factors of the bands; of standard deviation one."""
+        found, factor = curves @ self._onto, np.ones(len(BANDS))
+        for _ in range(STEPS):
+            made = (found * np.sqrt(factor)[self.of]) @ self.waves.T
+            factor *= (wanted / self.of_curves(made).mean(axis=0)) ** POWER
+        made = (found * np.sqrt(factor)[self.of]) @ self.waves.T
+        return np.asarray(made / made.std())
+
+
+def seen_curves(releases: Releases, rows: RowFunctions) -> Releases:
+    """Whiten anew, for effects of short stretches of s too, where the released energies say that curves are rough."""
+    if not spectral(rows.design) or not releases.affords("x spectrum"):
+        return releases
+    (column,) = (own for own in rows.columns.values() if isinstance(own, CurvesColumn))
+    energies, n = CurveEnergies(column), releases.plan.n
+    masses, sd = releases.histogram("x spectrum", energies.shares, of=column.name)
+    curves = rows.design.prior.x.curves(energies.unit)
+    before = energies.of_curves(curves).mean(axis=0)
+    spread = np.clip(before, LEAST_SD, PRIOR_SD) ** 2
+    wanted = before + spread / (spread + (sd / n) ** 2) * (masses / n - before)
+    wanted = np.maximum(wanted, LEAST_SMOOTH * before)
+    wanted /= wanted.sum()
+    rough = float(wanted[-ROUGH_BANDS:].sum())
+    if rough <= ROUGH_FROM:
+        return releases
+    old = rows.design
+    basis = max(old.prior.n_basis_s, FINE_BASIS)
+    prior = replace(old.prior, pilot=energies.tilted(curves, wanted), n_basis_s=basis, fine=FINE)
+    guessed = curves_column(prior, column.name, column.at, column.grid, column.bounds, column.missing)
+    term = WhiteSurface.on(old.groups.terms[0].name, column.name, column.grid, prior)
+    design = PrivateDesign.of(prior, [guessed], [term], None if old.scalar else old.t)
+    size = column.scale * column.geometric_scale
+    rows.columns[column.name] = guessed.placed(column.location, size / guessed.geometric_scale)
+    rows.adopt(design, rows.mean)
+    rows.notes.append(ROUGH_CURVES.format(column.name, rough))
+    return replace(releases, plan=replanned(releases.plan, design, design.shares_of_pairs))
+
+
+# Y: what its functions leave.
 
 
 class ResponseEnergies:
@@ -136,6 +243,10 @@ def _roughened(design: PrivateDesign, rough: float) -> PrivateDesign:
 NO_LOOK = (
     "no look at how rough responses are, which takes 32 evenly spaced points of t: what varies faster in t than the "
     "prior expects is learned in part"
+)
+ROUGH_CURVES = (
+    "{} is rough: {:.0%} of its released energy is at the fifth frequency or above; effects of a short stretch were "
+    "given a share of what is expected"
 )
 ROUGH = (
     f"response functions of length {ROUGH_LENGTH} were added: of the released energy of responses {{:.0%}} is that "

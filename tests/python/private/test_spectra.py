@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from privacy_tools import distance
 
-from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, PublicPrior
+from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, PublicPrior, ScalarRegression
 from fdadp.audit import black_box_audit
 from fdadp.audit.dp_aff import CANARIES, Data, canary, observe_fit
 from fdadp.audit.replay import Neighbours, replay_audit
@@ -20,7 +20,7 @@ from fdadp.private.public.tuning import GAUSSIAN, PURE
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.release.releases import Releases
 from fdadp.private.rows.rows import RowFunctions
-from fdadp.private.rows.spectra import ResponseEnergies, seen_response, shapeless
+from fdadp.private.rows.spectra import CurveEnergies, ResponseEnergies, seen_curves, seen_response, shapeless, spectral
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 S = np.linspace(0, 1, 15)
@@ -54,7 +54,8 @@ def model(n, points, *, tuning=None, **privacy):
 
 
 def without(tuning):
-    return replace(tuning, y_spectrum=replace(tuning.y_spectrum, max_error=0.0))
+    never = replace(tuning.y_spectrum, max_error=0.0)
+    return replace(tuning, x_spectrum=never, y_spectrum=never)
 
 
 def explained(fitted, x, truth):
@@ -102,7 +103,7 @@ def test_rows_that_say_nothing_of_roughness_count_as_nothing():
 def people(points=33):
     """Rows as unlike each other as can be, one of them each function that is looked at."""
     t = np.linspace(0, 1, points)
-    design = PublicPrior().design(S, t)
+    design = PublicPrior().design(t, t)
     energies = ResponseEnergies(RowFunctions(design, (-8.0, 8.0)))
     odd = np.stack([canary(kind, t)[1] for kind in CANARIES])
     alternating = (-1.0) ** np.arange(points)[None]
@@ -110,16 +111,17 @@ def people(points=33):
 
 
 @pytest.mark.parametrize(("pure", "adjacency"), list(itertools.product((False, True), KINDS)))
-@pytest.mark.parametrize("how", ["rows", "groups", "chunks"])
-def test_no_person_moves_the_energies_by_more_than_declared(how, pure, adjacency):
+@pytest.mark.parametrize(
+    ("look", "how"), [("Y", "rows"), ("Y", "groups"), ("Y", "chunks"), ("X", "rows"), ("X", "groups")]
+)
+def test_no_person_moves_the_energies_by_more_than_declared(look, how, pure, adjacency):
     """Brute force: 1; exchanged √2 in L2 and 2 in L1; some persons move it as far."""
     design, y = people()
     ids = np.arange(len(y)) // (2 if how == "groups" else 1)
 
     def entry(y, ids):
         noise, n = TapeNoise(), None if adjacency == "add-remove" else len(people()[1])
-        x = np.zeros((len(y), S.size))
-        data = (x, y) if how != "chunks" else [(x[i : i + 4], y[i : i + 4]) for i in range(0, len(y), 4)]
+        data = (y, y) if how != "chunks" else [(y[i : i + 4], y[i : i + 4]) for i in range(0, len(y), 4)]
         cohort = Cohort(
             data,
             groups=ids if how == "groups" else None,
@@ -128,8 +130,8 @@ def test_no_person_moves_the_energies_by_more_than_declared(how, pure, adjacency
             adjacency=adjacency,
             noise=noise,
         )
-        rows = RowFunctions(design, (-8.0, 8.0))
-        cohort.histogram(ResponseEnergies(rows).shares, share=0.5, name=LINE)
+        of = CurveEnergies(design.curves[0]) if look == "X" else ResponseEnergies(RowFunctions(design, (-8.0, 8.0)))
+        cohort.histogram(of.shares, share=0.5, name=LINE)
         return noise.entries[-1]
 
     first, moves = entry(y, ids), []
@@ -186,6 +188,27 @@ def test_a_black_box_sees_no_more_than_the_claim():
 
     present, absent = (np.array([drawn(rows, [i, side]) for i in range(600)]) for side, rows in enumerate((y, y[:-1])))
     assert black_box_audit(present, absent, epsilon=1.0, delta=1e-6).passed
+
+
+@pytest.mark.parametrize(("delta", "adjacency", "grouped"), [(1e-6, "zero-out", False), (None, "replace", True)])
+def test_replays_of_fits_that_follow_rough_curves(delta, adjacency, grouped):
+    n, epsilon, s = 150, 16.0, np.linspace(0, 1, 33)
+    x, y, _ = local(n, 1, 33)
+    pairs = []
+    persons = np.arange(n) // 2 if grouped else np.arange(n)
+    for who, kind in enumerate(("high", "huge", "gaps", "missing")):
+        mine, first = persons == who, (x.copy(), y.copy())
+        first[0][mine], first[1][mine] = canary(kind, s)[0], canary(kind, S)[1]
+        ids = persons.astype(object) if grouped else None
+        other: Data = (first[0][~mine], first[1][~mine], ids)
+        if adjacency == "replace":
+            other = (np.where(mine[:, None], x[5], first[0]), np.where(mine[:, None], -y[5], first[1]), ids)
+        own = model(len(np.unique(persons)), 15, epsilon=epsilon, delta=delta, adjacency=adjacency, random_state=None)
+        run = lambda data, noise, own=own: observe_fit(data, own, noise)  # noqa: E731
+        budget = Budget(epsilon, delta)
+        pairs.append(Neighbours(kind, run, (*first, ids), other, budget.total, accounting=budget.accounting))
+    result = replay_audit(pairs, seed=2)
+    assert result.passed and result.finished == len(pairs), str(result)
 
 
 # --- the choice ---
@@ -322,3 +345,95 @@ def test_chunks_and_groups_are_seen_alike():
     )
     np.testing.assert_allclose(whole.predict(x[:5]), twice.predict(x[:5]), atol=1e-6)
     assert math.isclose(whole.plan_.n_outputs, twice.plan_.n_outputs)
+
+
+# --- curves X ---
+
+
+def local(n, seed, points=41, *, length=0.04):
+    """Rough curves of which a short stretch acts."""
+    rng, s = np.random.default_rng(seed), np.linspace(0, 1, points)
+    x = smooth(n, s, rng, length)
+    short = (s > 0.65) & (s < 0.73)
+    truth = x[:, short].mean(axis=1)[:, None] * np.sin(np.pi * S)
+    return x, truth + 0.4 * smooth(n, S, rng), truth
+
+
+def test_energies_of_curves_are_shares_of_their_bands():
+    s = np.linspace(0, 1, 51)
+    design = PublicPrior().design(s, S, bounds=(-4.0, 4.0))
+    of = CurveEnergies(design.curves[0])
+    x = np.stack([np.ones(51), *(np.cos(np.pi * k * s) for k in (1, 2, 4, 7, 12, 25))])
+    found = of.shares((x, x))
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
+    assert (np.diag(found) > 0.9).all()
+    np.testing.assert_array_equal(found[3:4], of.shares((x[3:4], x[3:4])))
+    odd = np.stack([np.full(51, np.nan), np.zeros(51), np.full(51, 1e300), np.where(s > 0.5, np.nan, 1.0)])
+    found = of.shares((odd, odd))
+    assert np.isnan(found[0]).all() and (found[1] == 0).all() and (found[2:, 0] > 0.99).all()
+
+
+def test_curves_of_the_prior_are_tilted_to_released_shares():
+    s = np.linspace(0, 1, 41)
+    of = CurveEnergies(PublicPrior().design(s, S).curves[0])
+    wanted = np.array([0.1, 0.1, 0.1, 0.2, 0.2, 0.2, 0.1])
+    made = of.tilted(PublicPrior().x.curves(s), wanted)
+    np.testing.assert_allclose(of.of_curves(made).mean(axis=0), wanted, atol=0.01)
+    assert made.std() == pytest.approx(1.0)
+
+
+def test_curves_are_looked_at_where_one_surface_is_fitted_on_a_grid_that_carries_it():
+    prior = PublicPrior()
+    assert [spectral(prior.design(np.linspace(0, 1, p), S)) for p in (12, 24, 31, 32, 200)] == [False] * 3 + [True] * 2
+    assert not spectral(prior.design(np.linspace(0, 1, 41) ** 1.01, S))
+    pilot = PublicPrior.from_pilot(smooth(30, S, np.random.default_rng(0)))
+    assert not spectral(pilot.design(np.linspace(0, 1, 41), S))
+    grids = {"X": 41, "V": 41, "Y": 15}
+    bounds = dict.fromkeys(("X", "V", "Y"), (-4, 4))
+    privacy = Privacy(1.0, 1e-6, n=1000)
+    for formula, there in (("Y ~ sff(X)", True), ("Y ~ ff(X)", False), ("Y ~ sff(X) + ff(V)", False)):
+        own = {k: bounds[k] for k in bounds if k in formula}
+        plan = FunctionalRegression(formula, privacy=privacy, bounds=own).plan({k: grids[k] for k in own})
+        assert ("energy of X by frequency" in str(plan)) == there
+
+
+def test_smooth_curves_stay_as_they_are():
+    """At least 98 % of looks change nothing."""
+    s, n = np.linspace(0, 1, 41), 1000
+    design, changed = PublicPrior().design(s, S, bounds=(-4.0, 4.0)), 0
+    for seed in range(60):
+        x = smooth(n, s, np.random.default_rng(seed), 0.2)
+        cohort = Cohort((x, x), budget=Budget(1.0, 1e-6), n=n, noise=SeededNoise(seed))
+        plan = DPAFF().plan(n, unit_noise(cohort, 1.0), design, pure=False)
+        rows = RowFunctions(design, (-8.0, 8.0))
+        seen_curves(Releases(cohort, plan), rows)
+        changed += rows.design is not design
+    assert changed <= 1
+
+
+def test_effects_of_a_short_stretch_of_rough_curves_are_learned(tmp_path):
+    """Seven smooth splines over s cannot say where; sixteen of a prior that follows the curves can."""
+    n, s = 3000, np.linspace(0, 1, 41)
+    x, y, _ = local(n, 3)
+    new, late, truth = local(1000, 4)
+    fitted = model(n, 15).fit(x, y, s=s, t=S)
+    plain = model(n, 15, tuning=without(GAUSSIAN)).fit(x, y, s=s, t=S)
+    assert explained(fitted, new, truth) > explained(plain, new, truth) + 0.1
+    assert explained(fitted, new, truth) > 0.75
+    assert "energy of X by frequency" in str(fitted.ledger_) and any("X is rough" in note for note in fitted.notes_)
+    assert fitted.coef_.shape[2] == 16 and plain.coef_.shape[2] == 7
+    low, high = fitted.predict_interval(new)
+    assert 0.92 < ((late >= low) & (late <= high)).mean() < 0.99
+    again = AdditiveFunctionOnFunction.load(fitted.save(tmp_path / "fit.npz"))
+    np.testing.assert_array_equal(again.predict(new[:5]), fitted.predict(new[:5]))
+
+
+def test_numbers_from_rough_curves_too():
+    n, s = 3000, np.linspace(0, 1, 41)
+    x, _, truth = local(n, 3)
+    y = truth[:, 7] + 0.3 * np.random.default_rng(0).normal(size=n)
+    bounds = {"X": (-4, 4), "y": (-6, 6)}
+    found = ScalarRegression("y ~ af(X)", privacy=Privacy(1.0, 1e-6, n=n, random_state=0), bounds=bounds)
+    found.fit({"X": x}, y, grids={"X": s})
+    assert any("X is rough" in note for note in found.notes_)
+    assert ((found.predict({"X": x}) - truth[:, 7]) ** 2).mean() < 0.4 * truth[:, 7].var()
