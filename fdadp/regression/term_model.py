@@ -262,7 +262,8 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         name : str
             Of the term, one of ``term_names_``; ``"s(t)"`` is the mean curve, centred, ``"(Intercept)"`` its mean.
         se : bool
-            Also standard errors, and pointwise intervals.
+            Also standard errors, and pointwise intervals. Those of a private fit do not hold where curves vary along
+            few shapes, the less the more people there are (.33 of a 95 % band at n = 10,000, docs/limits.md).
         level : float, optional
             Level of these intervals, in (0, 1); default 0.95. If given, `se` is True.
         t, **points : array_like, optional

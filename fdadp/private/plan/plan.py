@@ -92,6 +92,8 @@ class Plan:
         Factor within which the size of Y is looked for.
     tuning : Tuning
     located : Located
+    places : int
+        How often Y is located: more than once where its range was far off.
     rows : float
         Rows of a person that count, as a released mean; 1 where a person counts by the mean of its rows.
     max_rows : int
@@ -110,12 +112,20 @@ class Plan:
     y_range: float
     tuning: Tuning
     located: Located = ONE_CURVE
+    places: int = 1
     rows: float = 1.0
     max_rows: int = 1
 
     def scaled(self, left: float) -> Plan:
         """Return the plan with shares of the whole budget, of which `left` was left to plan with."""
         return replace(self, budget_shares={name: share * left for name, share in self.budget_shares.items()})
+
+    def placed_again(self) -> Plan:
+        """The plan with location and scale of Y once more, at the cost of the releases that have most."""
+        shares = self.budget_shares
+        largest = max(shares, key=lambda key: shares[key] * self.times(key))
+        cost = (shares["y location"] + shares["y scale"]) / self.times(largest)
+        return replace(self, places=self.places + 1, budget_shares=shares | {largest: shares[largest] - cost})
 
     def __str__(self) -> str:
         lines = [self._heading, "", f"{'release':<28}{'times':>6}{'share':>9}{'noise/clip':>14}"]
@@ -152,6 +162,8 @@ class Plan:
         """How often a release is made, where it has a share."""
         if key.startswith("x "):
             return len(self.located.curves)
+        if key in ("y location", "y scale"):
+            return self.places
         return self.rounds if key.startswith("gradient") else 1
 
     def name(self, key: str, of: str | None = None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -72,19 +73,26 @@ class Releases:
         )
 
     def sum(
-        self, key: str, f: RowFunction, *, clip: float, size: int = 1, share: float | None = None, of: str | None = None
+        self,
+        key: str,
+        f: RowFunction,
+        *,
+        clip: float,
+        size: int = 1,
+        share: float | None = None,
+        of: str | None = None,
+        number: str = "",
     ) -> tuple[FloatArray, float]:
         """Sum over persons of a clipped vector, and the sd of the noise in each entry."""
         share = self.plan.budget_shares[key] if share is None else share
         most = clip * self.plan.max_rows
-        total, sd = self.cohort.sum(f, clip=most, size=size, share=share, name=self.plan.name(key, of))
+        name = self.plan.name(key, of) + number
+        total, sd = self.cohort.sum(f, clip=most, size=size, share=share, name=name)
         return np.asarray(total) / self.plan.rows, float(sd) / self.plan.rows
 
-    def mean(
-        self, key: str, f: RowFunction, *, clip: float, size: int = 1, share: float | None = None, of: str | None = None
-    ) -> tuple[FloatArray, float]:
-        """Mean over persons of a clipped vector, and the sd of the noise in each entry."""
-        total, sd = self.sum(key, f, clip=clip, size=size, share=share, of=of)
+    def mean(self, key: str, f: RowFunction, **how: Any) -> tuple[FloatArray, float]:
+        """The same over persons: arguments are those of :meth:`sum`."""
+        total, sd = self.sum(key, f, **how)
         return total / self.plan.n, sd / self.plan.n
 
     def sum_outer(
@@ -132,6 +140,8 @@ class Releases:
 
 X_PRIOR, Y_PRIOR = 0.36, 1.0
 """Variances of the logarithms of the sizes of X and Y about their public guesses."""
+FAR, MOST_PLACES = 0.3, 3
+"""Scale of Y about its released level over that before, from which down it is looked for again; how often at most."""
 Y_GUESS = 3.75
 """Half-width of the public range of Y over the size that Y is guessed to have."""
 NUMBERS_PRIOR, LEAST_VARIANCE = 0.09, 0.005
@@ -159,7 +169,7 @@ def start_regression(
     releases = Releases(cohort, plan)
     locate(releases, rows)
     releases = seen_curves(releases, rows)
-    mean_variance, energy = mean_response(releases, rows)
+    releases, mean_variance, energy = mean_response(releases, rows)
     releases, mean_variance, energy = seen_response(releases, rows, mean_variance, energy)
     size = len(rows.design.curves) + 1
     outside = releases.shares("outside", rows.outside, size=size) if releases.affords("outside") else None
@@ -253,8 +263,12 @@ def _of_moments(mean: float, square: float, sd: float) -> tuple[float, float]:
     return location, math.sqrt((variance * NUMBERS_PRIOR + sd**2 * UNIFORM_VARIANCE) / (NUMBERS_PRIOR + sd**2))
 
 
-def mean_response(releases: Releases, rows: RowFunctions) -> tuple[FloatArray, float]:
-    """Location and mean of Y; returns the posterior variance of the mean and the squared scale of Y about it."""
+def mean_response(releases: Releases, rows: RowFunctions) -> tuple[Releases, FloatArray, float]:
+    """Location and mean of Y; returns what is left to ask, the posterior variance of the mean and the squared scale.
+
+    Where responses are far to one side of their range the noise of their level may be larger than they are. Their size
+    about the released level tells: it is then looked for again, from there, at the cost of what comes last.
+    """
     design, tuning = rows.design, releases.plan.tuning
     scale = rows.y_half / Y_GUESS
     if releases.affords("y rms"):
@@ -264,13 +278,14 @@ def mean_response(releases: Releases, rows: RowFunctions) -> tuple[FloatArray, f
     clip = tuning.size_clip * scale
     spread = scale / math.sqrt(2)  # half of the square is taken to be the mean's
     if releases.affords("y location"):
-        level, sd = releases.mean("y location", rows.y_level, clip=clip)
-        expected = MEAN * scale if about_anchor(releases.plan) else scale
-        shift = shrunk_shift(float(level[0]), sd, expected, tuning.size_clip * scale / expected)
-        rows.y_location += shift
-        spread = math.sqrt(max(scale**2 - shift**2, 0.5 * scale**2))
+        spread = _move_response(releases, rows, scale)
     if releases.affords("y scale"):
         spread, _ = _response_size(releases, "y scale", rows, tuning.y_scale.range(scale))
+        while spread < FAR * scale and releases.plan.places < MOST_PLACES:
+            releases = replace(releases, plan=releases.plan.placed_again())
+            scale, number = spread, f" {releases.plan.places}"
+            _move_response(releases, rows, scale, number)
+            spread, _ = _response_size(releases, "y scale", rows, tuning.y_scale.range(scale), number)
         clip = tuning.size_clip * spread
     m = design.response_shares.size
     rows.mean, variance = np.zeros(m), np.full(m, math.inf)
@@ -281,16 +296,26 @@ def mean_response(releases: Releases, rows: RowFunctions) -> tuple[FloatArray, f
         rows.mean, variance = near_anchor(rows.mean, variance, design.response_shares, spread)
     if releases.affords("y spread"):
         spread, _ = _response_size(releases, "y spread", rows, tuning.y_spread.range(spread))
-    return variance, spread**2
+    return releases, variance, spread**2
+
+
+def _move_response(releases: Releases, rows: RowFunctions, scale: float, number: str = "") -> float:
+    """Move the location of Y to its released level; returns the scale that is left about it of one about the former."""
+    clip = releases.plan.tuning.size_clip * scale
+    level, sd = releases.mean("y location", rows.y_level, clip=clip, number=number)
+    expected = MEAN * scale if about_anchor(releases.plan) else scale
+    shift = shrunk_shift(float(level[0]), sd, expected, clip / expected)
+    rows.y_location += shift
+    return math.sqrt(max(scale**2 - shift**2, 0.5 * scale**2))
 
 
 def _response_size(
-    releases: Releases, key: str, rows: RowFunctions, between: tuple[float, float]
+    releases: Releases, key: str, rows: RowFunctions, between: tuple[float, float], number: str = ""
 ) -> tuple[float, float]:
     """Size of Y as it is so far, of numbers as large as a curve of their variance would be; and the sd of its log.
 
     Sizes of numbers are looked for where those of curves would be, for many are near zero, and as many far above their
     geometric mean: a range about that mean would cut these off.
     """
-    size, error = releases.size(key, rows.response_norm, between)
+    size, error = releases.size(key, rows.response_norm, between, number=number)
     return size / rows.geometric, error

@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, ScalarRegression, simulate_affr
+from fdadp import DPAFF, AdditiveFunctionOnFunction, FunctionalRegression, Privacy, ScalarRegression, simulate_affr
+from fdadp.audit.dp_aff import observe_fit
+from fdadp.audit.replay import Neighbours, replay_audit
 from fdadp.errors import FdadpWarning
 from fdadp.privacy import Budget
 
@@ -52,6 +54,52 @@ def test_a_wide_or_one_sided_range_of_y_costs_little(bounds):
 def test_in_pure_epsilon_the_level_of_a_far_y_gets_more_of_the_budget():
     """At most 1 % until 0.2, with which these explained .91, -.98 and .72."""
     assert np.mean([share(fit({"Y": (0, 100)}, seed=s, delta=None), seed=s) for s in range(3)]) > 0.65
+
+
+@pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")  # as it should warn
+@pytest.mark.parametrize("bounds", [(-500, 20), (0, 400)])
+def test_a_far_y_is_located_until_it_is_found(bounds):
+    """Located once these explained .16 and less: the noise of the level was larger than Y."""
+    models = [fit({"Y": bounds}, seed=s, delta=None) for s in range(3)]
+    assert np.mean([share(model, seed=s) for s, model in enumerate(models)]) > 0.65
+    for model in models:
+        plan, text = model.plan_, str(model.ledger_)
+        assert plan.places in (2, 3) and "location of Y 2" in text and "scale of Y 2" in text
+        assert ("location of Y 3" in text) == (plan.places == 3)
+        assert sum(plan.budget_shares[key] * plan.times(key) for key in plan.budget_shares) == pytest.approx(1.0)
+        assert "spent by its releases, as epsilon: 1\n" in text
+    right = fit({}, delta=None)
+    assert right.plan_.places == 1 and "location of Y 2" not in str(right.ledger_)
+
+
+@pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")  # as it should warn
+@pytest.mark.parametrize(("delta", "adjacency"), [(None, "zero-out"), (None, "replace"), (1e-6, "add-remove")])
+def test_how_often_a_far_y_is_located_is_told_by_releases_alone(delta, adjacency):
+    """Replays: what one person has, at either end of the range, changes neither the path nor anything else."""
+    n, epsilon, pairs = 150, 20.0, []
+    x, y = (values[:n].copy() for values in cohort()[:2])
+    model = AdditiveFunctionOnFunction(
+        privacy=Privacy(epsilon, delta, n=None if adjacency == "add-remove" else n, adjacency=adjacency),
+        bounds=RIGHT | {"Y": (-500, 20)},
+        mechanism=DPAFF(allow_useless=True),
+        progress=False,
+    )
+    seen = []
+
+    def run(data, noise):
+        found = observe_fit(data, model, noise)
+        seen.append("location of Y 2" in found["texts"][0])
+        return found
+
+    for who, value in enumerate((-500.0, 20.0, np.nan)):
+        first = x.copy(), y.copy()
+        first[1][who] = value
+        keep = np.arange(n) != who
+        other = (x, y, None) if adjacency == "replace" else (x[keep], y[keep], None)
+        budget = Budget(epsilon, delta)
+        pairs.append(Neighbours(f"{value}", run, (*first, None), other, budget.total, accounting=budget.accounting))
+    result = replay_audit(pairs, seed=1)
+    assert result.passed and result.finished == 3 and all(seen), str(result)
 
 
 @pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")  # as it should warn
