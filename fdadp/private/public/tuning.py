@@ -155,7 +155,7 @@ class Tuning:
     y_location: Aux = Aux(target=0.05, cap=0.01, max_error=0.3)
     y_scale: Size = Size(target=0.1, cap=0.015, max_error=0.354, below=16.0, above=1.5)
     y_spread: Size = Size(target=0.15, cap=0.0075, max_error=0.2, below=32.0, above=1.5)
-    x_spectrum: Aux = Aux(target=0.01, cap=0.02, max_error=0.065)
+    x_spectrum: Aux = Aux(target=0.01, cap=0.012, max_error=0.085)
     y_spectrum: Aux = Aux(target=0.01, cap=0.02, max_error=0.065)
     outside: Aux = Aux(target=0.02, cap=0.01)
     gradient_scale: Size = Size(target=0.1, cap=0.01, max_error=0.2, below=10.0, above=3.0)
