@@ -8,7 +8,7 @@ AdaSSP); Zhang et al. (2012), arXiv:1208.0219 (functional mechanism); Dwork et a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -53,15 +53,17 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         Public; with ``data_norm``.
     bounds_y : (low, high)
         Public range of the target, a number or q numbers each; targets, and predictions, are clipped to it.
-    mechanism : {"moments", "rounds", "adassp", "functional", "wishart"}
-        What becomes of the noisy moments. ``"moments"``: shrinkage by the noise, which is known; the most accurate
-        where a fit explains anything. ``"adassp"``: the ridge of Wang (2018), which keeps the noisy matrix well
-        conditioned (wants a δ); ahead at most where n ε is so small that hardly anything is explained.
-        ``"functional"``: a fixed ridge of four standard deviations, and no directions that are left without a minimum
-        (pure ε): the functional mechanism, corrected; only for comparison. ``"wishart"``: as ``"moments"`` from
-        a release with Wishart noise (Sheffet 2015), which wants one row a person, a δ and a whole budget;
-        beyond ε of about 1 its noise hardly falls any more, so it is for comparison. Measured:
-        ``docs/learners.md#other-mechanisms``.
+    mechanism : {"moments", "rounds", "adassp", "functional", "wishart"}, optional
+        Default: ``"rounds"`` where n is declared, n ε is 500 or more and places can be told (``plan(n, d).worth(ε)``);
+        else ``"moments"``. ``"rounds"``: places and sizes by counts, then moments, then gradients on residuals. Bounds
+        may be thousands of times too wide (``docs/theory/rounds.md``); a private n is released first. All others have
+        one release of moments, and noise by the bounds. ``"moments"``: shrinkage by the noise, which is known.
+        ``"adassp"``: the ridge of Wang (2018), which keeps the noisy matrix well conditioned (wants a δ); ahead at most
+        where n ε is so small that hardly anything is explained. ``"functional"``: a fixed ridge of four standard
+        deviations, and no directions that are left without a minimum (pure ε): the functional mechanism, corrected;
+        only for comparison. ``"wishart"``: as ``"moments"`` from a release with Wishart noise (Sheffet 2015), which
+        wants one row a person, a δ and a whole budget; beyond ε of about 1 its noise hardly falls any more, so it is
+        for comparison. Measured: ``docs/learners.md#other-mechanisms``.
     intercept_scaling : float
         b0, the value of the constant feature, in units of ``data_norm`` (with bounds: of the box's half diagonal).
 
@@ -70,6 +72,10 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
     coef_ : ndarray of shape (d,) or (q, d)
         Target's units per unit of a feature, within the ball.
     intercept_ : float or ndarray of shape (q,)
+    mechanism_ : str
+        That was taken.
+    walls_ : ndarray of shape (2, d)
+        Of rounds: features count as moved to these walls, and slopes are those between them.
     ledger_, privacy_spent_
 
     ``conf_int()``, ``coef_table()`` and ``summary()`` have standard errors and intervals of the coefficients, for free.
@@ -103,7 +109,9 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
     """
 
     bounds_y: Any = None
-    mechanism: str = "moments"
+    mechanism: str | None = None
+    mechanism_: str = field(init=False)
+    walls_: FloatArray = field(init=False)
 
     def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
         """Release the moments, and solve; or fit by rounds."""
@@ -115,16 +123,24 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         shown = {"bounds": self.bounds, "data_norm": self.data_norm, "center": self.center, "bounds_y": self.bounds_y}
         cohort = self._open(X, y, groups, public=shown)
         self._range = low, high
-        theta = self._by_rounds(cohort, d, q) if self.mechanism == "rounds" else self._by_moments(cohort, encode, q)
+        self.mechanism_ = self.mechanism or self._default(cohort, d, q)
+        theta = self._by_rounds(cohort, d, q) if self.mechanism_ == "rounds" else self._by_moments(cohort, encode, q)
         slopes, intercepts = self._encode.coefficients(theta)
         intercepts = intercepts + self._middle
         self.coef_ = slopes[0] if len(shape) == 1 else slopes
         self.intercept_ = float(intercepts[0]) if len(shape) == 1 else intercepts
         return cohort
 
+    def _default(self, cohort: Cohort, d: int, q: int) -> str:
+        """Rounds where n is declared and they pay, by public numbers alone."""
+        if cohort.n is None:
+            return "moments"
+        plan = RoundsPlan(float(cohort.n), d, q, unit_noise(cohort, 1.0) / cohort.n, cohort.pure)
+        return "rounds" if plan.worth(self.epsilon) else "moments"
+
     def _check_mechanism(self, groups: ArrayLike | None) -> None:
         """Refuse a mechanism that is unknown, or cannot have the budget or the groups."""
-        if not is_one_of(self.mechanism, (*_MECHANISMS,)):
+        if not is_one_of(self.mechanism, (None, *_MECHANISMS)):
             raise InputError(f"mechanism must be one of {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
         delta = self._settings().delta
         if self.mechanism in ("adassp", "wishart") and delta is None:
@@ -148,14 +164,16 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
 
         # Noise in zt', and in zz' times coefficients of length 1, over that of the Gaussian release
         variance = _BREAK_EVEN * 4 * (encode.dimensions + q + 1) / (1.5 * (2 + SQUARES**2))
-        pure = cohort.pure or (self.mechanism == "moments" and cohort.pure_is_quieter(variance))
-        wishart, p = self.mechanism == "wishart", encode.dimensions
+        pure = cohort.pure or (self.mechanism_ == "moments" and cohort.pure_is_quieter(variance))
+        wishart, p = self.mechanism_ == "wishart", encode.dimensions
         if wishart or pure:
             moments = release_joint(cohort, pair, p, q, wishart=wishart)
         else:
             moments = release_moments(cohort, pair, p, q)
-        solve = {"adassp": _adassp, "functional": _functional}.get(self.mechanism, _shrunk)
+        solve = {"adassp": _adassp, "functional": _functional}.get(self.mechanism_, _shrunk)
         self._encode, self._middle, self._unit = encode, middle, half * math.sqrt(q)
+        if hasattr(self, "walls_"):
+            del self.walls_
         self._equations = tuple(_equations(moments, k, encode.intercept) for k in range(q))
         self.doubts_ = self._doubts(cohort, moments, p - 1, pure=pure or wishart)
         return np.stack([solve(moments, k) for k in range(q)], axis=1) * self._unit
@@ -232,11 +250,13 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         return self._unit[:, None, None] * matrix, offsets
 
     def _facts(self) -> tuple[str, list[tuple[str, str, str, str]], list[str]]:
-        facts = [("Features", f"{self.n_features_in_}", "Mechanism", self.mechanism)]
+        facts = [("Features", f"{self.n_features_in_}", "Mechanism", self.mechanism_)]
         notes = [
             "The coefficients are those of rows and targets moved into their bounds",
             "The sampling variance is that of errors of one size, whatever the features (statsmodels' nonrobust)",
         ]
+        if self.mechanism_ == "rounds":
+            notes.append("Slopes are those within walls_, where walls are narrower than bounds")
         return "Private linear regression", facts, notes
 
     def plan(self, n: int, d: int, q: int = 1) -> RoundsPlan:

@@ -190,8 +190,8 @@ class Doubts:
                 f"where values of {_listed(names, lost)} are in their public range could not be told: do not use the "
                 "fit, but take narrower bounds, a larger epsilon or more rows"
             )
-        if (still & ~lost).any():
-            self._say(f"values of {_listed(names, still & ~lost)} hardly vary within their public range: {_UNITS}")
+        elif still.any():
+            self._say(f"values of {_listed(names, still)} hardly vary within their public range: {_UNITS}")
 
 
 @lru_cache(maxsize=64)

@@ -135,6 +135,18 @@ def test_a_fit_that_cannot_tell_places_says_so():
         rounds(epsilon=0.3, bounds=(-50, 50), bounds_y=(-1000, 1000)).fit(X, y)
 
 
+def test_rounds_are_the_default_where_a_public_rule_says_so():
+    X, y, _ = line(2000)
+
+    def taken(**more):
+        return rounds(**{"mechanism": None, "n": 2000, **more}).fit(X, y).mechanism_
+
+    assert taken() == taken(delta=None, epsilon=3.0) == "rounds"
+    assert taken(n=None) == taken(epsilon=0.2) == taken(delta=None) == taken(mechanism="moments") == "moments"
+    few = rounds(mechanism=None, n=300).fit(X[:300], y[:300])
+    assert few.mechanism_ == "moments" and not hasattr(few, "walls_")
+
+
 def test_the_coefficients_are_those_within_the_walls():
     X, y, _ = line(5000)
     model = rounds(bounds=(-1000, 1000)).fit(X, y)
