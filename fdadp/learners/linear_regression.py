@@ -123,20 +123,13 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         shown = {"bounds": self.bounds, "data_norm": self.data_norm, "center": self.center, "bounds_y": self.bounds_y}
         cohort = self._open(X, y, groups, public=shown)
         self._range = low, high
-        self.mechanism_ = self.mechanism or self._default(cohort, d, q)
+        self.mechanism_ = self.mechanism or _default_mechanism(cohort, d, q, self.epsilon)
         theta = self._by_rounds(cohort, d, q) if self.mechanism_ == "rounds" else self._by_moments(cohort, encode, q)
         slopes, intercepts = self._encode.coefficients(theta)
         intercepts = intercepts + self._middle
         self.coef_ = slopes[0] if len(shape) == 1 else slopes
         self.intercept_ = float(intercepts[0]) if len(shape) == 1 else intercepts
         return cohort
-
-    def _default(self, cohort: Cohort, d: int, q: int) -> str:
-        """Rounds where n is declared and they pay, by public numbers alone."""
-        if cohort.n is None:
-            return "moments"
-        plan = RoundsPlan(float(cohort.n), d, q, unit_noise(cohort, 1.0) / cohort.n, cohort.pure)
-        return "rounds" if plan.worth(self.epsilon) else "moments"
 
     def _check_mechanism(self, groups: ArrayLike | None) -> None:
         """Refuse a mechanism that is unknown, or cannot have the budget or the groups."""
@@ -192,7 +185,8 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         self._encode, self._middle, self._unit = found.encode, found.middle, found.unit
         self._equations = found.equations
         self.walls_ = np.stack([found.encode.bottom, found.encode.top])
-        self.doubts_ = self._doubts_of_rounds(cohort, found)
+        names = [*feature_names(self), *(["y"] if q == 1 else [f"y{k}" for k in range(q)])]
+        self.doubts_ = _doubts_of_rounds(cohort, found, names, self.intercept_scaling)
         return found.theta * found.unit
 
     def _doubts(self, cohort: Cohort, m: RowMoments, d: int, *, pure: bool) -> tuple[str, ...]:
@@ -221,23 +215,6 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         parts = [q * m.sd_squares + 0 * middle, 2 * middle * m.sd_cross * math.sqrt(length * q) / b0]
         sd = np.linalg.norm([*parts, (square - 2 * middle**2) * noise], axis=0) / n
         doubts.still(["y"] if q == 1 else [f"y{k}" for k in range(q)], square - middle**2, sd)
-        return doubts.said
-
-    def _doubts_of_rounds(self, cohort: Cohort, found: LinearRounds) -> tuple[str, ...]:
-        """What places and moments say against what was declared: too few rows, places that cannot be told."""
-        m, b0 = found.moments, self.intercept_scaling
-        d, q = len(m.gram) - 1, m.cross.shape[1]
-        doubts = Doubts(cohort, 1 + d + q)
-        per_row = b0**2 / (1 + b0**2)
-        released = [
-            m.gram[np.triu_indices(d + 1, 1)] / m.sd_off,
-            np.diag(m.gram) / m.sd,
-            np.ravel(m.cross) / m.sd_cross,
-        ]
-        names = [*feature_names(self), *(["y"] if q == 1 else [f"y{k}" for k in range(q)])]
-        used = doubts.rows(float(m.gram[-1, -1]) / per_row, m.sd / per_row, np.concatenate(released))
-        if used or not doubts.said:
-            doubts.placed(names, found.places.still, found.places.unsure)
         return doubts.said
 
     def _estimating(self) -> tuple[Equations, ...]:
@@ -291,6 +268,27 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         x = self._new_rows(X)
         out = self._encode.inside(x) @ np.asarray(self.coef_).T + self.intercept_
         return np.asarray(np.clip(out, *self._range))
+
+
+def _default_mechanism(cohort: Cohort, d: int, q: int, epsilon: float) -> str:
+    """Rounds where n is declared and they pay, by public numbers alone."""
+    if cohort.n is None:
+        return "moments"
+    plan = RoundsPlan(float(cohort.n), d, q, unit_noise(cohort, 1.0) / cohort.n, cohort.pure)
+    return "rounds" if plan.worth(epsilon) else "moments"
+
+
+def _doubts_of_rounds(cohort: Cohort, found: LinearRounds, names: list[str], b0: float) -> tuple[str, ...]:
+    """What places and moments say against what was declared: too few rows, places that cannot be told."""
+    m = found.moments
+    doubts = Doubts(cohort, 1 + len(names))
+    per_row = b0**2 / (1 + b0**2)
+    upper = m.gram[np.triu_indices(len(m.gram), 1)]
+    released = np.concatenate([upper / m.sd_off, np.diag(m.gram) / m.sd, np.ravel(m.cross) / m.sd_cross])
+    used = doubts.rows(float(m.gram[-1, -1]) / per_row, m.sd / per_row, released)
+    if used or not doubts.said:
+        doubts.placed(names, found.places.still, found.places.unsure)
+    return doubts.said
 
 
 def _equations(m: RowMoments, k: int, const: float) -> Equations:
