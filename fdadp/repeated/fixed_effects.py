@@ -97,7 +97,12 @@ def weighed(sums: PersonSums, levels: LevelCovariances) -> Weighed:
 
 
 def normal_of_terms(
-    sums: PersonSums, levels: LevelCovariances, terms: Sequence[MeanTerm], inner: Weighed | None = None
+    sums: PersonSums,
+    levels: LevelCovariances,
+    terms: Sequence[MeanTerm],
+    inner: Weighed | None = None,
+    *,
+    level: float = 0.0,
 ) -> NormalOfTerms:
     """Normal equations from sums: outside Φ errors are white, inside they are weighed.
 
@@ -111,17 +116,19 @@ def normal_of_terms(
     terms : sequence of MeanTerm
     inner : Weighed, optional
         W; default by the two levels of a curve for each person.
+    level : float
+        Taken off all curves, which keeps digits where they are far from 0. The terms must hold a constant then.
 
     Raises
     ------
     InputError
         A basis that is not within Φ, where there is no noise outside (σ² = 0).
     """
-    inner, parts = inner or weighed(sums, levels), _Parts.of(sums, terms)
+    inner, parts = inner or weighed(sums, levels), _Parts.of(sums, terms, level)
     precision = 1 / levels.noise_variance if levels.noise_variance > 0 else 0.0
     if precision == 0 and parts.beyond > 1e-8:
         raise InputError("terms must lie within the k functions where curves have no noise outside these")
-    gram, right, total = parts.inside(sums, inner)
+    gram, right, total = parts.inside(inner)
     return NormalOfTerms(
         gram + precision * parts.gram,
         right + precision * parts.right,
@@ -144,6 +151,8 @@ class _Parts:
         Squares of the responses there.
     beyond : float
         Share of the bases' size that is there.
+    shift : ndarray of shape (k,) or None
+        What the pass took off the curves beyond the level, on Φ.
     """
 
     onto: FloatArray
@@ -151,16 +160,18 @@ class _Parts:
     right: FloatArray
     total: float
     beyond: float
+    shift: FloatArray | None
 
     @classmethod
-    def of(cls, sums: PersonSums, terms: Sequence[MeanTerm]) -> _Parts:
+    def of(cls, sums: PersonSums, terms: Sequence[MeanTerm], level: float) -> _Parts:
+        shift = sums.shift_y - level
         xx, products, total = sums.split(sums.total)[0], sums.products, sums.energy
         inside = [sums.phi.T @ term.along for term in terms]
         outside = [term.along - sums.phi @ part for term, part in zip(terms, inside, strict=True)]
         if sums.intercept:  # of the curves themselves, not about the shift
-            beyond = sums.shift_y - sums.phi @ (sums.phi.T @ sums.shift_y)
+            beyond = shift - sums.phi @ (sums.phi.T @ shift)
             total += float(2 * beyond @ products[0] + xx[0, 0] * beyond @ beyond)
-            products = products + np.outer(xx[:, 0], sums.shift_y)
+            products = products + np.outer(xx[:, 0], shift)
         pairs = list(zip(terms, outside, strict=True))
         gram = np.block([[np.kron(a.mix.T @ xx @ b.mix, o.T @ w) for b, w in pairs] for a, o in pairs])
         return cls(
@@ -169,12 +180,12 @@ class _Parts:
             np.concatenate([(a.mix.T @ products @ o).ravel() for a, o in pairs]),
             total,
             max(float(np.abs(o).max() / np.abs(a.along).max()) for a, o in pairs),
+            sums.phi.T @ shift if sums.intercept else None,
         )
 
-    def inside(self, sums: PersonSums, inner: Weighed) -> tuple[FloatArray, FloatArray, float]:
-        """Normal equations inside of Φ, of the curves themselves, and ``y'V⁻¹y`` there."""
-        shift = sums.phi.T @ sums.shift_y if sums.intercept else None
-        return _mapped(inner, self.onto, shift)
+    def inside(self, inner: Weighed) -> tuple[FloatArray, FloatArray, float]:
+        """Normal equations inside of Φ, of the curves less the level, and ``y'V⁻¹y`` there."""
+        return _mapped(inner, self.onto, self.shift)
 
 
 def _mapped(inner: Weighed, onto: FloatArray, shift: FloatArray | None) -> tuple[FloatArray, FloatArray, float]:
@@ -186,9 +197,7 @@ def _mapped(inner: Weighed, onto: FloatArray, shift: FloatArray | None) -> tuple
     return onto.T @ inner.gram.reshape(size, size) @ onto, onto.T @ right.ravel(), total
 
 
-def normal_within(
-    inner: Weighed, mixes: Sequence[FloatArray], inside: Sequence[FloatArray], shift: FloatArray | None
-) -> NormalOfTerms:
+def normal_within(inner: Weighed, mixes: Sequence[FloatArray], inside: Sequence[FloatArray]) -> NormalOfTerms:
     """Normal equations of terms whose bases the k functions hold.
 
     Parameters
@@ -198,11 +207,9 @@ def normal_within(
         Features of each term.
     inside : sequence of ndarray of shape (k, r)
         Its basis in coefficients on the functions.
-    shift : ndarray of shape (k,) or None
-        What was subtracted from the curves, beside a constant as first feature.
     """
     onto = np.hstack([np.kron(mix, part) for mix, part in zip(mixes, inside, strict=True)])
-    return NormalOfTerms(*_mapped(inner, onto, shift), tuple(inside))
+    return NormalOfTerms(*_mapped(inner, onto, None), tuple(inside))
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,6 +476,7 @@ def white_levels(
     *,
     keep: BoolArray | None = None,
     smoothing: FloatArray | None = None,
+    level: float = 0.0,
 ) -> tuple[LevelCovariances, FloatArray]:
     """REML of curves of persons with ``G⁻¹ = Σ_j a_j Q_j`` and white errors, beside penalised terms.
 
@@ -482,6 +490,8 @@ def white_levels(
         Coefficients that the terms have; default all.
     smoothing : ndarray of shape (M,), optional
         Smoothing parameters of the terms over the noise variance. Default: found with the others.
+    level : float
+        As in :func:`normal_of_terms`.
 
     Returns
     -------
@@ -493,9 +503,9 @@ def white_levels(
     used = slice(None) if keep is None else keep
     diagonals = block_diag(*[term.penalties for term in terms])[:, used]
     points, free, J = sums.n_rows * len(sums.phi), len(diagonals) if smoothing is None else 0, len(precisions)
-    parts = _Parts.of(sums, terms)
+    parts = _Parts.of(sums, terms, level)
     onto, shift = parts.onto[:, used], np.zeros((sums.p, sums.k))
-    shift[: int(sums.intercept)] = sums.shift_y @ sums.phi
+    shift[: int(sums.intercept)] = 0.0 if parts.shift is None else parts.shift
 
     def at(z: FloatArray) -> tuple[LevelCovariances, FloatArray]:
         own, noise = np.exp(z[free:-1]), float(np.exp(z[-1]))
@@ -506,7 +516,7 @@ def white_levels(
     def criterion(z: Any) -> Any:
         levels, factors = at(z)
         noise, inner = levels.noise_variance, weighed(sums, levels)
-        gram, right, total = parts.inside(sums, inner)
+        gram, right, total = parts.inside(inner)
         gram, right = (gram + parts.gram / noise)[used][:, used], (right + parts.right / noise)[used]
         weights = factors @ diagonals
         V = np.linalg.inv(gram + np.diag(weights))

@@ -137,9 +137,9 @@ class CoefficientErrors:
         """Covariance of all coefficients, shape (p, p)."""
         wanted = self.kind_of(kind)
         if self.persons is not None and wanted != "iid":
-            clustered = wanted == "cluster"
-            own = self.clusters[wanted].covariance if clustered else self.fit.bayesian_covariance + self.persons.weights
-            return np.asarray(own + self.persons.unsure)
+            if wanted == "cluster":
+                return self.clusters[wanted].covariance
+            return np.asarray(self.fit.bayesian_covariance + self.persons.weights + self.persons.unsure)
         if wanted in BY_CLUSTERS:
             return self.by_clusters(wanted).covariance
         return self.fit.bayesian_covariance if wanted == "iid" else unconditional_covariance_of_fit(self.fit)

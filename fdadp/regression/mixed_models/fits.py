@@ -1,8 +1,7 @@
 """Fits with random functions of persons, ``re(id, covariance="free")``: sums over rows, REML, then the terms.
 
 Covariances of persons and of rows are found first, with mean curves on the smooth functions and unpenalised. The terms
-are then fitted with these covariances known, each on its own bases and with its own penalties. Smoothing parameters are
-those that independent errors would have (:class:`_Smoothing`).
+are then fitted with these covariances known, each on its own bases, and smoothed (:class:`SmoothedTerms`).
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr
 
-from fdadp._common.symmetric_matrices import positive_part
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
@@ -23,6 +21,7 @@ from fdadp.functional.tables.records import TrainingSummary
 from fdadp.regression.fitted.person_curves import PersonCurves
 from fdadp.regression.mixed_models.gaps import GapLaw, filled
 from fdadp.regression.mixed_models.laws import PersonLaw, law_of, law_of_levels
+from fdadp.regression.mixed_models.smoothing import SmoothedTerms, alike_along
 from fdadp.regression.settings import ModelSettings
 from fdadp.repeated.diagnostics import SuccessiveRows
 from fdadp.repeated.fixed_effects import (
@@ -37,7 +36,7 @@ from fdadp.repeated.multilevel_fpca import MOST
 from fdadp.repeated.nested import sites_of_persons
 from fdadp.repeated.person_sums import LEAST_K, PersonPass, PersonSums, smooth_functions
 from fdadp.repeated.search import ChosenFunctions, choose_functions, warn_of_rough_rows
-from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors
+from fdadp.solve.errors.sandwich import ClusterErrors
 from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.fit.observations import ChunkedObservations, Observations
 from fdadp.solve.form.long_form import LongForm, System, feature_slices, kept_of
@@ -52,8 +51,6 @@ FLOOR = 1e-6
 """Noise that is taken for curves without any, as a share of the variance of rows."""
 STACKED = 2000
 """Coefficients of curves of levels up to which these are terms like others: time grows with their third power."""
-BELOW, ABOVE = 14, 12
-"""Logarithms of smoothing parameters that are integrated over, about where penalty and information are alike."""
 
 
 @dataclass(frozen=True)
@@ -164,23 +161,25 @@ def fit_by_person(
         chosen = ChosenFunctions(sums, {}, None, False) if precisions or k is not None else _chosen(sums, term)
         sums = chosen.sums
         mix, random = rows.mixes(look, kept, sums, term)
+        level = float(sums.shift_y.mean()) if form.has_intercept else 0.0
         if precisions:
-            law, relative = _white_law(settings, form, sums, mix, precisions)
+            law = _white_law(settings, form, sums, mix, precisions, level)
         else:
             law = law_of(sums, random, term.name, rows.sites(look))
         if law.levels.noise_variance == 0:  # smoothed curves
             floor = FLOOR * float(np.trace(law.levels.R)) / form.t.size
             law = replace(law, levels=replace(law.levels, noise_variance=floor))
-        normal = normal_of_terms(sums, law.levels, _mean_terms(form, mix), law.inner)
-        scale = law.levels.noise_variance
+        scale, parts = law.levels.noise_variance, _mean_terms(form, mix)
+        normal = normal_of_terms(sums, law.levels, parts, law.inner, level=level)
         system = _system(form, normal, sums.n_rows * form.t.size, scale)
-        if precisions:
-            smoothing = _Smoothing(relative, (system, relative, settings.n_unpenalized))
+        if precisions:  # white errors are alike along t
+            weights = system.gram / scale
         else:
-            smoothing, _ = _Smoothing.of(settings, form, observed, scale)
-        fit = _fit_terms(smoothing, form, system, scale, rows, look)
-        unsure = smoothing.unsure(fit, normal)
-        found = replace(_person_curves(term, labels, law, fit, mix, kept, chosen), unsure=unsure)
+            white = np.asarray(scale * np.linalg.inv(sums.split(sums.total)[0]), dtype=np.float64)
+            weights = alike_along(form, parts, law.inner, white)
+        smoothed = SmoothedTerms.of(settings, form, weights, system, sums.n_rows, scale)
+        fit = _outcome(smoothed, rows, look, level)
+        found = _person_curves(term, labels, law, fit, smoothed, mix, kept, chosen)
         outer = labels[-1]
         # White errors are the model's, and are not trusted but where the user says so.
         asked = by_person or groups is not None or (term.white and settings.se == "curve")
@@ -190,12 +189,12 @@ def fit_by_person(
     if groups is not None and isinstance(observed, Observations):
         _same_groups(outer, observed, groups)
     found = replace(found, successive=left.successive.correlation())
-    fit = replace(fit, rss=left.rss)
-    return _finished(fit, found, normal, _log_determinant(law), law, left.scores)
+    return _finished(replace(fit, rss=left.rss), smoothed, found, normal, _log_determinant(law), law, left.scores)
 
 
 def _finished(
     fit: AdditiveFit,
+    smoothed: SmoothedTerms,
     found: PersonCurves,
     normal: NormalOfTerms,
     log_det: float,
@@ -203,8 +202,11 @@ def _finished(
     scores: FloatArray | None,
 ) -> MixedFit:
     fit = replace(fit, criterion=fit.criterion + (log_det - fit.n_rows * np.log(fit.sigma2)) / 2)
-    errors = None if scores is None else _errors_by_person(fit, law, scores)
-    return MixedFit(fit, found, _log_likelihood(fit, normal, log_det), errors)
+    errors = None
+    if scores is not None:  # times I / (I - p_b), p_b features that are constant within persons
+        n, constant = len(scores), int((~varying(law.sums)[0]).sum())
+        errors = smoothed.by_person(np.sqrt(n / max(n - constant, 1)) * scores)
+    return MixedFit(fit, found, _log_likelihood(smoothed.fit, normal, log_det), errors)
 
 
 def _fit_with_gaps(
@@ -220,8 +222,12 @@ def _fit_with_gaps(
     if len(own) > 1 or term.slopes or term.white or not isinstance(observed, Observations):
         called = "rows in chunks" if not isinstance(observed, Observations) else f"{term.name} with {term.said}"
         called = "persons within sites" if len(own) > 1 else called
-        raise InputError(f"curves must be observed at all points of one grid with {called}, got gaps")
-    labels = Levels.of(seen, term.column)
+        raise InputError(
+            f"curves must be observed at all points of one grid with {called}, got gaps; fill them before the fit, or "
+            f"take {term.name} with covariance='free' alone and rows in memory, which knows gaps"
+        )
+    level = observed.level if form.has_intercept else 0.0
+    observed, labels = observed.below(level), Levels.of(seen, term.column)
     codes = labels.codes(observed.records.labels(term.column).tolist())
     if groups is not None:
         _same_groups(labels, observed, groups)
@@ -235,27 +241,29 @@ def _fit_with_gaps(
         chosen = chosen if term.k is not None else replace(_chosen(chosen.sums, term), whiteness=None)
         sums, (mix, _) = chosen.sums, rows.mixes(look, kept, chosen.sums, term)
         X = np.column_stack((np.ones(len(F)), F[:, kept] - sums.shift_x[1:])) if sums.intercept else F[:, kept]
-        smoothing, first = _Smoothing.of(settings, form, observed, 1.0)
+        first = fit_gaussian(form, observed.system(form), settings.smoothing, observed.n, settings.n_unpenalized)
         means = on_grid.predictor(observed.records, first.coefficients)
         at = GapLaw.of(on_grid, sums, X, means, observed, codes, term.name)
         scale = at.levels.noise_variance
-        smoothing = replace(smoothing, chosen=smoothing.chosen * (scale if smoothing.independent else 1.0))
-        normal, log_det = at.normal(on_grid, mix)
-        fit = _fit_terms(smoothing, on_grid, _system(form, normal, at.y.size, scale), scale, rows, look)
-        unsure = smoothing.unsure(fit, normal)
-        effects, left = at.predicted(on_grid, fit.coefficients, F)
+        normal, inner = at.normal(on_grid, mix)
+        weights = alike_along(on_grid, _mean_terms(on_grid, mix), inner, at.white)
+        smoothed = SmoothedTerms.of(
+            settings, on_grid, weights, _system(form, normal, at.y.size, scale), observed.n, scale
+        )
+        fit = _outcome(smoothed, rows, look, level)
+        effects, left = at.predicted(on_grid, smoothed.fit.coefficients, F)
         scores = None
         if groups is not None:
             scores = np.zeros((len(labels), form.size))
             np.add.at(scores, codes, at.scores(on_grid, effects, left, F))
     law, k = law_of_levels(sums, at.levels), sums.k
-    found = _person_curves(term, (labels,), law, fit, mix, kept, chosen)
+    found = _person_curves(term, (labels,), law, fit, smoothed, mix, kept, chosen)
     apart = effects.smooth[:, :k] + effects.effects[codes, :k]
     successive = SuccessiveRows.of(apart, codes, len(labels)).correlation()
     known = at.known(labels, on_grid, effects, F)
-    found = replace(found, known=known, edf=effects.edf, unsure=unsure, successive=successive, compared=())
+    found = replace(found, known=known, edf=effects.edf, successive=successive, compared=())
     fit = replace(fit, form=form, rss=float(left @ left))
-    return _finished(fit, found, normal, log_det, law, scores)
+    return _finished(fit, smoothed, found, normal, inner.log_det, law, scores)
 
 
 def _refuse(own: RandomEffect, form: LongForm, observed: Observations | ChunkedObservations) -> None:
@@ -266,7 +274,10 @@ def _refuse(own: RandomEffect, form: LongForm, observed: Observations | ChunkedO
         raise InputError(f"{called} needs curves of more than {LEAST_K} points, got {form.t.size}")
     odd = next((d.name for d in form.designs if not d.separable or levels_of(d) is not None), None)
     if odd is not None:
-        raise InputError(f"{called} needs terms whose covariates are the same at all t, got {odd}")
+        raise InputError(
+            f"{called} needs terms whose covariates are the same at all t, got {odd}; take its mean over t, or curves "
+            f"of {own.column} alone as re({own.column}, k=8)"
+        )
 
 
 def _same_groups(outer: Levels, observed: Observations, groups: IntArray) -> None:
@@ -410,13 +421,19 @@ def _mean_terms(form: LongForm, mix: FloatArray, *, penalised: bool = False) -> 
 
 
 def _white_law(
-    settings: ModelSettings, form: LongForm, sums: PersonSums, mix: FloatArray, precisions: Sequence[FloatArray]
-) -> tuple[PersonLaw, FloatArray]:
-    """Curves of penalised or given covariance, white errors; and smoothing parameters of the terms over the noise."""
+    settings: ModelSettings,
+    form: LongForm,
+    sums: PersonSums,
+    mix: FloatArray,
+    precisions: Sequence[FloatArray],
+    level: float,
+) -> PersonLaw:
+    """Curves of penalised or given covariance, white errors, found together with the smoothing of the terms."""
     keep = kept_of(form.designs)
     given = None if isinstance(settings.smoothing, str) else np.asarray(settings.smoothing, dtype=np.float64)
-    levels, found = white_levels(sums, _mean_terms(form, mix, penalised=True), precisions, keep=keep, smoothing=given)
-    return law_of_levels(sums, levels), found * levels.noise_variance
+    parts = _mean_terms(form, mix, penalised=True)
+    levels, _ = white_levels(sums, parts, precisions, keep=keep, smoothing=given, level=level)
+    return law_of_levels(sums, levels)
 
 
 def _system(form: LongForm, normal: NormalOfTerms, size: int, scale: float) -> System:
@@ -426,72 +443,15 @@ def _system(form: LongForm, normal: NormalOfTerms, size: int, scale: float) -> S
     return System(gram, scale * normal.right[keep], scale * normal.total, size)
 
 
-@dataclass(frozen=True)
-class _Smoothing:
-    """Smoothing parameters relative to the noise, as errors that are independent would have them.
-
-    Errors of persons and rows lie in few directions along t. REML that knows them sees how little an effect varies in
-    all others, and smooths away what it is in these: a weekend's effect of 1.5 standard errors was then 0 in most of
-    30 samples of 100 persons, nominal 95 % held .34, and its mean square error was half as large again.
-    """
-
-    chosen: FloatArray
-    independent: tuple[System, FloatArray, int | None] | None
-    """Normal equations of independent errors, smoothing parameters there, and the unpenalised dimension of REML."""
-
-    @classmethod
-    def of(
-        cls, settings: ModelSettings, form: LongForm, observed: Observations | ChunkedObservations, noise: float
-    ) -> tuple[_Smoothing, AdditiveFit]:
-        """As the settings say: given, or by REML; and the fit with independent errors."""
-        system = observed.system(form)
-        fit = fit_gaussian(form, system, settings.smoothing, observed.n, settings.n_unpenalized)
-        own = fit.smoothing_parameters
-        if not isinstance(settings.smoothing, str):
-            return cls(own, None), fit
-        return cls(own * noise / fit.sigma2, (system, own, settings.n_unpenalized)), fit
-
-    def unsure(self, fit: AdditiveFit, normal: NormalOfTerms) -> FloatArray:
-        """What not knowing these parameters adds to the covariance of the coefficients, shape (p, p).
-
-        Each in turn is integrated over, with a flat prior on the standard deviation ``λ^{-1/2}`` of what it penalises.
-
-        References
-        ----------
-        Gelman (2006), Prior distributions for variance parameters in hierarchical models, doi:10.1214/06-BA117A.
-        """
-        form, chosen = fit.form, self.chosen
-        added = np.zeros((form.size, form.size))
-        if self.independent is None:
-            return added
-        own_system, own, unpenalized = self.independent
-        keep = kept_of(form.designs)
-        system = System(fit.gram, fit.sigma2 * normal.right[keep], fit.sigma2 * normal.total, fit.n_rows)
-        for m, penalty in enumerate(form.stacked_penalties):
-            held = penalty > 0
-            middle = np.log(own_system.gram.diagonal()[held].sum() / penalty[held].sum())
-            places = middle - np.log(own[m]) + np.arange(-BELOW, ABOVE + 1)
-            moved = [np.where(np.arange(own.size) == m, np.exp(place), 1.0) for place in places]
-            alone = [fit_gaussian(form, own_system, own * by, fit.n, unpenalized).criterion for by in moved]
-            weights = np.exp(min(alone) - np.array(alone) - places / 2)
-            weights = weights / weights.sum()
-            fits = [fit_gaussian(form, system, chosen * by, fit.n, scale=fit.sigma2) for by in moved]
-            apart = np.stack([other.coefficients for other in fits]) - fit.coefficients
-            spread = np.tensordot(weights, np.stack([other.inverse for other in fits]) - fit.inverse, axes=1)
-            added += positive_part(fit.sigma2 * spread + (apart.T * weights) @ apart)
-        return added
-
-
-def _fit_terms(
-    smoothing: _Smoothing, form: LongForm, system: System, scale: float, rows: _PersonRows, look: _PersonLook
-) -> AdditiveFit:
-    """Penalised estimates; smoothing parameters are relative to the noise, as those of independent errors are."""
-    fit = fit_gaussian(form, system, smoothing.chosen, rows.sums.n_rows, scale=scale)
-    means = rows.means(look)
-    parts = zip(feature_slices(form.designs), form.along, strict=True)
+def _outcome(smoothed: SmoothedTerms, rows: _PersonRows, look: _PersonLook, level: float) -> AdditiveFit:
+    """The fit of the curves themselves, from that of curves less a level."""
+    fit = smoothed.outcome()
+    means, coefficients = rows.means(look), fit.coefficients.copy()
+    coefficients[:1] += level
+    parts = zip(feature_slices(fit.form.designs), fit.form.along, strict=True)
     columns = [np.kron(means[own], along.mean(axis=0)) for own, along in parts]
-    keep = kept_of(form.designs)
-    return replace(fit, sigma2=scale, scale=scale, column_means=np.concatenate(columns)[keep])
+    column_means = np.concatenate(columns)[kept_of(fit.form.designs)]
+    return replace(fit, coefficients=coefficients, column_means=column_means)
 
 
 def _person_curves(
@@ -499,6 +459,7 @@ def _person_curves(
     labels: Sequence[Levels],
     law: PersonLaw,
     fit: AdditiveFit,
+    smoothed: SmoothedTerms,
     mix: FloatArray,
     kept: IntArray,
     chosen: ChosenFunctions,
@@ -521,8 +482,8 @@ def _person_curves(
         moment=law.moment,
         degrees=_degrees(form, mix, law),
         edf=law.edf,
-        unsure=np.zeros((form.size, form.size)),
-        weights=law.weights(form, mix, fit.bayesian_covariance),
+        unsure=smoothed.unsure,
+        weights=law.weights(form, mix, smoothed.turn),
         chosen=bool(chosen.bic),
         whiteness=chosen.whiteness,
         successive=0.0,
@@ -589,9 +550,3 @@ def _left_over(fit: AdditiveFit, own: PersonCurves, outer: Levels | None, chunk:
         at = outer.codes(records.labels(outer.column).tolist())
         np.add.at(scores, at, fit.form.scores(records, on_phi @ weighed @ phi.T + outside))
     return _PersonResiduals(rss, successive, scores)
-
-
-def _errors_by_person(fit: AdditiveFit, law: PersonLaw, scores: FloatArray) -> ClusterErrors:
-    """By each person's score, times ``I / (I - p_b)``, p_b features that are constant within persons."""
-    n, constant = len(scores), int((~varying(law.sums)[0]).sum())
-    return cluster_errors(fit, np.sqrt(n / max(n - constant, 1)) * (scores @ fit.bayesian_covariance))

@@ -16,7 +16,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.gaps import fill_linear
 from fdadp.regression.fitted.person_curves import KnownOnes, rows_on
-from fdadp.repeated.fixed_effects import NormalOfTerms, normal_within
+from fdadp.repeated.fixed_effects import NormalOfTerms, Weighed, normal_within
 from fdadp.repeated.gaps import GapEffects, GapRows, gap_effects, gap_fit, gap_rows, gap_rows_at, gap_search
 from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.search import LevelCovariances, level_covariances
@@ -59,14 +59,12 @@ class GapLaw:
     levels : LevelCovariances
         On Φ, the first k functions of Ψ.
     rows : GapRows
-        On Ψ (K functions), responses less a level.
+        On Ψ (K functions).
     at : ndarray of shape (M, K)
         Ψ at each observation.
     record : ndarray of shape (M,)
     y : ndarray of shape (M,)
-        Less the level.
     psi : ndarray of shape (T, K)
-    level : float
     """
 
     levels: LevelCovariances
@@ -75,7 +73,6 @@ class GapLaw:
     record: IntArray
     y: FloatArray
     psi: FloatArray
-    level: float
 
     @classmethod
     def of(
@@ -122,7 +119,6 @@ class GapLaw:
             record, y = points.record, own.y
             phi = make_interp_spline(form.t, sums.phi, k=3)(points.t)
             at = np.hstack((phi, *(design.along.design(points.t) for design in form.designs))) @ turn
-        level = float(y.mean()) if sums.intercept else 0.0
         beyond = np.einsum("mk,mk->m", at[:, k:], (means @ psi[:, k:])[record])
 
         def rows(values: FloatArray, functions: FloatArray, phi: FloatArray) -> GapRows:
@@ -132,9 +128,9 @@ class GapLaw:
             Y[record, column] = values
             return gap_rows(phi, X, Y, codes)
 
-        inner = rows(y - level - beyond, at[:, :k], sums.phi)
+        inner = rows(y - beyond, at[:, :k], sums.phi)
         levels, _ = gap_search(inner, level_covariances(sums, name=name))
-        return cls(levels, rows(y - level, at, psi), at, record, y - level, psi, level)
+        return cls(levels, rows(y, at, psi), at, record, y, psi)
 
     def by_record(self, values: FloatArray) -> FloatArray:
         """Sums over the observations of each record of Ψ times values (M,), shape (n, K)."""
@@ -150,17 +146,22 @@ class GapLaw:
         G, K = (np.pad(part, (0, extra)) for part in (self.levels.G, K))
         return G, K, self.levels.noise_variance
 
-    def normal(self, form: LongForm, mix: FloatArray) -> tuple[NormalOfTerms, float]:
-        """Normal equations of the terms, and the log-determinant of the covariance of all responses."""
+    @property
+    def white(self) -> FloatArray:
+        """Covariance (p, p) of the features' curves in each direction along t in which errors are white."""
+        points = np.bincount(self.record, minlength=len(self.rows.X)) / len(self.psi)
+        return np.asarray(self.levels.noise_variance * np.linalg.inv((self.rows.X.T * points) @ self.rows.X))
+
+    def normal(self, form: LongForm, mix: FloatArray) -> tuple[NormalOfTerms, Weighed]:
+        """Normal equations of the terms, and of a curve on Ψ for each feature."""
         inner = gap_fit(self.rows, *self.wide).weighed
         mixes = [mix[:, own] for own in feature_slices(form.designs)]
         inside = [self.psi.T @ along for along in form.along]
-        shift = self.level * self.psi.sum(axis=0) if self.level else None
-        return normal_within(inner, mixes, inside, shift), inner.log_det
+        return normal_within(inner, mixes, inside), inner
 
     def predicted(self, form: LongForm, coefficients: FloatArray, F: FloatArray) -> tuple[GapEffects, FloatArray]:
         """Predictions of persons beside fitted terms; and residuals (M,) of the observations beside both."""
-        mean = F @ (rows_on(form, self.psi, form.t) @ coefficients) - self.level * self.psi.sum(axis=0)
+        mean = F @ (rows_on(form, self.psi, form.t) @ coefficients)
         found = gap_effects(self.rows, *self.wide, mean)
         person = self.rows.person[self.rows.pair_of]
         return found, self.y - np.einsum("mk,mk->m", self.at, (mean + found.effects[person])[self.record])

@@ -96,14 +96,17 @@ class PersonLaw:
         own[int(sums.intercept) :][random] = np.minimum(own[int(sums.intercept) :][random], between)
         return np.asarray(own)
 
-    def weights(self, form: LongForm, mix: FloatArray, covariance: FloatArray) -> FloatArray:
-        """What estimating covariances adds to that of the coefficients (Kenward & Roger 1997), shape (p, p)."""
+    def weights(self, form: LongForm, mix: FloatArray, changes: FloatArray) -> FloatArray:
+        """What estimating covariances adds to that of the coefficients (Kenward & Roger 1997), shape (p, p).
+
+        `changes` (p, p) makes changes of the coefficients of scores.
+        """
         if self.few is None:
-            return np.zeros_like(covariance)
+            return np.zeros_like(changes)
         sums, turn = self.sums, self.few.turn
         inner = np.einsum("lab,il,jl->aibj", self.few.added, turn, turn, optimize=True)
         rows = np.einsum("aP,Pkp->akp", mix, rows_on(form, sums.phi, form.t), optimize=True).reshape(-1, form.size)
-        return np.asarray(2 * covariance @ rows.T @ inner.reshape(len(rows), len(rows)) @ rows @ covariance)
+        return np.asarray(2 * changes @ rows.T @ inner.reshape(len(rows), len(rows)) @ rows @ changes.T)
 
     def known(
         self, persons: Levels, places: Levels | None, fit: AdditiveFit, mix: FloatArray

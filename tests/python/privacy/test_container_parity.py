@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ from fdadp import (
 from fdadp.errors import InputError, NotAccountedWarning, PublicInputWarning
 from fdadp.functional.containers.source_table import OpenedTable
 from fdadp.functional.files.curve_files import read_curves
+from fdadp.functional.metrics import concordance
 from fdadp.functional.tables.curves import as_curves
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.summaries import (
@@ -374,6 +377,16 @@ def mixed(data: Any, grouped: bool) -> Any:
     return np.concatenate([np.ravel(part) for part in (own.levels.G, own.levels.R, model.edf_, values_of(predicted))])
 
 
+def saved(data: Any, grouped: bool) -> Any:
+    """A saved model of persons' curves, and loaded: predictions, their errors and limits, of what the file holds."""
+    rows = people()
+    fit = FunctionalRegression("Y ~ age + re(id, covariance='free', k=4)", progress=False).fit(rows)
+    with tempfile.TemporaryDirectory() as folder:
+        model = FunctionalRegression.load(fit.save(Path(folder) / "mixed"))
+    found = (model.predict(data), model.predict_se(data), *model.predict_interval(data))
+    return np.concatenate([np.ravel(values_of(part)) for part in found])
+
+
 def survival(*, private: bool) -> Callable[[Any, bool], Any]:
     """Times to an event: age is the time, flag the event."""
 
@@ -388,6 +401,11 @@ def survival(*, private: bool) -> Callable[[Any, bool], Any]:
         return np.ravel(model.predict_survival(people()))
 
     return fit
+
+
+def ordered(data: Any, grouped: bool) -> Any:
+    """Harrell's C of times that the table has, and of a risk that is seen in no curve."""
+    return np.array([concordance(data["age"], data["flag"], people()["X"].mean(axis=1))])
 
 
 def private_times(data: Any, grouped: bool) -> Any:
@@ -441,6 +459,8 @@ ENTRY_POINTS: dict[str, Callable[[Any, bool], Any]] = {
     "levels, private chunks": levels(private=True, chunks=True),
     "levels, scores": scores_of_levels,
     "persons' curves": mixed,
+    "persons' curves, loaded": saved,
+    "concordance": ordered,
     "survival": survival(private=False),
     "survival, private": survival(private=True),
     "private_survival": private_times,
@@ -457,6 +477,7 @@ ONE_ROW_A_PERSON = (
     "components",
     "additive, chunks",
     "PrivateMean, chunks of curves",
+    "concordance",
     *(str(one) for one in LEARNERS if not one.grouped),
 )
 OF_PERSONS = (
@@ -466,6 +487,7 @@ OF_PERSONS = (
     "levels, private chunks",
     "levels, scores",
     "persons' curves",
+    "persons' curves, loaded",
 )
 """Entry points that need persons."""
 SINGLE = ("private_mean", "private_variance", "private_quantiles", "private_histogram")
@@ -550,3 +572,29 @@ def test_a_container_gives_what_the_array_gives(container: str, entry: str, grou
         np.testing.assert_allclose(*(np.frombuffer(bits[0]) for bits in (found, wanted)), rtol=ROUNDED, atol=ROUNDED)
     else:
         assert found == wanted
+
+
+def of_persons(data: Data) -> pd.DataFrame:
+    """A number of each person, in an order of its own."""
+    persons = np.random.default_rng(7).permutation(PERSONS)
+    return pd.DataFrame({"id": persons, "who": persons, "dose": np.cos(persons).round(6)})
+
+
+@pytest.mark.parametrize("end", [".csv", ".csv.gz", ".parquet"])
+def test_curves_in_a_file_and_persons_in_another_are_one_table(end: str, tmp_path: Any) -> None:
+    """Rows of persons join what another file has of them, by id."""
+    data, known = people(), of_persons(people())
+    if end == ".parquet":
+        pytest.importorskip("pyarrow")
+    for name, table in (("y", frame_of(data)), ("p", known)):
+        path = tmp_path / f"{name}{end}"
+        table.to_parquet(path) if end == ".parquet" else table.to_csv(path, index=False)
+    curves, persons = open_curves(tmp_path / f"y{end}", **WIDE, rows="id"), open_curves(tmp_path / f"p{end}", rows="id")
+    formula = "Y ~ dose + re(who, covariance='free', k=4)"
+    one = FunctionalRegression(formula, progress=False)
+    one.fit({"Y": curves["Y"], "dose": persons["dose"], "who": persons["who"]})
+    table = {"Y": data["Y"], "dose": np.cos(data["id"]).round(6), "who": data["id"]}
+    other = FunctionalRegression(formula, progress=False).fit(table)
+    assert one.joined_ == f"joined {N} of {N} by id"
+    np.testing.assert_array_equal(one.persons_.levels.G, other.persons_.levels.G)
+    np.testing.assert_array_equal(one.predict(table), other.predict(table))

@@ -136,6 +136,27 @@ def dense_fit(model, data):
     return rows, sum(parts) + np.kron(np.eye(len(z)), row), parts
 
 
+def weights_alike_along(model, data, every, V, seen):
+    """Weights of coefficients as if unpenalised curves of features had their mean covariance at each point.
+
+    Of features in any basis: a curve for each, on functions that hold all bases; beyond these errors are white.
+    """
+    form, own, T = model.fitted_.fit.form, model.persons_, np.shape(data["Y"])[1]
+    F = np.hstack(form.features(model.fitted_.records(data, None)))
+    left, size, _ = np.linalg.svd(F, full_matrices=False)
+    U = left[:, size > 1e-9 * size[0]]
+    both = np.hstack((own.phi, *form.along))
+    left, size, _ = np.linalg.svd(both, full_matrices=False)
+    psi = left[:, size > 1e-9 * size[0]]
+    X = np.kron(U, psi)[seen]
+    four = np.linalg.inv(X.T @ np.linalg.solve(V, X)).reshape(U.shape[1], psi.shape[1], U.shape[1], psi.shape[1])
+    points = seen.reshape(-1, T).sum(axis=1) / T
+    white = own.levels.noise_variance * np.linalg.inv((U.T * points) @ U)
+    mean = (np.einsum("ajbj->ab", four) + (T - psi.shape[1]) * white) / T
+    curves = np.einsum("na,ntp->atp", U, every.reshape(len(U), T, -1))
+    return np.einsum("atp,ab,btq->pq", curves, np.linalg.inv(mean), curves)
+
+
 def check_against_dense_law(model, data):
     """Coefficients, their covariance, predictions, their errors and the likelihood; responses may have gaps (NaN)."""
     fit, shape = model.fitted_.fit, np.shape(data["Y"])
@@ -145,9 +166,12 @@ def check_against_dense_law(model, data):
     rows, V = every[seen], V[np.ix_(seen, seen)]
     penalty = np.diag(fit.smoothing_parameters @ fit.form.stacked_penalties) / fit.sigma2
     weighed = np.linalg.solve(V, rows)
-    covariance = np.linalg.inv(rows.T @ weighed + penalty)
+    spread = np.linalg.pinv(rows.T @ weighed, rcond=1e-13)
+    weights = rows.T @ weighed if model.persons_.kind != "free" else weights_alike_along(model, data, every, V, seen)
+    smoother = np.linalg.inv(weights + penalty)
+    covariance = smoother @ (weights @ spread @ weights + penalty) @ smoother
     np.testing.assert_allclose(fit.bayesian_covariance, covariance, atol=1e-8 * np.abs(covariance).max())
-    beta = covariance @ weighed.T @ y
+    beta = smoother @ weights @ spread @ weighed.T @ y
     np.testing.assert_allclose(fit.coefficients, beta, atol=1e-8 * np.abs(beta).max())
     left = y - rows @ beta
     shown = model.predict(data, type="terms")

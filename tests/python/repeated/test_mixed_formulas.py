@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from repeated_tools import check_against_dense_law, curves_of_persons, dense_fit
+from repeated_tools import check_against_dense_law, curves_of_persons, dense_fit, weights_alike_along
 from scipy.stats import t as student
 
 from fdadp import FunctionalRegression, Privacy, ScalarRegression, terms
@@ -90,14 +90,41 @@ def test_intervals_of_curves_of_persons_are_by_students_law_where_errors_do_not_
 
 
 def test_an_effect_in_the_direction_of_large_errors_is_not_smoothed_away():
-    """Smoothing by REML that knows the errors held the weekend's effect in .57 of 40 samples, nominal .95."""
+    """Smoothing takes little of an effect, but a penalised likelihood that knows the errors takes the rest with it.
+
+    It held such an effect in .57 of 40 samples with smoothing parameters of its own, and in .87 of 200 with those of
+    independent errors, .66 of these 12; nominal .95.
+    """
     held, t = [], np.linspace(0, 1, 60)
     for seed in range(12):
-        c = curves_of_persons(1000 + seed, 40, most=7, least=2)
+        c = curves_of_persons(2000 + seed, 200, most=7, least=2)
         data = {"Y": c.Y, "x": c.X[:, 0], "day": c.X[:, 1], "id": c.who}
         found = FunctionalRegression("Y ~ x + day + re(id, covariance='free', k=6)").fit(data).coef("day", se=True, t=t)
         held.append(((found["lower"] <= c.beta[2]) & (c.beta[2] <= found["upper"])).mean())
-    assert np.mean(held) > 0.8
+    assert np.mean(held) > 0.83
+
+
+@pytest.mark.parametrize(
+    ("formula", "gaps"),
+    [
+        (FORMULA, False),
+        ("Y ~ x + day + re(id, covariance='free', k=6)", True),
+        ("Y ~ x + day + re(id, covariance='spline', k=6)", False),
+        ("Y ~ x + day + re(id, slopes=day, k=6)", False),
+        ("Y ~ x + day + re(id, covariance='free', k=6) + re(site, covariance='free')", False),
+    ],
+)
+def test_curves_far_from_zero_have_the_fit_of_those_near_it(formula, gaps):
+    """Normal equations of the curves themselves left no digit of them at 1e9."""
+    data = table(0, 30)
+    data["site"] = np.array([name[-1] for name in data["id"]])
+    if gaps:
+        data["Y"][3, 20:50] = np.nan
+    near = FunctionalRegression(formula).fit(data)
+    far = FunctionalRegression(formula).fit(data | {"Y": data["Y"] + 1e9})
+    np.testing.assert_allclose(np.asarray(far.fitted_values_) - 1e9, near.fitted_values_, atol=1e-4)
+    np.testing.assert_allclose(far.predict_se(data), near.predict_se(data), rtol=1e-3)
+    assert far.loglik_ == pytest.approx(near.loglik_, abs=1e-2)
 
 
 def test_the_dense_penalty_gives_what_free_covariances_give_where_both_hold():
@@ -195,18 +222,24 @@ def test_the_test_of_persons_keeps_its_level_without_an_effect():
 
 def test_errors_by_person_are_those_of_dense_scores():
     data = table(2, 12, T=20, least=2)
-    asked = FunctionalRegression("Y ~ x + day + re(id, covariance='free', k=5)", se="cluster", smoothing=[1e-9] * 3)
+    asked = FunctionalRegression(
+        "Y ~ x + day + re(id, covariance='free', k=5)", se="cluster", smoothing=[0.1, 1.0, 9.0]
+    )
     model = asked.fit(data, groups="id")
-    rows, V, _ = dense_fit(model, data)
+    rows, V, *_ = dense_fit(model, data)
     fit = model.fitted_.fit
     left = data["Y"].ravel() - rows @ fit.coefficients
     parts = rows.T * np.linalg.solve(V, left)
     who = np.repeat(np.unique(data["id"], return_inverse=True)[1], 20)
     scores = np.stack([parts[:, who == i].sum(axis=1) for i in range(12)])
-    bread = fit.bayesian_covariance
-    wanted = 12 / (12 - 2) * bread @ scores.T @ scores @ bread
-    np.testing.assert_allclose(model.vcov(), wanted, atol=1e-5 * np.abs(wanted).max())
-    np.testing.assert_allclose(model.vcov("iid"), bread, rtol=1e-12)
+    weights = weights_alike_along(model, data, rows, V, np.ones(left.size, dtype=bool))
+    penalty = np.diag(fit.smoothing_parameters @ fit.form.stacked_penalties) / fit.sigma2
+    smoother = np.linalg.inv(weights + penalty)
+    turn = smoother @ weights @ np.linalg.inv(rows.T @ np.linalg.solve(V, rows))
+    bias = smoother @ penalty @ smoother
+    wanted = 12 / (12 - 2) * turn @ scores.T @ scores @ turn.T + bias
+    np.testing.assert_allclose(model.vcov(), wanted, atol=1e-6 * np.abs(wanted).max())
+    np.testing.assert_allclose(model.vcov("iid"), fit.bayesian_covariance, rtol=1e-12)
     assert "within a person" in str(model.summary())
 
 
@@ -399,14 +432,17 @@ def test_given_functions_must_be_at_the_points_of_the_response():
 
 
 def test_smoothed_curves_have_a_floor_of_noise():
-    """Bases of the terms reach beyond the directions in which smoothed curves vary; such fits were refused."""
+    """Bases of the terms reach beyond the directions in which smoothed curves vary; such fits were refused.
+
+    Effects must lie in these directions, so that they vary by less: 95 % held .95 and .92 of x and day in 40 samples.
+    """
     data = table(8, 40, T=40)
     phi = smooth_functions(np.linspace(0, 1, 40), 13)[0][:, :7]
     smooth = data | {"Y": data["Y"] @ phi @ phi.T}
     model, raw = FunctionalRegression(FORMULA).fit(smooth), FunctionalRegression(FORMULA).fit(data)
     assert "Curves have no noise" in str(model.summary()) and "Curves have no noise" not in str(raw.summary())
     one, other = model.coef("x", se=True), raw.coef("x", se=True)
-    assert (one["se"] / other["se"]).between(0.7, 1.4).all()
+    assert (one["se"] / other["se"]).between(0.4, 1.4).all()
     assert ((one["value"] - other["value"]).abs() < 1.2 * other["se"]).all()
     assert np.abs(model.residuals_).max() < 5 and model.persons_.icc() == pytest.approx(raw.persons_.icc(), abs=0.05)
 

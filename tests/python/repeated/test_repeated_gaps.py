@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from repeated_tools import check_against_dense_law, curves_of_persons, dense_fit, draw
+from repeated_tools import check_against_dense_law, curves_of_persons, dense_fit, draw, weights_alike_along
 
 from fdadp import FunctionalRegression, terms
 from fdadp.errors import InputError
@@ -133,15 +133,18 @@ def test_terms_and_persons_of_curves_with_gaps_are_those_of_the_dense_law(tmp_pa
 
 def test_errors_by_person_of_curves_with_gaps_are_those_of_dense_scores():
     data = holes(5, T=20)
-    model = FunctionalRegression(GAPS, se="cluster", smoothing=[1e-9] * 3).fit(data, groups="id")
+    model = FunctionalRegression(GAPS, se="cluster", smoothing=[0.1, 1.0, 9.0]).fit(data, groups="id")
+    seen, fit = np.isfinite(data["Y"]).ravel(), model.fitted_.fit
     every, V, _ = dense_fit(model, data)
-    covariance = model.fitted_.fit.bayesian_covariance
-    seen = np.isfinite(data["Y"]).ravel()
-    rows = every[seen]
-    left = np.linalg.solve(V[np.ix_(seen, seen)], data["Y"].ravel()[seen] - rows @ model.fitted_.fit.coefficients)
+    rows, V = every[seen], V[np.ix_(seen, seen)]
+    left = np.linalg.solve(V, data["Y"].ravel()[seen] - rows @ fit.coefficients)
     who = np.repeat(np.unique(data["id"], return_inverse=True)[1], 20)[seen]
-    scores = np.stack([rows[who == i].T @ left[who == i] for i in range(12)]) @ covariance
-    wanted = 12 / (12 - 2) * scores.T @ scores
+    weights = weights_alike_along(model, data, every, V, seen)
+    penalty = np.diag(fit.smoothing_parameters @ fit.form.stacked_penalties) / fit.sigma2
+    smoother = np.linalg.inv(weights + penalty)
+    turn = smoother @ weights @ np.linalg.inv(rows.T @ np.linalg.solve(V, rows))
+    scores = np.stack([rows[who == i].T @ left[who == i] for i in range(12)]) @ turn.T
+    wanted = 12 / (12 - 2) * scores.T @ scores + smoother @ penalty @ smoother
     np.testing.assert_allclose(model.vcov(), wanted, atol=1e-5 * np.abs(wanted).max())
 
 
