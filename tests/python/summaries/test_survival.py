@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from neighbour_tools import change
 from statsmodels.duration.survfunc import SurvfuncRight, survdiff
 
 from fdadp import Privacy
+from fdadp.audit.replay import Neighbours, replay_audit
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget
 from fdadp.summaries import private_survival
@@ -154,6 +156,48 @@ def test_a_person_moves_the_counts_by_one_unit(by, grouped):
         private_survival(data, "months", "died", edges=EDGES, by=by, privacy=privacy, groups=ids)
 
     assert 0 < change(fit, X, other) <= 1
+
+
+def neighbours():
+    """A person who stands out, blanked out, replaced or taken away."""
+    X = people(40).astype(object).assign(id=np.arange(40).astype(object))
+    X.loc[7, ["months", "died"]] = [1e300, True]
+
+    def blanked(Z):
+        return Z.assign(id=Z["id"].where(Z.index != 7, None))  # nobody's: it adds nothing
+
+    for name, told_, change_ in (
+        ("blanked out", {"n": 40}, blanked),
+        (
+            "replaced",
+            {"n": 40, "adjacency": "replace"},
+            lambda Z: Z.assign(months=Z["months"].where(Z.index != 7, 2.0)),
+        ),
+        ("taken away", {}, lambda Z: Z.drop(index=7).reset_index(drop=True)),
+        ("pure", {"n": 40, "delta": None}, blanked),
+    ):
+        how = {"epsilon": 2.0, "delta": 1e-6} | told_
+
+        def run(data, noise, how=how):
+            with mock.patch("fdadp.privacy.noise.sources.SeededNoise", lambda *_: noise):
+                found = private_survival(
+                    data,
+                    "months",
+                    "died",
+                    edges=EDGES,
+                    privacy=Privacy(**how, random_state=0),
+                    by={"arm": ["drug", "placebo"]},
+                    groups=data["id"].to_numpy(),
+                )
+            return {"numbers": found.frame.to_numpy(), "texts": [str(found.ledger)]}
+
+        yield Neighbours(name, run, X, change_(X), Budget(how["epsilon"], how["delta"]).total)
+
+
+def test_survival_costs_its_budget_and_shows_nothing_else():
+    result = replay_audit(neighbours(), seed=1)
+    assert result.passed, str(result)
+    assert 0.4 < result.changes.max() <= 1 and result.finished == 4
 
 
 @pytest.mark.parametrize(
