@@ -18,11 +18,11 @@ import numpy as np
 
 from fdadp import PublicPrior
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy.account.accounting import noise_multiplier
-from fdadp.private.plan.design import PrivateDesign
-from fdadp.private.public.columns import Range
-from fdadp.private.release.moments import plan_moments
-from fdadp.private.rows.rows import RowFunctions
+from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier
+from fdadp.private.plan.private_design import PrivateDesign
+from fdadp.private.public.column_ranges import Range
+from fdadp.private.release.noisy_moments import plan_moments
+from fdadp.private.rows.row_functions import RowFunctions
 
 Predict = Callable[[np.ndarray], np.ndarray]
 STEP, ROUNDS = 0.45, 8

@@ -25,8 +25,8 @@ import numpy as np
 from fdadp import FunctionalRegression, Privacy, ScalarRegression, terms
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.private.release.mechanisms import DPAFF
-from fdadp.private.whitened import registry
-from fdadp.private.whitened.derived import derived_term
+from fdadp.private.whitened import term_registry
+from fdadp.private.whitened.of_any_term import derived_term
 
 S = np.linspace(0, 1, 31)
 DELTA, NEW = 1e-6, 2000
@@ -170,9 +170,9 @@ def fit(case: Case, name: str, n: int, epsilon: float, seed: int, *, derived: bo
     of = "Y" if case.curves else "y"
     data = {column: train[column] for column in bounds} | {of: response}
     privacy = Privacy(epsilon, DELTA, n=n, random_state=seed)
-    hand = registry.MAKERS[type(case.spec)]
+    hand = term_registry.MAKERS[type(case.spec)]
     if derived:
-        registry.MAKERS[type(case.spec)] = lambda asked, spec: derived_term(
+        term_registry.MAKERS[type(case.spec)] = lambda asked, spec: derived_term(
             asked if case.along else replace(asked, curves=False),
             case.derived if spec.columns == case.spec.columns else spec,
         )
@@ -185,7 +185,7 @@ def fit(case: Case, name: str, n: int, epsilon: float, seed: int, *, derived: bo
             fitted.fit(data, grids={c: S for c in data if data[c].ndim == 2})
             predicted = np.asarray(fitted.predict({column: new[column] for column in bounds}))
     finally:
-        registry.MAKERS[type(case.spec)] = hand
+        term_registry.MAKERS[type(case.spec)] = hand
     away = ((wanted - wanted.mean(axis=0)) ** 2).mean()
     return float(1 - ((predicted - wanted) ** 2).mean() / away), time.process_time() - begin
 

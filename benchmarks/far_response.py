@@ -15,7 +15,7 @@ import numpy as np
 
 from fdadp import AdditiveFunctionOnFunction, Privacy
 from fdadp.errors import ExtrapolationWarning
-from fdadp.private.public.tuning import PURE, Aux
+from fdadp.private.public.tuned_constants import PURE, Aux
 from fdadp.private.release.mechanisms import DPAFF
 
 RANGES = ((-8.0, 8.0), (0.0, 100.0), (-500.0, 20.0))

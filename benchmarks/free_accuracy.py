@@ -19,9 +19,9 @@ from scipy import optimize, stats
 from fdadp import Privacy, ScalarRegression, choose_privately
 from fdadp.errors import PrivacyError
 from fdadp.federated import shuffled_epsilon
-from fdadp.privacy.account.accounting import gaussian_multiplier, replaced_multiplier
+from fdadp.privacy.account.epsilon_mu_rho import gaussian_multiplier, replaced_multiplier
 from fdadp.privacy.rows._rowwise_arithmetic import diameter_of
-from fdadp.summaries.questions.numbers import strategy
+from fdadp.summaries.questions.moments_and_quantiles import strategy
 
 SHUFFLED = ((0.5, 1_000, 1e-5), (1.0, 10_000, 1e-6), (2.0, 10_000, 1e-6), (4.0, 100_000, 1e-6))
 """ε of one report, users, δ."""

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp import DPAFF, FunctionalRegression, Privacy, load_icu
-from fdadp.functional.gaps import fill_linear
+from fdadp.functional.gap_filling import fill_linear
 
 FORMULA = "day2 ~ ff(day1)"
 ANCHOR = "0.5 * last(day1) + 0.5 * mean(day1)"

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from fdadp import terms
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import Records, TrainingSummary
-from fdadp.functional.tables.sample import Curves
-from fdadp.solve.form.long_form import LongForm, LongSums
-from fdadp.solve.smoothing import penalized
-from fdadp.solve.smoothing.penalized import LOG_RANGE, PenalizedLeastSquares
-from fdadp.solve.smoothing.search import newton
+from fdadp.solve.form.long_form_design import LongForm, LongSums
+from fdadp.solve.smoothing import penalized_least_squares
+from fdadp.solve.smoothing.penalized_least_squares import LOG_RANGE, PenalizedLeastSquares
+from fdadp.solve.smoothing.smoothing_search import newton
 from fdadp.terms.numbers.scalar_linear import Intercept, MeanCurve
 from fdadp.terms.spec import TermSpec
 
@@ -82,12 +82,12 @@ def timed(search: Callable[[PenalizedLeastSquares], float], problems: list[Penal
 
 def optimum(jumps: bool) -> Callable[[PenalizedLeastSquares], float]:
     def search(one: PenalizedLeastSquares) -> float:
-        own = penalized.GRID_OF_ALL
+        own = penalized_least_squares.GRID_OF_ALL
         try:
-            penalized.GRID_OF_ALL = own if jumps else 99
+            penalized_least_squares.GRID_OF_ALL = own if jumps else 99
             return one.optimize()[0].reml
         finally:
-            penalized.GRID_OF_ALL = own
+            penalized_least_squares.GRID_OF_ALL = own
 
     return search
 

@@ -14,7 +14,7 @@ four cohorts a cell (``python benchmarks/mechanisms.py``, ``docs/decisions/0010-
 It is also an example of a mechanism that somebody else writes: one subclass of ``EndToEnd``, one of ``Plan``.
 
 Sources: Chaudhuri, Monteleoni & Sarwate (2011), JMLR 12:1069-1109 (output perturbation by strong convexity); the bound
-is :mod:`fdadp.privacy.kernel._minima`'s.
+is :mod:`fdadp.privacy.kernel._loss_minimisers`'s.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ import numpy as np
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Cohort
-from fdadp.private.denoise.bayes import MOMENT_VARIANCE, posteriors
-from fdadp.private.plan.design import PrivateDesign
-from fdadp.private.plan.plan import Plan
-from fdadp.private.plan.sharing import make_plan
-from fdadp.private.release.intervals import PrivateFit, Regression, finish
+from fdadp.private.denoise.empirical_bayes import MOMENT_VARIANCE, posteriors
+from fdadp.private.plan.budget_plan import Plan
+from fdadp.private.plan.budget_sharing import make_plan
+from fdadp.private.plan.private_design import PrivateDesign
 from fdadp.private.release.mechanisms import EndToEnd
-from fdadp.private.release.releases import start_regression
-from fdadp.private.rows.rows import RowFunctions
+from fdadp.private.release.planned_releases import start_regression
+from fdadp.private.release.residual_sizes import PrivateFit, Regression, finish
+from fdadp.private.rows.row_functions import RowFunctions
 
 TARGET_CLIP = 1.5
 """Clip of a response about its mean, relative to its private scale; the radius of the coefficients is 1."""

@@ -28,7 +28,7 @@ from scipy.special import expit, logit
 from tqdm import tqdm
 
 from fdadp import Privacy, ScalarRegression, load_icu
-from fdadp.functional.probabilities import auc, brier_score
+from fdadp.functional.probability_scores import auc, brier_score
 from fdadp.functional.quadrature import quadrature_weights
 
 S = np.linspace(0, 1, 60)

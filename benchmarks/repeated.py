@@ -28,11 +28,11 @@ import numpy as np
 
 from fdadp import MultilevelFPCA
 from fdadp.functional.splines.bsplines import BSplines
-from fdadp.repeated.diagnostics import icc
 from fdadp.repeated.fixed_effects import MeanTerm, fixed_effects, spline_levels, terms_on
+from fdadp.repeated.icc_and_tests import icc
 from fdadp.repeated.person_effects import RepeatedFit
 from fdadp.repeated.person_sums import PersonPass, smooth_functions
-from fdadp.repeated.search import choose_functions, level_covariances
+from fdadp.repeated.reml_search import choose_functions, level_covariances
 
 SIZES = ((10_000, 7, 1440, 30, False), (10_000, 7, 1440, 60, True), (60_000, 7, 144, 30, False))
 LIMITS = "limits: 10 s of CPU and 1 GB at 10,000 x 7 x 1,440"

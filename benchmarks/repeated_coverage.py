@@ -24,7 +24,7 @@ from fdadp import FunctionalRegression
 from fdadp.repeated.fixed_effects import fixed_effects
 from fdadp.repeated.person_effects import RepeatedFit
 from fdadp.repeated.person_sums import PersonPass, smooth_functions
-from fdadp.repeated.search import level_covariances
+from fdadp.repeated.reml_search import level_covariances
 
 PERSONS, POINTS, K = (20, 40, 200, 1000), 60, 10
 T = np.linspace(0, 1, POINTS)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.solve.smoothing import search as starts
-from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
+from fdadp.solve.smoothing import smoothing_search as starts
+from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
 from fdadp.terms._feature_rows import FeatureMap
 from r_bridge.mgcv_tensor import TensorProduct, te_margin
 

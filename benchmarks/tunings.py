@@ -3,11 +3,11 @@
     python benchmarks/tunings.py --list
     python benchmarks/tunings.py "3 rounds" "clip of 1.0" --n 300 --epsilon 1 --seeds 16
 
-A tuning is ``replace(GAUSSIAN, ...)`` by name (``fdadp.private.public.tuning``). Every fit is paired with one of the
-default tuning on the same cohort and the same seed of the noise (the noise itself is the same only as far as releases
-have the same shapes: else its share of the error is twice as large); printed are mean changes of the share explained,
-in thousandths, with standard errors. Seeded noise: for simulation only; choose on other seeds than the frontier's
-2000s.
+A tuning is ``replace(GAUSSIAN, ...)`` by name (``fdadp.private.public.tuned_constants``). Every fit is paired with one
+of the default tuning on the same cohort and the same seed of the noise (the noise itself is the same only as far as
+releases have the same shapes: else its share of the error is twice as large); printed are mean changes of the share
+explained, in thousandths, with standard errors. Seeded noise: for simulation only; choose on other seeds than the
+frontier's 2000s.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from cohorts import GRID, SCENARIOS, WEIGHTS, bounds, cohort  # noqa: E402
 
 from fdadp import AdditiveFunctionOnFunction, Privacy  # noqa: E402
 from fdadp.errors import FdadpWarning  # noqa: E402
-from fdadp.private.public.tuning import GAUSSIAN, PURE, Tuning  # noqa: E402
+from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Tuning  # noqa: E402
 from fdadp.private.release.mechanisms import DPAFF  # noqa: E402
 
 T = GAUSSIAN

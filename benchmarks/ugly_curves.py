@@ -24,7 +24,7 @@ import numpy as np
 from other_scenarios import GRID, SCENARIOS, cohort, share
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, __version__
-from fdadp.private.public.tuning import GAUSSIAN, PURE, Tuning
+from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Tuning
 from fdadp.private.release.mechanisms import DPAFF
 
 RESULTS = Path(__file__).parent / "results" / "ugly-curves.md"

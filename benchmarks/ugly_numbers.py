@@ -27,7 +27,7 @@ import numpy as np
 
 from fdadp import FunctionalRegression, Privacy, PublicPrior, ScalarRegression, plan
 from fdadp.errors import FdadpWarning
-from fdadp.planner import of_formulas
+from fdadp.planner import forecast_of_formulas
 
 S = np.linspace(0, 1, 40)
 FIRST, NEW, SLOPE = 9000, 2000, 0.05
@@ -273,7 +273,7 @@ if __name__ == "__main__":
     asked.add_argument("--cohorts", type=int, default=COHORTS, help="that a forecast simulates at most")
     asked.add_argument("--first", type=int, default=FIRST, help="first seed")
     options = asked.parse_args()
-    of_formulas.COHORTS = of_formulas.COHORTS._replace(
+    forecast_of_formulas.COHORTS = forecast_of_formulas.COHORTS._replace(
         most=options.cohorts
     )  # plan() has 128; more tell what its law expects
     for part in options.parts:

@@ -18,7 +18,7 @@ from .datasets import load_dti as load_dti
 from .datasets import load_dti2 as load_dti2
 from .datasets import load_icu as load_icu
 from .datasets import simulate_affr as simulate_affr
-from .functional.containers.open import open_curves as open_curves
+from .functional.containers.open_curves import open_curves as open_curves
 from .functional.files.curve_files import read_curves as read_curves
 from .functional.fpca import FPCA as FPCA
 from .functional.metrics import concordance as concordance

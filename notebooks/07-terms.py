@@ -30,7 +30,7 @@ import pandas as pd
 from statsmodels.datasets import elnino
 
 from fdadp import FunctionalRegression, load_canadian_weather, load_dti2, load_icu
-from fdadp.functional.gaps import fill_linear
+from fdadp.functional.gap_filling import fill_linear
 
 # %% [markdown]
 # ## Weather by region

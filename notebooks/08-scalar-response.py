@@ -29,8 +29,8 @@ import pandas as pd
 
 from fdadp import ScalarRegression, load_canadian_weather, load_icu
 from fdadp.errors import ExtrapolationWarning
-from fdadp.functional.gaps import fill_linear
-from fdadp.functional.probabilities import auc, brier_score, calibration_table
+from fdadp.functional.gap_filling import fill_linear
+from fdadp.functional.probability_scores import auc, brier_score, calibration_table
 
 # %% [markdown]
 # ## A year's rain from the temperature curve

@@ -32,8 +32,8 @@ import pandas as pd
 
 from fdadp import DPAFF, FunctionalRegression, Privacy, ScalarRegression, load_icu, plan, simulate_affr
 from fdadp.errors import ExtrapolationWarning, FdadpError
-from fdadp.functional.gaps import fill_linear
-from fdadp.functional.probabilities import auc
+from fdadp.functional.gap_filling import fill_linear
+from fdadp.functional.probability_scores import auc
 
 warnings.simplefilter("ignore", ExtrapolationWarning)  # a few new curves lie a little outside the range of the fit
 

@@ -30,7 +30,7 @@ from sklearn.base import clone
 from fdadp import AdditiveFunctionOnFunction
 from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.errors import InputError
-from fdadp.functional.tables.curves import as_curves
+from fdadp.functional.tables.curve_inputs import as_curves
 from r_bridge._rpy2 import require
 from r_bridge.additive_beside_mgcv import AffrFits
 from r_bridge.difference_report import Difference, Report, absolute, of_range, relative

@@ -17,7 +17,7 @@ from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp._common.argument_checks import one_of
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
-from fdadp.regression.reading.columns import columns_of
+from fdadp.regression.reading.table_columns import columns_of
 from r_bridge._rpy2 import require
 from r_bridge.difference_report import Report
 from r_bridge.gam_by_formula import fit_gam

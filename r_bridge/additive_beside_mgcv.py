@@ -33,11 +33,11 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import ExtrapolationWarning
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
-from fdadp.regression.additive.fitting import settings_of
-from fdadp.regression.whole import estimate_whole
-from fdadp.solve.eigen.components import ComponentsFit, problem_of
+from fdadp.regression.additive.ordinary_fit import settings_of
+from fdadp.regression.fit_in_memory import estimate_whole
+from fdadp.solve.eigen.fit_to_scores import ComponentsFit, problem_of
 from fdadp.terms.additive_surface import Surface
 from r_bridge.difference_report import Difference, absolute, of_range, relative
 from r_bridge.mgcv_tensor import TensorProduct

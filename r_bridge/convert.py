@@ -27,7 +27,7 @@ import pandas as pd
 
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.curves import as_curves
+from fdadp.functional.tables.curve_inputs import as_curves
 
 __all__ = ["Frame", "basis_to_fd", "curves_from_r", "curves_to_r", "fd_to_basis", "plain_data"]
 

@@ -25,7 +25,7 @@ from fdadp.functional.fpca import (
     ssvd_eigenbasis,
 )
 from fdadp.functional.fpca.ssvd import sequential_scores
-from fdadp.repeated.level_components import smooth_levels
+from fdadp.repeated.two_level_components import smooth_levels
 from r_bridge.difference_report import Difference, relative
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.tables.curves import as_curves, check_finite
+from fdadp.functional.tables.curve_inputs import as_curves, check_finite
 from r_bridge._rpy2 import Handle, call
 
 __all__ = ["GamFit", "gam_linear_functional"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.functional.splines.margins import SmoothMargin
+from fdadp.functional.splines.diagonal_margins import SmoothMargin
 
 
 def te_margin(low: float, high: float, k: int) -> SmoothMargin:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.curves import as_curves
+from fdadp.functional.tables.curve_inputs import as_curves
 from r_bridge._rpy2 import Handle, call
 from r_bridge.convert import plain_data
 

@@ -19,12 +19,12 @@ import numpy as np
 from fdadp import MultilevelFPCA
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.repeated.fixed_effects import MeanTerm, fixed_effects, spline_levels
-from fdadp.repeated.level_components import TwoLevels, smooth_levels
-from fdadp.repeated.levels import deviance, gls
 from fdadp.repeated.person_effects import RepeatedFit
 from fdadp.repeated.person_sums import PersonPass, PersonSums, smooth_functions
-from fdadp.repeated.search import LevelCovariances, level_covariances
-from fdadp.repeated.slopes import slope_covariances, slope_effects, slope_sums
+from fdadp.repeated.random_slopes import slope_covariances, slope_effects, slope_sums
+from fdadp.repeated.reml_search import LevelCovariances, level_covariances
+from fdadp.repeated.two_level_components import TwoLevels, smooth_levels
+from fdadp.repeated.two_level_model import deviance, gls
 from r_bridge.difference_report import Difference, absolute, of_range, relative
 from r_bridge.reference import read_case
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from fdadp._version import __version__
 from fdadp.federated import randomizer, shuffled_epsilon
-from fdadp.privacy.account.accounting import epsilon_from
+from fdadp.privacy.account.epsilon_mu_rho import epsilon_from
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 

@@ -25,7 +25,7 @@ from paillier_costs import SPECIFIED, WIDTH, costs
 
 from fdadp._version import __version__
 from fdadp.federated import Contract, Federation
-from fdadp.federated.local_pca import PrivateLocalPCA
+from fdadp.federated.owner_chain_pca import PrivateLocalPCA
 from fdadp.federated.paillier import ciphertexts, keys
 from fdadp.plot._matplotlib_figures import save_figure
 from fdadp.privacy.noise.distributed import NextRound
@@ -107,7 +107,7 @@ def running_time(owners: tuple[int, ...] = (10, 30, 100, 300, 1000), per_owner: 
 
 
 def _first_release(terms: Contract) -> NextRound:
-    from fdadp.federated.models import fit
+    from fdadp.federated.federated_models import fit
 
     waits = fit(terms, None, [])
     assert isinstance(waits, NextRound)

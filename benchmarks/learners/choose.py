@@ -131,7 +131,7 @@ def small(name: str) -> Task:
 
 
 def logistic_lines() -> Iterator[Line]:
-    from fdadp.learners.logistic import default_regularization as usual
+    from fdadp.learners.logistic_regression import default_regularization as usual
 
     for name in ("adult", "german", "australian", "ionosphere"):
         task = adult() if name == "adult" else small(name)

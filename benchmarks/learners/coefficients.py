@@ -31,7 +31,7 @@ from scipy.special import expit
 
 from fdadp._version import __version__
 from fdadp.learners import DPLinearRegression, DPLogisticRegression
-from fdadp.learners import logistic as logistic_module
+from fdadp.learners import logistic_regression as logistic_module
 
 HERE = Path(__file__).resolve().parent
 MODES = {"ε = 1, δ = 1e-6": {"epsilon": 1.0, "delta": 1e-6}, "ε = 1, pure": {"epsilon": 1.0, "delta": None}}

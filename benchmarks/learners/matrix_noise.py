@@ -27,9 +27,9 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 
 from fdadp.learners import DPPCA, DPLinearRegression, linear_regression
-from fdadp.learners.decomposition import CONST
+from fdadp.learners.pca import CONST
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy.noise._matrices import MatrixLaplace
+from fdadp.privacy.noise._matrix_noise import MatrixLaplace
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 

@@ -5,7 +5,7 @@
 ``benchmarks/federated`` uses it, too. The schemes:
 
 * :data:`DPDPCA`: every owner's share of the noise, one encrypted sum (``Contract("pca", ...)``). Where it runs without
-  encryption, :func:`~fdadp.federated.models.fit_in_clear` gives the same model bit for bit;
+  encryption, :func:`~fdadp.federated.federated_models.fit_in_clear` gives the same model bit for bit;
 * :data:`LOCAL`: every owner's own noise, one owner after the other (PrivateLocalPCA);
 * :data:`CENTRAL`: DPPCA of all rows in one trusted place;
 * :data:`EXACT`, :data:`RANDOM`: without privacy, and without data.
@@ -38,9 +38,9 @@ from fdadp.datasets._data_locations import load_present
 from fdadp.demo.published_experiment import write_results
 from fdadp.errors import InputError
 from fdadp.federated import Federation
-from fdadp.federated.contract import Contract
-from fdadp.federated.local_pca import PrivateLocalPCA
-from fdadp.federated.models import fit_in_clear
+from fdadp.federated.federated_models import fit_in_clear
+from fdadp.federated.owner_chain_pca import PrivateLocalPCA
+from fdadp.federated.run_contract import Contract
 from fdadp.learners import DPPCA
 from studies import scores
 from studies.commands import command, run_each, say_absent, say_paths

@@ -26,9 +26,9 @@ from fdadp._common.command_line_tools import console, no_window, plain_messages
 from fdadp.datasets import SimulatedCurves
 from fdadp.demo.published_experiment import write_results
 from fdadp.errors import ExtrapolationWarning, InputError, PrivacyError
-from fdadp.federated.contract import Contract
 from fdadp.federated.paillier import SecretKey, keys
 from fdadp.federated.parties import Federation
+from fdadp.federated.run_contract import Contract
 from studies.commands import command, say_paths
 
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fdadp.learners.shared.encoding import Numeric, PublicEncoder
+from fdadp.learners.shared.public_encoding import Numeric, PublicEncoder
 from studies.learner_tasks import Task
 
 
@@ -61,7 +61,7 @@ def _one_hot(task: Task) -> Callable[[Any], Any]:
 
 def binned(task: Task) -> Any:
     """The bins that the boosted learners make of the task's features."""
-    from fdadp.learners.shared._bins import Bins
+    from fdadp.learners.shared._public_bins import Bins
 
     return Bins(task.features, len(task.features))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fdadp.learners.shared.encoding import Categorical, Numeric
+from fdadp.learners.shared.public_encoding import Categorical, Numeric
 
 
 @dataclass(frozen=True)

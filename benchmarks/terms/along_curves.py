@@ -17,7 +17,7 @@ import numpy as np
 
 from fdadp import FunctionalRegression, load_canadian_weather, load_dti, load_dti2, load_icu, terms
 from fdadp.datasets import load_lip_emg
-from fdadp.functional.gaps import fill_linear
+from fdadp.functional.gap_filling import fill_linear
 
 
 def numbers(curves: Any, every: int = 1) -> tuple[Any, Any]:

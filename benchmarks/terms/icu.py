@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp import FunctionalRegression, load_icu
-from fdadp.functional.gaps import fill_linear
+from fdadp.functional.gap_filling import fill_linear
 
 FORMULAS = ("day2 ~ ff(day1, k=(12, 8))", "day2 ~ ff(day1)")
 N_TRAIN = 5500

@@ -12,14 +12,14 @@ import numpy as np
 
 from fdadp import PublicPrior
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy.account.accounting import unit_noise
+from fdadp.privacy.account.epsilon_mu_rho import unit_noise
 from fdadp.privacy.private_entries import codes_of, index_of
-from fdadp.private.denoise.bayes import posteriors, steady
-from fdadp.private.plan.design import PrivateDesign, curves_column
-from fdadp.private.public.columns import LabelColumn, NumberColumn
-from fdadp.private.release.moments import fit_moments, plan_moments
-from fdadp.private.rows.rows import RowFunctions
-from fdadp.private.whitened.registry import white_term
+from fdadp.private.denoise.empirical_bayes import posteriors, steady
+from fdadp.private.plan.private_design import PrivateDesign, curves_column
+from fdadp.private.public.column_ranges import LabelColumn, NumberColumn
+from fdadp.private.release.noisy_moments import fit_moments, plan_moments
+from fdadp.private.rows.row_functions import RowFunctions
+from fdadp.private.whitened.term_registry import white_term
 from fdadp.regression.formula import parse
 
 METHODS = ("one shot + empirical Bayes", "one shot, AdaSSP")

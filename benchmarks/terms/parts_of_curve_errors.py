@@ -14,7 +14,7 @@ from simulators import SIMULATORS, T
 
 from fdadp import FunctionalRegression
 from fdadp.regression.fitted.coefficient_functions import effect_rows, place_of
-from fdadp.solve.errors.leave_one_out import Residuals
+from fdadp.solve.errors.leave_one_out_residuals import Residuals
 from fdadp.solve.errors.sandwich import cluster_errors, left_out, with_smoothing_chosen_again
 from fdadp.solve.errors.term_tests import largest_ratio
 

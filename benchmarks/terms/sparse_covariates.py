@@ -17,9 +17,9 @@ import pandas as pd
 
 from fdadp import FunctionalRegression, load_icu, terms
 from fdadp.errors import MissingDataError
-from fdadp.functional.gaps import fill_linear
+from fdadp.functional.gap_filling import fill_linear
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.regression.reading import completion
+from fdadp.regression.reading import missing_entries
 
 S = np.linspace(0, 1, 41)
 SHAPES = np.stack([np.ones(S.size), *(np.sqrt(2) * wave(2 * np.pi * S) for wave in (np.sin, np.cos))])
@@ -40,12 +40,12 @@ def thinned(values: np.ndarray, points: int, noise: float, rng: np.random.Genera
 
 def fit(how: str, share: float | None, term: terms.ff, data: dict, grids: dict) -> FunctionalRegression:
     """A model whose components explain another share than the default."""
-    before = dict(completion.SHARES)
+    before = dict(missing_entries.SHARES)
     try:
-        completion.SHARES.update({} if share is None else {how: share})
+        missing_entries.SHARES.update({} if share is None else {how: share})
         return FunctionalRegression([term], missing=how).fit(data, grids=grids)
     finally:
-        completion.SHARES.update(before)
+        missing_entries.SHARES.update(before)
 
 
 def simulated(runs: int) -> pd.DataFrame:

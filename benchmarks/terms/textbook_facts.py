@@ -242,7 +242,7 @@ def level(cohorts: int) -> None:
 
 def memory(cohorts: int) -> None:
     """What a fit says of the memory that it would take."""
-    from fdadp.regression.whole import refuse_too_large  # noqa: F401  (a checkout without it takes all memory)
+    from fdadp.regression.fit_in_memory import refuse_too_large  # noqa: F401  (a checkout without it takes all memory)
 
     data = {"id": [f"p{i}" for i in range(5000)], "Y": np.zeros((5000, T.size)) + np.arange(5000)[:, None]}
     try:

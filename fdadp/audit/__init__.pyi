@@ -2,9 +2,9 @@ from .black_box import BlackBoxAudit as BlackBoxAudit
 from .black_box import OneRunAudit as OneRunAudit
 from .black_box import black_box_audit as black_box_audit
 from .black_box import one_run_audit as one_run_audit
-from .mechanisms import MECHANISMS as MECHANISMS
-from .mechanisms import MechanismAudit as MechanismAudit
-from .mechanisms import audit as audit
+from .mechanism_audits import MECHANISMS as MECHANISMS
+from .mechanism_audits import MechanismAudit as MechanismAudit
+from .mechanism_audits import audit as audit
 from .replay import Neighbours as Neighbours
 from .replay import ReplayAudit as ReplayAudit
 from .replay import replay_audit as replay_audit

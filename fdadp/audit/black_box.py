@@ -15,7 +15,7 @@ import numpy as np
 from fdadp._common.argument_checks import fraction
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.privacy.account.accounting import epsilon_from_mu, mu_from
+from fdadp.privacy.account.epsilon_mu_rho import epsilon_from_mu, mu_from
 
 TOO_SMALL = math.sqrt(2)
 """Factor by which the noise is too small in the mechanism against which audits state their power."""

@@ -26,7 +26,7 @@ from fdadp.privacy.noise.sources import Noise
 from fdadp.privacy.replayed_loss import losses
 from fdadp.private.release.mechanisms import DPAFF, SHORT
 from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
-from fdadp.regression.additive.fitted import LAYOUT
+from fdadp.regression.additive.fitted_surface import LAYOUT
 
 X_BOUNDS, Y_BOUNDS = (-4.5, 4.5), (-8.0, 8.0)
 CANARIES = ("high", "low", "waves", "outside", "missing", "huge", "infinite", "gaps", "nothing", "ordinary")

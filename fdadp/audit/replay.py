@@ -28,7 +28,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FailedReadError, FdadpError, InputError, PrivacyError
-from fdadp.privacy.account.accounting import cost_of
+from fdadp.privacy.account.epsilon_mu_rho import cost_of
 from fdadp.privacy.noise.sources import MATRICES, Noise, OpenDPNoise, SeededNoise
 from fdadp.privacy.replayed_loss import Loss, TapeEntry, TapeNoise, losses, wishart_delta
 

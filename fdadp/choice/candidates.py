@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier
 
 from fdadp._common.typing import ArrayLike, IntArray
 from fdadp.errors import FdadpError, InputError, PrivacyError
-from fdadp.learners.shared.encoding import Categorical
+from fdadp.learners.shared.public_encoding import Categorical
 from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.account.budget import FirstReadError, rehearsal_of
 from fdadp.privacy.noise.distributed import noise_source

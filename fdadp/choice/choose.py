@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.typing import ArrayLike
+from fdadp.choice.budget_plan import ChoicePlan, accounting_of, plan_choice
 from fdadp.choice.candidates import ROUNDING, Data, configured, named, rehearse
-from fdadp.choice.judges import Judges, clip_of
-from fdadp.choice.plan import ChoicePlan, accounting_of, plan_choice
+from fdadp.choice.held_out_errors import Judges, clip_of
 from fdadp.errors import PrivacyError, PublicInputWarning
 from fdadp.privacy import Budget, Cohort, Ledger, Privacy
 from fdadp.privacy.account.budget import apart

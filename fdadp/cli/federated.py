@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fdadp.cli.inputs import FileFormat, has_ids, read_file
+from fdadp.cli.input_files import FileFormat, has_ids, read_file
 from fdadp.errors import InputError
 from fdadp.files.atomic_writes import SECRET, replacing, write_text
 from fdadp.files.regular_files import bytes_of, text_of
@@ -53,8 +53,8 @@ def key(
     ] = None,
 ) -> None:
     """At the data user: make a new key, and the contract that names it and goes to all parties."""
-    from fdadp.federated.contract import Contract, public_key_of
-    from fdadp.federated.flower.store import new_key
+    from fdadp.federated.flower.party_state import new_key
+    from fdadp.federated.run_contract import Contract, public_key_of
 
     terms = Contract.from_json(text_of(draft))
     if terms.key is not None:
@@ -117,13 +117,13 @@ def model(
     ] = None,
 ) -> None:
     """Anybody: the fitted model of a run, from its contract and its totals, and what it promises."""
-    from fdadp.federated import models
-    from fdadp.federated.contract import Contract
-    from fdadp.federated.wire import Totals
+    from fdadp.federated import federated_models
+    from fdadp.federated.run_contract import Contract
+    from fdadp.federated.wire_format import Totals
     from fdadp.privacy.noise.distributed import NextRound
 
     terms = Contract.from_json(text_of(contract))
-    fitted = models.fit(terms, None, Totals.from_bytes(bytes_of(totals)))
+    fitted = federated_models.fit(terms, None, Totals.from_bytes(bytes_of(totals)))
     if isinstance(fitted, NextRound):
         raise InputError(f"{totals} must hold the totals of a run that was finished, and does not")
     if out is not None and not hasattr(fitted, "save"):

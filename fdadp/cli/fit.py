@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import fdadp
-from fdadp.cli import inputs
-from fdadp.cli import options as option
-from fdadp.cli.inputs import FileFormat
-from fdadp.cli.options import ONLY_PRIVATE, components_of, refuse_given
-from fdadp.cli.persons import EventOptions, TimesToEvent
+from fdadp.cli import input_files
+from fdadp.cli import shared_options as option
+from fdadp.cli.input_files import FileFormat
+from fdadp.cli.mfpca_and_survival import EventOptions, TimesToEvent
 from fdadp.cli.private_files import PrivateFiles, bounds_of, check_writable, labels_of, save_model, write_ledger
+from fdadp.cli.shared_options import ONLY_PRIVATE, components_of, refuse_given
 from fdadp.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Additive:
         if table is not None or groups is not None:
             raise InputError("--table and --groups are there for formulas, and for private fits of two files")
         model = self._model()
-        data, by = inputs.labelled_files(self.files, self.how, id=self.id)
+        data, by = input_files.labelled_files(self.files, self.how, id=self.id)
         return model.fit(*data.values(), by=by)
 
     def fit_privately(
@@ -158,7 +158,7 @@ def fit(
       fdadp fit "Y ~ ff(X)" --curves X=x.csv --curves Y=y.csv --bounds X=30:180 --bounds Y=30:180 --epsilon 1 --n 3000
       fdadp fit X.csv Y.csv --bounds X=30:180 --bounds Y=30:180 --epsilon 0.5 --study wards.fdadp
     """
-    inputs.check_out(out)
+    input_files.check_out(out)
     how = replace(how, grid=labels_of(grid))
     has_persons = groups is not None or rows.id is not None or person_of(what[0]) is not None
     law = of_persons.law(has_persons=has_persons)
@@ -213,13 +213,13 @@ def _model_asked_for(
     if len(what) == 2 and not any("~" in one for one in what):
         beside = {**beside, "--within": law.get("within")}
         refuse_given(beside, "is there for formulas, as 'Y ~ ff(X) + s(age)', and not for two files")
-        settings = {**settings, **law, "missing": inputs.treatment_of(settings["missing"])}
+        settings = {**settings, **law, "missing": input_files.treatment_of(settings["missing"])}
         return Additive(dict(zip("XY", map(Path, what), strict=True)), sizes, settings, how, id)
     if len(what) == 1 and "~" in what[0]:
         refuse_given(
             sizes.given, "is there for two files, X and Y: in a formula sizes stand within terms, as ff(X, k=8)"
         )
-        settings = {**settings, **law, "missing": inputs.treatments_of(settings["missing"])}
+        settings = {**settings, **law, "missing": input_files.treatments_of(settings["missing"])}
         if what[0].lstrip().startswith("Surv("):
             return TimesToEvent.of(what[0], beside, settings, how, id)
         refuse_given(
@@ -246,7 +246,7 @@ class Formula:
 
     def fit(self, table: Path | None, groups: str | None) -> Any:
         """Fit without privacy."""
-        data, by = inputs.read_columns(self.curves, table, self.how, id=self.id)
+        data, by = input_files.read_columns(self.curves, table, self.how, id=self.id)
         refuse_given({"--within": self.settings.get("within")}, ONLY_PRIVATE)
         kind = model_of(self.formula, [name for name, c in data.items() if getattr(c, "ndim", 1) == 2], data)
         model = kind(self.formula, **self.settings)
@@ -257,7 +257,7 @@ class Formula:
         self, table: Path | None, groups: str | None, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool
     ) -> Any:
         """Show the plan, then fit from files; None for a dry run."""
-        files = PrivateFiles.of(inputs.named_files(self.curves), table, self.id, self.how)
+        files = PrivateFiles.of(input_files.named_files(self.curves), table, self.id, self.how)
         files = files.by_names(groups or person_of(self.formula), privacy)
         kind = model_of(self.formula, files.grids(), files.names)
         if kind is not fdadp.FunctionalRegression:
@@ -265,7 +265,7 @@ class Formula:
                 {"--within": self.settings.get("within")}, "is there for curves, with re(id, covariance='free')"
             )
         model = kind(self.formula, privacy=privacy, bounds=bounds, **self.settings)
-        named = inputs.named_in(self.formula)
+        named = input_files.named_in(self.formula)
         files.check_has([*(name for name in bounds if name in named), *filter(None, (groups, self.offset))])
         asked: dict[str, Any] = {"groups": groups, "offset": self.offset}
         grids, declared = files.grids(), privacy.n is not None
@@ -286,7 +286,7 @@ def person_of(formula: str) -> str | None:
 
 def model_of(formula: str, curves: Collection[str], names: Collection[str]) -> Any:
     """The kind of model by what the response is."""
-    from fdadp.regression.reading.expressions import row_function
+    from fdadp.regression.reading.computed_columns import row_function
 
     response = formula.partition("~")[0].strip().strip("`")
     function = row_function(response) if response not in names else None

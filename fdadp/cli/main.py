@@ -11,15 +11,15 @@ import typer
 
 from fdadp._common.command_line_tools import Plain, Variadic
 from fdadp._version import __version__
-from fdadp.cli import predict as views
-from fdadp.cli.demo import audit, demo, plan, plan_hazards, plan_levels, plan_survival
+from fdadp.cli import saved_models as views
+from fdadp.cli.demo_audit_plan import audit, demo, plan, plan_hazards, plan_levels, plan_survival
 from fdadp.cli.federated import app as federated
 from fdadp.cli.fit import fit
-from fdadp.cli.options import spread
-from fdadp.cli.persons import mfpca, survival
-from fdadp.cli.predict import evaluate, predict
-from fdadp.cli.study import study
-from fdadp.cli.summaries import fpca, mean, table1
+from fdadp.cli.mfpca_and_survival import mfpca, survival
+from fdadp.cli.private_summaries import fpca, mean, table1
+from fdadp.cli.saved_models import evaluate, predict
+from fdadp.cli.shared_options import spread
+from fdadp.cli.study_budget import study
 
 app = typer.Typer(
     cls=Plain,

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fdadp.cli.inputs import CurvesFile, FileFormat, long_columns
-from fdadp.cli.options import by_name
+from fdadp.cli.input_files import CurvesFile, FileFormat, long_columns
+from fdadp.cli.shared_options import by_name
 from fdadp.errors import InputError
 from fdadp.files.atomic_writes import write_text
 
 if TYPE_CHECKING:
     from fdadp._common.typing import FloatArray
-    from fdadp.functional.containers.source_table import OpenedCurves, OpenedTable
-    from fdadp.functional.files.csv_tables import CsvLines
+    from fdadp.functional.containers.opened_tables import OpenedCurves, OpenedTable
+    from fdadp.functional.files.csv_curves import CsvLines
     from fdadp.privacy import Privacy
-    from fdadp.private.public.long_lines import LongLines
-    from fdadp.regression.private.chunks import JoinedTables
+    from fdadp.private.public.long_tables import LongLines
+    from fdadp.regression.private.chunked_tables import JoinedTables
 
 
 def bounds_of(texts: Sequence[str] | None) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class PrivateFiles:
         InputError, FileFormatError, FileNotFoundError
             All of it about names and labels of columns.
         """
-        from fdadp.functional.containers.open import opened
+        from fdadp.functional.containers.open_curves import opened
 
         dialect = {} if how is None else how.dialect
         lines = None if table is None else _opened(CurvesFile(table), dialect)
@@ -131,7 +131,7 @@ class PrivateFiles:
         known = {name: CurvesFile.of(own) for name, own in curves.items()}
         files = {name: opened(_opened(own, dialect), str(own.path)) for name, own in known.items()}
         if how is not None and how.long is not None:
-            from fdadp.functional.files.csv_tables import check_names
+            from fdadp.functional.files.csv_curves import check_names
 
             names = check_names(long_columns(how.long))
             odd = next((name for name in how.grid if name not in files), None)
@@ -163,7 +163,7 @@ class PrivateFiles:
 
     def joined(self) -> JoinedTables:
         """Tables of all files, whose rows the kernel joins by their ids."""
-        from fdadp.regression.private.chunks import JoinedTables
+        from fdadp.regression.private.chunked_tables import JoinedTables
 
         assert self.id is not None
         sources: dict[str, Any] = {}
@@ -187,8 +187,8 @@ class PrivateFiles:
         ------
         InputError
         """
-        from fdadp.regression.reading.columns import unknown_column
-        from fdadp.regression.reading.expressions import expression, row_function
+        from fdadp.regression.reading.computed_columns import expression, row_function
+        from fdadp.regression.reading.table_columns import unknown_column
 
         for text in texts:
             plain = text in self.names or (text.isidentifier() and row_function(text) is None)
@@ -198,7 +198,7 @@ class PrivateFiles:
 
     def tables(self) -> Iterator[dict[str, Any]]:
         """Blocks of rows, entries as they are; rows are those of the same number in all files."""
-        from fdadp.functional.containers.source_table import cut_alike
+        from fdadp.functional.containers.opened_tables import cut_alike
 
         sources = [_columns(lines) for lines in self.curves.values()]
         if self.table is not None:
@@ -218,7 +218,7 @@ def _columns(source: Any, names: Sequence[str] | None = None) -> Iterator[tuple[
 
 def _tables_of(source: Any, names: Sequence[str], id: str) -> Iterator[dict[str, Any]]:
     """Blocks of rows of one file, the ids among their columns."""
-    from fdadp.functional.containers.source import RowChunks
+    from fdadp.functional.containers.row_source import RowChunks
 
     if hasattr(source, "chunks"):
         called = list(dict.fromkeys([*names, id]))
@@ -235,7 +235,7 @@ def _tables_of(source: Any, names: Sequence[str], id: str) -> Iterator[dict[str,
 
 def _long(lines: Any, name: str, long: tuple[str, str, str], how: FileFormat) -> LongLines:
     """A long table as curves; raises InputError for a file that is no CSV file, or has no public points."""
-    from fdadp.private.public.long_lines import LongLines
+    from fdadp.private.public.long_tables import LongLines
 
     if not hasattr(lines, "sep"):
         raise InputError(f"--long must be of .csv files in a private fit, got another file of {name}")
@@ -267,8 +267,8 @@ def _labelled(lines: Any, path: Path, id: str | None) -> Any:
 
 def _opened(file: CurvesFile, dialect: Mapping[str, str]) -> Any:
     """A file by lines, or a container by what is public of it."""
-    from fdadp.functional.containers.open import open_curves
-    from fdadp.functional.files.csv_tables import CsvLines
+    from fdadp.functional.containers.open_curves import open_curves
+    from fdadp.functional.files.csv_curves import CsvLines
 
     path, prefix = file.path, file.prefix
     if file.is_csv:

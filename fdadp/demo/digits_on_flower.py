@@ -12,9 +12,9 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.federated import Contract, models
+from fdadp.federated import Contract, federated_models
 from fdadp.federated.flower import require_flower
-from fdadp.federated.flower.local import run_local
+from fdadp.federated.flower.localhost_run import run_local
 
 COMPONENTS = 5
 TERMS = {"delta": 1e-5, "data_norm": 3.0, "center": 0.3, "n_features": 64, "n_components": COMPONENTS}
@@ -70,7 +70,7 @@ def _run(folder: Path, say: Callable[[str], None], owners: int, lost: int, epsil
     for line in (folder / "logs" / "run.log").read_text().splitlines():
         if line.startswith(("parties:", "release ", "left out:")):
             say(line)
-    model: Any = models.fit(contract, None, totals)  # by anyone: the totals are public
+    model: Any = federated_models.fit(contract, None, totals)  # by anyone: the totals are public
     share = captured(np.cov(X.T), model.components_)
     say(
         f"{COMPONENTS} private components capture {share:.3f} of the variance that the exact "

@@ -12,7 +12,7 @@ import numpy as np
 
 from fdadp.datasets import SimulatedCurves, load_icu, simulate_affr
 from fdadp.errors import ExtrapolationWarning, MissingDataError
-from fdadp.functional.gaps import fill_linear
+from fdadp.functional.gap_filling import fill_linear
 from fdadp.functional.metrics import coverage, rmspe
 from fdadp.planner import Forecast, plan
 from fdadp.plot._matplotlib_figures import PALETTE, pyplot, saved

@@ -28,7 +28,7 @@ from fdadp.datasets import FunctionalDataset, load_canadian_weather, load_dti2, 
 from fdadp.datasets._data_locations import load_present
 from fdadp.errors import ExtrapolationWarning, InputError, NotPrivateWarning
 from fdadp.functional.metrics import coverage, rmspe
-from fdadp.functional.tables.curves import as_curves
+from fdadp.functional.tables.curve_inputs import as_curves
 from fdadp.plot._matplotlib_figures import GREY, PALETTE, pyplot, saved
 from fdadp.privacy import Privacy
 from fdadp.published.laplace_on_regression import SENSITIVITIES, PublishedNoise, published_draws, with_intervals_of

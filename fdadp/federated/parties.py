@@ -22,11 +22,11 @@ from typing import Any
 
 from fdadp._common.typing import IntArray
 from fdadp.errors import FdadpError, FdadpWarning, InputError, PrivacyError
-from fdadp.federated import models, wire
-from fdadp.federated.contract import SIZE, USER, Contract, Signer, check_signature
-from fdadp.federated.models import seed_of
+from fdadp.federated import federated_models, wire_format
+from fdadp.federated.federated_models import seed_of
 from fdadp.federated.paillier import PublicKey, Randomness, SecretKey, add, ciphertexts, keys, pack, unpack
-from fdadp.federated.wire import Kind, Message, Next, ProtocolError, Totals
+from fdadp.federated.run_contract import SIZE, USER, Contract, Signer, check_signature
+from fdadp.federated.wire_format import Kind, Message, Next, ProtocolError, Totals
 from fdadp.privacy.noise.distributed import NextRound
 
 
@@ -125,7 +125,7 @@ class Owner(Party):
         if contract.key_of(name) != (None if signer is None else signer.public):
             raise ProtocolError(f"the key must be the one that the contract names for {name}, got another one, or none")
         self._signer = signer
-        models.check_data(contract, data)
+        federated_models.check_data(contract, data)
         if random_state is not None and not contract.simulation:
             raise PrivacyError(
                 "random_state must be None unless the contract is a simulation: seeded noise hides nobody"
@@ -170,7 +170,7 @@ class Owner(Party):
         return self.state[name]
 
     def _share(self, key: PublicKey, totals: list[tuple[IntArray, int]]) -> bytes:
-        waits = models.fit(self.contract, self._data, totals, self._random_state)
+        waits = federated_models.fit(self.contract, self._data, totals, self._random_state)
         if not isinstance(waits, NextRound):
             self.result_ = waits
             return self._message(Kind.DONE, len(totals), b"")
@@ -180,7 +180,7 @@ class Owner(Party):
         plaintexts = pack(waits.share, waits.width, int(key.n))
         if self._randomness is None:
             self._randomness = Randomness(key, self._n_jobs)
-        body = wire.ciphertexts_to_bytes(key.encrypt(plaintexts, self._randomness), key.size)
+        body = wire_format.ciphertexts_to_bytes(key.encrypt(plaintexts, self._randomness), key.size)
         return self._message(Kind.SHARE, len(totals), body)
 
 
@@ -228,7 +228,7 @@ class DataUser(Party):
         """Which release comes next, from running the model's program with the totals so far."""
         told = self.state.get("totals", b"")
         if self._stands is None or self._stands[0] != told:
-            waits = models.fit(self.contract, None, self._totals())
+            waits = federated_models.fit(self.contract, None, self._totals())
             if not isinstance(waits, NextRound):
                 self.result_ = waits
             self._stands = told, Next(waits.size, waits.width) if isinstance(waits, NextRound) else Next(0, 0)
@@ -253,12 +253,12 @@ class DataUser(Party):
         if self._key is None:
             raise ProtocolError("the data user's key is not here")
         now, bits, public = self._follow(), self.contract.key_bits, self._key.public
-        shares, body = wire.counted(message.body)
+        shares, body = wire_format.counted(message.body)
         if not self.contract.least <= shares <= self.contract.owners:
             raise ProtocolError(
                 f"a sum must be of {self.contract.least} to {self.contract.owners} shares, got {shares}"
             )
-        found = wire.ciphertexts_from_bytes(body, public.size)
+        found = wire_format.ciphertexts_from_bytes(body, public.size)
         if len(found) != ciphertexts(now.size, now.width, bits) or not all(map(public.valid, found)):
             raise ProtocolError("the sum must be as many valid ciphertexts as the release takes")
         inside, values = unpack(self._key.decrypt(found, self._n_jobs), now.size, now.width, int(public.n))
@@ -328,7 +328,8 @@ class Proxy:
         Returns
         -------
         list of (ndarray of int64, int)
-            The totals, from which anyone gets the model: ``fdadp.federated.models.fit(contract, None, totals)``.
+            The totals, from which anyone gets the model: ``fdadp.federated.federated_models.fit(contract, None,
+            totals)``.
 
         Raises
         ------
@@ -346,8 +347,8 @@ class Proxy:
         while now.size:
             index = len(totals)
             shares = self._shares(exchange, self._ask(key, totals), index, key, now)
-            summed = wire.ciphertexts_to_bytes(add(key, shares, self._n_jobs), key.size)
-            request = self._request(Kind.ASK_TOTAL, index, wire.with_count(len(shares), summed))
+            summed = wire_format.ciphertexts_to_bytes(add(key, shares, self._n_jobs), key.size)
+            request = self._request(Kind.ASK_TOTAL, index, wire_format.with_count(len(shares), summed))
             now, told = Next.first_of(self._from_user(exchange, request, Kind.TOTAL, index))
             (total,) = Totals.from_bytes(told)
             totals.append(total)
@@ -436,7 +437,7 @@ class Proxy:
 
     def _share(self, data: bytes, name: str, index: int, key: PublicKey, count: int) -> list[int]:
         """The valid ciphertexts of an owner's share; raises ProtocolError for all else."""
-        found = wire.ciphertexts_from_bytes(self._open(data, name, Kind.SHARE, index), key.size)
+        found = wire_format.ciphertexts_from_bytes(self._open(data, name, Kind.SHARE, index), key.size)
         if len(found) != count or not all(map(key.valid, found)):
             raise ProtocolError(f"a share must be {count} valid ciphertexts")
         return found

@@ -1,8 +1,8 @@
 """How good predicted curves, their intervals, and predicted risks are.
 
 The arguments are curves of any kind (FDataGrid, data frame, array; see
-:func:`fdadp.functional.tables.curves.as_curves`). These functions read the data they are given: on private records the
-numbers they return are not private.
+:func:`fdadp.functional.tables.curve_inputs.as_curves`). These functions read the data they are given: on private
+records the numbers they return are not private.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from fdadp._common.argument_checks import numbers
 from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.tables.alignment import same_grid, same_rows
-from fdadp.functional.tables.curves import as_curves
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.curve_inputs import as_curves
+from fdadp.functional.tables.curve_sample import Curves
+from fdadp.functional.tables.label_matching import same_grid, same_rows
 
 __all__ = ["concordance", "coverage", "functional_r2", "rmspe"]
 

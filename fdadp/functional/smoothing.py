@@ -7,9 +7,9 @@ import numpy as np
 from fdadp._common.argument_checks import numbers, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.fpca.basis import check_observed
+from fdadp.functional.fpca.eigenbasis import check_observed
 from fdadp.functional.splines.bsplines import BSplines
-from fdadp.functional.tables.sample import as_grid
+from fdadp.functional.tables.curve_sample import as_grid
 
 _ORDER = 2
 _LOG_RATIO = np.linspace(-28.0, 14.0, 85)  # λ against the size of the data's part of the equations

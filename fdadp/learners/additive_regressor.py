@@ -19,12 +19,12 @@ import numpy as np
 
 from fdadp._common.argument_checks import fraction, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
-from fdadp.learners.shared._base import PrivateRegressor
-from fdadp.learners.shared._bins import Binned, in_bins, totals
-from fdadp.learners.shared._doubts import Doubts
-from fdadp.learners.shared._posterior import above_zero, empirical_bayes, posterior
-from fdadp.learners.shared.encoding import Categorical, Numeric
-from fdadp.learners.shared.inputs import UnitTarget, one_target, positive
+from fdadp.learners.shared._declared_vs_released import Doubts
+from fdadp.learners.shared._estimator_base import PrivateRegressor
+from fdadp.learners.shared._posterior_means import above_zero, empirical_bayes, posterior
+from fdadp.learners.shared._public_bins import Binned, in_bins, totals
+from fdadp.learners.shared.public_encoding import Categorical, Numeric
+from fdadp.learners.shared.public_inputs import UnitTarget, one_target, positive
 from fdadp.privacy import Cohort
 from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 

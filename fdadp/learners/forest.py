@@ -21,9 +21,9 @@ from scipy.special import softmax
 from fdadp._common.argument_checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.learners.shared._base import Bounded, PrivateClassifier, PrivateRegressor
-from fdadp.learners.shared._doubts import Doubts
-from fdadp.learners.shared.inputs import UnitTarget, as_table, box_of, class_array, class_labels, one_target
+from fdadp.learners.shared._declared_vs_released import Doubts
+from fdadp.learners.shared._estimator_base import Bounded, PrivateClassifier, PrivateRegressor
+from fdadp.learners.shared.public_inputs import UnitTarget, as_table, box_of, class_array, class_labels, one_target
 from fdadp.privacy import Cohort
 from fdadp.privacy.rows._sealed_row_functions import Rows
 

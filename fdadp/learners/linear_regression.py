@@ -16,17 +16,23 @@ import numpy as np
 from fdadp._common.argument_checks import is_one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners.inference import CoefficientIntervals, Equations, solved
-from fdadp.learners.linear_rounds import LinearRounds, fit_rounds
-from fdadp.learners.shared._base import PrivateRegressor
-from fdadp.learners.shared._doubts import Doubts
-from fdadp.learners.shared.encoding import feature_names
-from fdadp.learners.shared.inputs import UnitRows, as_table, as_target, box, box_of
-from fdadp.learners.shared.moments import SQUARES, RowMoments, posterior_coefficients, release_joint, release_moments
+from fdadp.learners.coefficient_intervals import CoefficientIntervals, Equations, solved
+from fdadp.learners.linear_regression_by_rounds import LinearRounds, fit_rounds
+from fdadp.learners.shared._declared_vs_released import Doubts
+from fdadp.learners.shared._estimator_base import PrivateRegressor
+from fdadp.learners.shared.noisy_second_moments import (
+    SQUARES,
+    RowMoments,
+    posterior_coefficients,
+    release_joint,
+    release_moments,
+)
+from fdadp.learners.shared.public_encoding import feature_names
+from fdadp.learners.shared.public_inputs import UnitRows, as_table, as_target, box, box_of
 from fdadp.privacy import Cohort
-from fdadp.privacy.account.accounting import noise_multiplier, unit_noise
+from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier, unit_noise
 from fdadp.privacy.rows._sealed_row_functions import Rows
-from fdadp.rounds.plan import COUNT, RoundsPlan
+from fdadp.rounds.budget_plan import COUNT, RoundsPlan
 
 _MECHANISMS = ("moments", "rounds", "adassp", "functional", "wishart")
 _BREAK_EVEN = 0.75
@@ -88,7 +94,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
     ‖z‖⁴ + ‖z‖²‖t‖² + 0.09 Σ t_k⁴ <= 2.09. The kernel clips to that itself. Pure ε: the second moment of a = (z, t), of
     which the nuclear norm is ‖a‖² <= 2, with matrix Laplace noise. One joint release has less noise than a share of the
     budget for each moment; the smallest eigenvalue, for which AdaSSP spends a third, is taken from the noisy matrix.
-    Wishart: ‖(z, t)‖² <= 2, see :mod:`fdadp.privacy.noise._matrices`.
+    Wishart: ‖(z, t)‖² <= 2, see :mod:`fdadp.privacy.noise._matrix_noise`.
 
     *Shrinkage.* A is what the noisy Σ zz' makes one expect: posterior means of its entries about common values (of the
     squares, of the products of two features, of their sums), with spreads that they tell; then negative eigenvalues put

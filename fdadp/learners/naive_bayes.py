@@ -18,9 +18,9 @@ import numpy as np
 from fdadp._common.argument_checks import fraction, is_number, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners.shared._base import Bounded, PrivateClassifier
-from fdadp.learners.shared._doubts import Doubts
-from fdadp.learners.shared._posterior import (
+from fdadp.learners.shared._declared_vs_released import Doubts
+from fdadp.learners.shared._estimator_base import Bounded, PrivateClassifier
+from fdadp.learners.shared._posterior_means import (
     above_zero,
     class_shares,
     empirical_bayes,
@@ -28,7 +28,7 @@ from fdadp.learners.shared._posterior import (
     posterior,
     spread,
 )
-from fdadp.learners.shared.encoding import (
+from fdadp.learners.shared.public_encoding import (
     Categorical,
     Numeric,
     PublicEncoder,
@@ -36,7 +36,7 @@ from fdadp.learners.shared.encoding import (
     feature_names,
     features_of,
 )
-from fdadp.learners.shared.inputs import as_table, blocks, box_of, class_array, class_labels, positive, public
+from fdadp.learners.shared.public_inputs import as_table, blocks, box_of, class_array, class_labels, positive, public
 from fdadp.privacy import Cohort, rowwise_exp
 from fdadp.privacy.rows._sealed_row_functions import Rows
 

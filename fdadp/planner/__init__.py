@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fdadp.planner.forecast import Forecast, plan
-from fdadp.planner.of_levels import LevelsForecast, plan_levels
-from fdadp.planner.of_survival import HazardsForecast, SurvivalForecast, plan_hazards, plan_survival
+from fdadp.planner.forecast_of_levels import LevelsForecast, plan_levels
+from fdadp.planner.forecast_of_survival import HazardsForecast, SurvivalForecast, plan_hazards, plan_survival
 
 __all__ = [
     "Forecast",

@@ -10,23 +10,23 @@ import numpy as np
 
 from fdadp._common.argument_checks import one_of, whole
 from fdadp.errors import InputError, PrivacyError
-from fdadp.planner.cells import SimulatedOutcomes
-from fdadp.planner.population import Outcome
-from fdadp.planner.shown import Shown
+from fdadp.planner.forecast_display import Shown
+from fdadp.planner.simulated_cohort_of_one_curve import Outcome
+from fdadp.planner.simulation_table import SimulatedOutcomes
 from fdadp.privacy import Privacy
-from fdadp.privacy.account.accounting import noise_multiplier
 from fdadp.privacy.account.budget import Budget
+from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier
 from fdadp.privacy.guarantee_checks import ADJACENCIES, said_delta
-from fdadp.private.plan.sharing import expected_left, least_n_epsilon
+from fdadp.private.plan.budget_sharing import expected_left, least_n_epsilon
 from fdadp.private.public.prior import PublicPrior
-from fdadp.private.release.fit import preview
 from fdadp.private.release.mechanisms import DPAFF
+from fdadp.private.release.plan_and_spend import preview
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fdadp._common.typing import ArrayLike
-    from fdadp.planner.of_formulas import TermsForecast
+    from fdadp.planner.forecast_of_formulas import TermsForecast
 
 LARGEST_N, LARGEST_EPSILON = 1_000_000, 10.0
 
@@ -105,8 +105,8 @@ class Forecast(Shown):
         return lines
 
     def plot(self, **kwargs: Any) -> Any:
-        """Picture of the prediction against n and ε, see :func:`fdadp.planner.picture.picture`."""
-        from fdadp.planner.picture import picture
+        """Picture of the prediction against n and ε, see :func:`fdadp.planner.forecast_plot.picture`."""
+        from fdadp.planner.forecast_plot import picture
 
         return picture(self, **kwargs)
 
@@ -273,8 +273,8 @@ def plan(
         if accuracy is not None or not isinstance(formula, str):
             what = f"accuracy {accuracy!r}" if isinstance(formula, str) else repr(formula)
             raise InputError(f"formula must be text such as 'Y ~ ff(X)', and come with n, not accuracy, got {what}")
-        from fdadp.planner.of_formulas import plan_formula
-        from fdadp.regression.reading.training import private_law
+        from fdadp.planner.forecast_of_formulas import plan_formula
+        from fdadp.regression.reading.training_rows import private_law
 
         people = whole(n, "n")
         law = private_law(person_rows, max_rows)

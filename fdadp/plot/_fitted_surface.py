@@ -10,8 +10,8 @@ import numpy as np
 from fdadp._common.argument_checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, BoolArray, CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.curves import as_curves
-from fdadp.functional.tables.sample import axis_names
+from fdadp.functional.tables.curve_inputs import as_curves
+from fdadp.functional.tables.curve_sample import axis_names
 from fdadp.plot._matplotlib_figures import panels, texts_of
 
 if TYPE_CHECKING:

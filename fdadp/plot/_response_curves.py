@@ -10,9 +10,9 @@ import numpy as np
 from fdadp._common.argument_checks import one_of
 from fdadp._common.typing import CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.alignment import same_rows
-from fdadp.functional.tables.curves import as_curves
-from fdadp.functional.tables.sample import Curves, axis_names
+from fdadp.functional.tables.curve_inputs import as_curves
+from fdadp.functional.tables.curve_sample import Curves, axis_names
+from fdadp.functional.tables.label_matching import same_rows
 from fdadp.plot._matplotlib_figures import GREY, PALETTE, panels, texts_of
 
 if TYPE_CHECKING:

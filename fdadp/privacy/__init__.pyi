@@ -1,10 +1,10 @@
-from .account._book import Release as Release
-from .account.accounting import delta_from_mu as delta_from_mu
-from .account.accounting import epsilon_from as epsilon_from
-from .account.accounting import epsilon_from_mu as epsilon_from_mu
-from .account.accounting import mu_from as mu_from
-from .account.accounting import rho_from as rho_from
+from .account._reservations import Release as Release
 from .account.budget import Budget as Budget
+from .account.epsilon_mu_rho import delta_from_mu as delta_from_mu
+from .account.epsilon_mu_rho import epsilon_from as epsilon_from
+from .account.epsilon_mu_rho import epsilon_from_mu as epsilon_from_mu
+from .account.epsilon_mu_rho import mu_from as mu_from
+from .account.epsilon_mu_rho import rho_from as rho_from
 from .account.ledger import Ledger as Ledger
 from .cohort import Cohort as Cohort
 from .cohort import Noisy as Noisy

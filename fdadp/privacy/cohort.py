@@ -13,7 +13,7 @@ exception: a source of chunks that fails while it is read, for then no sum with 
 
 Two releases are no sums with integer noise: ``perturbed_minimum`` solves a regularised problem on the rows, for the
 mechanisms that perturb a minimiser or its objective, and ``wishart_moment`` adds Wishart noise to a second moment. What
-they rely on instead is proved in ``_minima`` and ``_matrices``.
+they rely on instead is proved in ``_loss_minimisers`` and ``_matrix_noise``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 
 from fdadp._version import __version__
 from fdadp.errors import FailedReadError, PrivacyError
-from fdadp.privacy.account._book import Binding, Release
+from fdadp.privacy.account._reservations import Binding, Release
 from fdadp.privacy.account.budget import Budget
 from fdadp.privacy.account.ledger import Ledger
 from fdadp.privacy.guarantee_checks import (
@@ -42,8 +42,8 @@ from fdadp.privacy.guarantee_checks import (
 )
 from fdadp.privacy.kernel._kernel import Kernel, is_secure
 from fdadp.privacy.kernel._kernel import Noisy as Noisy
-from fdadp.privacy.kernel._minimum_releases import MinimumReleases
-from fdadp.privacy.kernel._releases import SumReleases
+from fdadp.privacy.kernel._perturbed_minimisers import MinimumReleases
+from fdadp.privacy.kernel._sum_releases import SumReleases
 from fdadp.privacy.noise.distributed import DistributedNoise
 from fdadp.privacy.noise.sources import NOT_PROVED, Noise, OpenDPNoise
 from fdadp.privacy.rows._dask_partitions import vault_of

@@ -16,7 +16,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy.noise._matrices import add_wrapped, matrix_of, symmetric
+from fdadp.privacy.noise._matrix_noise import add_wrapped, matrix_of, symmetric
 from fdadp.privacy.noise.sources import MATRICES, SELECTIONS, Noise, Sampler, SeededNoise, matrix_law
 
 
@@ -130,7 +130,7 @@ class Loss:
     ----------
     loss : float
         log p(released | first) - log p(released | second); NaN for a direction, where only its bound is known. Matrix
-        Laplace noise: as :meth:`fdadp.privacy.noise._matrices.MatrixLaplace.loss` says, given more than is
+        Laplace noise: as :meth:`fdadp.privacy.noise._matrix_noise.MatrixLaplace.loss` says, given more than is
         released.
     spent : float
         What this pair of sums can cost: ρ (divergence) or the largest |loss| over all outcomes.

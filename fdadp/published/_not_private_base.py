@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from fdadp._version import __version__
 from fdadp.errors import NotPrivateWarning
-from fdadp.privacy.account._book import Release
+from fdadp.privacy.account._reservations import Release
 from fdadp.privacy.account.ledger import Ledger
 
 STATEMENT = (

@@ -21,15 +21,15 @@ from fdadp._common.argument_checks import is_one_of
 from fdadp._common.typing import CurveData, FloatArray, IntArray
 from fdadp._version import __version__
 from fdadp.errors import InputError, NotPrivateWarning, PrivacyError
-from fdadp.functional.tables.alignment import same_rows
-from fdadp.functional.tables.curves import as_curves
-from fdadp.privacy.account._book import Release
+from fdadp.functional.tables.curve_inputs import as_curves
+from fdadp.functional.tables.label_matching import same_rows
+from fdadp.privacy.account._reservations import Release
 from fdadp.privacy.account.ledger import Ledger
 from fdadp.privacy.settings import Privacy
 from fdadp.private.release.mechanisms import NoiseAfterFit, Pass
 from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
-from fdadp.regression.additive.fitting import curve_pairs
-from fdadp.solve.eigen.surface import SurfaceFit
+from fdadp.regression.additive.ordinary_fit import curve_pairs
+from fdadp.solve.eigen.surface_fit import SurfaceFit
 
 WARNING = "mechanism 'published' is not differentially private end to end; see ledger_"
 

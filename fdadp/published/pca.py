@@ -32,10 +32,10 @@ from fdadp._common.argument_checks import one_of
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.federated.paillier import PublicKey, Randomness, SecretKey, _gmpy2, add, keys
-from fdadp.learners.decomposition import signed
-from fdadp.learners.shared.inputs import as_table, box, positive
+from fdadp.learners.pca import signed
+from fdadp.learners.shared.public_inputs import as_table, box, positive
 from fdadp.privacy import Privacy
-from fdadp.privacy.account._book import Release
+from fdadp.privacy.account._reservations import Release
 from fdadp.privacy.noise.sources import measurement
 from fdadp.published._not_private_base import Published
 

@@ -14,13 +14,13 @@ import numpy as np
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
+from fdadp.regression.fit_in_memory import designs, fit_whole, read_spec
 from fdadp.regression.fitted.fitted_model import Fitted
-from fdadp.regression.reading.columns import columns_of
+from fdadp.regression.model_settings import ModelSettings
 from fdadp.regression.reading.person_periods import PERIOD, Followed
-from fdadp.regression.reading.training import read_rows
+from fdadp.regression.reading.table_columns import columns_of
+from fdadp.regression.reading.training_rows import read_rows
 from fdadp.regression.scalar import ScalarRegression
-from fdadp.regression.settings import ModelSettings
-from fdadp.regression.whole import designs, fit_whole, read_spec
 from fdadp.solve.fit.partial_likelihood import CoxFit, RiskSets, fit_cox
 from fdadp.terms.numbers.scalar_linear import Linear
 

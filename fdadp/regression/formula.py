@@ -3,8 +3,8 @@
 formulaic parses: the operators are those of R and of Wilkinson & Rogers (1973), doi:10.2307/2346786. The factors
 between them are read by Python's parser, and nothing is evaluated: a factor is the name of a column, a term of
 :data:`fdadp.terms.KINDS` with options that are literals, ``C(column)``, or a function of columns
-(:mod:`fdadp.regression.reading.expressions`). ``offset(column or expression)`` is added as it is, with a coefficient of
-1.
+(:mod:`fdadp.regression.reading.computed_columns`). ``offset(column or expression)`` is added as it is, with a
+coefficient of 1.
 
 Factors in interactions are coded as Patsy does (https://patsy.readthedocs.io/en/latest/formulas.html, Redundancy and
 categorical factors): a column for every level but the first where the margin is in the model, else for every level.
@@ -26,8 +26,15 @@ from typing import Any, NamedTuple
 
 from fdadp import terms
 from fdadp.errors import InputError
-from fdadp.regression.reading.columns import unknown_column
-from fdadp.regression.reading.expressions import OF_CURVES, OF_NUMBERS, RowFunction, column_named, row_function, tree_of
+from fdadp.regression.reading.computed_columns import (
+    OF_CURVES,
+    OF_NUMBERS,
+    RowFunction,
+    column_named,
+    row_function,
+    tree_of,
+)
+from fdadp.regression.reading.table_columns import unknown_column
 from fdadp.terms.spec import TermSpec
 
 Subset = frozenset[str]
@@ -79,7 +86,7 @@ def parse(formula: str, kinds: Mapping[str, str]) -> ParsedFormula:
         effect; ``a:b`` and ``a * b`` are interactions of numbers, of factors, and of either with one other term:
         ``C(region):ff(X)``. Names that are no identifiers stand between backticks.
     kinds : mapping of str to {"curves", "numbers", "labels"}
-        Of each column, as :func:`fdadp.regression.reading.columns.ColumnTable.kinds` tells them.
+        Of each column, as :func:`fdadp.regression.reading.table_columns.ColumnTable.kinds` tells them.
 
     Raises
     ------

@@ -16,9 +16,9 @@ from fdadp.errors import InputError
 from fdadp.privacy import Privacy
 from fdadp.privacy._unaccounted_fits import score_is_not_private
 from fdadp.private.release.mechanisms import Mechanism
+from fdadp.regression.estimator_base import TermModel
 from fdadp.regression.fitted.fitted_model import explained_share
-from fdadp.regression.term_model import TermModel
-from fdadp.solve.form.family import Family
+from fdadp.solve.form.response_families import Family
 from fdadp.terms.spec import TermSpec
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         (docs/decisions/0036-minima-of-reml-under-dependence.md). On eigenfunctions those of the terms, (M,) for all or
         (K, M) for each.
     family : {"gaussian", "binomial", "poisson", "gamma"} or Family
-        Of the responses (:mod:`fdadp.solve.form.family`); all but the first are fitted by Laplace's approximation to
-        REML. Binomial responses are 0 or 1, or shares with numbers of trials as weights.
+        Of the responses (:mod:`fdadp.solve.form.response_families`); all but the first are fitted by Laplace's
+        approximation to REML. Binomial responses are 0 or 1, or shares with numbers of trials as weights.
     intercept : bool
         Add the constant and the mean curve; a formula says so itself.
     missing : {"auto", "raise", "linear", "smooth", "fpca", "pace", "indicator"} or mapping of str to str

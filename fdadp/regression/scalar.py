@@ -17,9 +17,9 @@ from fdadp.functional.tables.records import Labels
 from fdadp.privacy import Privacy
 from fdadp.privacy._unaccounted_fits import score_is_not_private
 from fdadp.private.release.mechanisms import Mechanism
+from fdadp.regression.estimator_base import TermModel
 from fdadp.regression.fitted.fitted_model import as_classes, explained_share_of_numbers, refuse_without_classes
-from fdadp.regression.term_model import TermModel
-from fdadp.solve.form.family import Family, family_of
+from fdadp.solve.form.response_families import Family, family_of
 from fdadp.terms.spec import TermSpec
 
 
@@ -36,8 +36,8 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
     smoothing : {"reml", "gcv"} or array_like of shape (M,)
         How smoothing parameters are chosen, or their values on mgcv's scale in the order of the terms.
     family : {"gaussian", "binomial", "poisson", "gamma"} or Family
-        Of the responses (:mod:`fdadp.solve.form.family`); all but the first are fitted by Laplace's approximation to
-        REML. Binomial responses are 0 or 1, two labels, or shares with numbers of trials as weights.
+        Of the responses (:mod:`fdadp.solve.form.response_families`); all but the first are fitted by Laplace's
+        approximation to REML. Binomial responses are 0 or 1, two labels, or shares with numbers of trials as weights.
     intercept : bool
         Add the constant; a formula says so itself.
     missing : {"auto", "raise", "linear", "smooth", "fpca", "pace", "indicator"} or mapping of str to str

@@ -19,12 +19,11 @@ from fdadp._common.argument_checks import numbers, one_of
 from fdadp._common.sklearn_parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
-from fdadp.functional.containers.open import is_foreign, opened_table
+from fdadp.functional.containers.open_curves import is_foreign, opened_table
 from fdadp.privacy import Privacy
 from fdadp.privacy._unaccounted_fits import Kin, kin_of
 from fdadp.private.release.mechanisms import Mechanism
-from fdadp.regression.private.chunks import JoinedTables
-from fdadp.regression.reading.columns import ColumnTable
+from fdadp.regression.private.chunked_tables import JoinedTables
 from fdadp.regression.reading.person_periods import (
     EXPOSURE,
     MOST_PERIODS,
@@ -37,6 +36,7 @@ from fdadp.regression.reading.person_periods import (
     of_persons,
     times_of_events,
 )
+from fdadp.regression.reading.table_columns import ColumnTable
 from fdadp.regression.scalar import ScalarRegression
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
     from fdadp.privacy.account.ledger import Ledger
-    from fdadp.private.plan.plan import Plan
+    from fdadp.private.plan.budget_plan import Plan
 
 _NAME = r"\s*(`[^`]+`|[^\W\d]\w*)\s*"
 _SURV = re.compile(rf"\s*Surv\({_NAME},{_NAME}\)\s*~(.+)", re.DOTALL)

@@ -13,10 +13,10 @@ from scipy.stats import f as f_law
 
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.repeated.levels import covariance_gradient, rotate
 from fdadp.repeated.person_sums import PersonSums
-from fdadp.repeated.search import LevelCovariances
-from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
+from fdadp.repeated.reml_search import LevelCovariances
+from fdadp.repeated.two_level_model import covariance_gradient, rotate
+from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
 
 
 @dataclass(frozen=True, eq=False)

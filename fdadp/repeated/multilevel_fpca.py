@@ -19,24 +19,24 @@ from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.files.dataclass_json import labels_from_json, labels_to_json, pack, unpack
 from fdadp.files.npz_files import Layout, complete
-from fdadp.functional.fpca.basis import Eigenbasis, count_components, grid_weights
-from fdadp.functional.gaps import fill_linear
+from fdadp.functional.fpca.eigenbasis import Eigenbasis, count_components, grid_weights
+from fdadp.functional.gap_filling import fill_linear
 from fdadp.functional.quadrature import RULES
-from fdadp.functional.tables.alignment import same_rows
-from fdadp.functional.tables.curves import as_curves, check_finite, read_column
-from fdadp.functional.tables.sample import Curves, as_grid, wrap
-from fdadp.repeated.diagnostics import SUCCESSIVE, icc, icc_curve, successive_correlation
-from fdadp.repeated.gaps import gap_covariances
-from fdadp.repeated.level_components import TwoLevels, level_basis, smooth_levels
-from fdadp.repeated.levels import gls
+from fdadp.functional.tables.curve_inputs import as_curves, check_finite, read_column
+from fdadp.functional.tables.curve_sample import Curves, as_grid, wrap
+from fdadp.functional.tables.label_matching import same_rows
+from fdadp.repeated.icc_and_tests import SUCCESSIVE, icc, icc_curve, successive_correlation
 from fdadp.repeated.person_sums import LEAST_K, PersonPass, PersonSums, smooth_functions
-from fdadp.repeated.search import (
+from fdadp.repeated.reml_search import (
     LevelCovariances,
     check_two_levels,
     choose_functions,
     level_covariances,
     warn_of_rough_rows,
 )
+from fdadp.repeated.reml_with_gaps import gap_covariances
+from fdadp.repeated.two_level_components import TwoLevels, level_basis, smooth_levels
+from fdadp.repeated.two_level_model import gls
 
 METHODS = ("reml", "face")
 OF_GAPS = "method 'reml' takes curves with gaps"

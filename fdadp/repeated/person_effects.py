@@ -10,7 +10,7 @@ from scipy.stats import norm
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.repeated.fixed_effects import FixedEffects, centred_on_phi
 from fdadp.repeated.person_sums import PersonSums
-from fdadp.repeated.search import LevelCovariances
+from fdadp.repeated.reml_search import LevelCovariances
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,8 @@
 """Private summaries: of curves (mean with bands, covariance and eigenfunctions), and of numbers and classes."""
 
-from fdadp.summaries.curve_summaries import PrivateFPCA, PrivateMean
-from fdadp.summaries.multilevel import PrivateMultilevelFPCA
-from fdadp.summaries.opening import Estimates
-from fdadp.summaries.scalars import (
+from fdadp.summaries.cohort_of_columns import Estimates
+from fdadp.summaries.mean_and_fpca import PrivateFPCA, PrivateMean
+from fdadp.summaries.means_quantiles_counts import (
     SuggestedBounds,
     private_count,
     private_cross_table,
@@ -13,7 +12,8 @@ from fdadp.summaries.scalars import (
     private_variance,
     suggest_bounds,
 )
-from fdadp.summaries.survival import private_survival
+from fdadp.summaries.multilevel_fpca import PrivateMultilevelFPCA
+from fdadp.summaries.survival_curves import private_survival
 from fdadp.summaries.table1 import PrivateTable1
 
 __all__ = [

@@ -22,10 +22,18 @@ from fdadp.files.npz_files import Layout, complete, plain
 from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy.settings import privacy_from_json, privacy_to_json
 from fdadp.privacy.study.verification import record_model
-from fdadp.summaries.opening import MISSING_COUNTS, Estimates, Row, check, codes_table, open_cohort
-from fdadp.summaries.questions.plan import CLASSES, MOMENTS, QUANTILES, SIZES, PlannedRelease, checked_facts, parts_of
-from fdadp.summaries.questions.questions import ask
-from fdadp.summaries.scalars import quantile_list
+from fdadp.summaries.cohort_of_columns import MISSING_COUNTS, Estimates, Row, check, codes_table, open_cohort
+from fdadp.summaries.means_quantiles_counts import quantile_list
+from fdadp.summaries.questions.column_questions import ask
+from fdadp.summaries.questions.table1_plan import (
+    CLASSES,
+    MOMENTS,
+    QUANTILES,
+    SIZES,
+    PlannedRelease,
+    checked_facts,
+    parts_of,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame

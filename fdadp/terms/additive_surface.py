@@ -18,9 +18,9 @@ from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.bsplines import BSplines
-from fdadp.functional.splines.margins import SmoothMargin
+from fdadp.functional.splines.diagonal_margins import SmoothMargin
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import Records, refuse_other_domain
-from fdadp.functional.tables.sample import Curves
 from fdadp.terms._feature_rows import FeatureMap
 from fdadp.terms.spec import TermDesign
 

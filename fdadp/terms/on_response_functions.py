@@ -11,7 +11,7 @@ import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.splines.margins import SmoothMargin
+from fdadp.functional.splines.diagonal_margins import SmoothMargin
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.additive_surface import AUTO
 from fdadp.terms.curves.functional_additive import FunctionalAdditive

@@ -20,7 +20,7 @@ import numpy as np
 from fdadp._common.argument_checks import like
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.splines.margins import SmoothMargin
+from fdadp.functional.splines.diagonal_margins import SmoothMargin
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.privacy import rowwise_matmul
 

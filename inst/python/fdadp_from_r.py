@@ -22,9 +22,9 @@ import fdadp
 from fdadp import FPCA, AdditiveFunctionOnFunction, Privacy
 from fdadp._common.calling_language import door
 from fdadp.errors import FdadpError, FdadpWarning, InputError
-from fdadp.functional.tables.alignment import same_rows
-from fdadp.functional.tables.axis import axis_of
-from fdadp.functional.tables.sample import Curves, as_grid
+from fdadp.functional.tables.curve_sample import Curves, as_grid
+from fdadp.functional.tables.grid_from_labels import axis_of
+from fdadp.functional.tables.label_matching import same_rows
 from fdadp.privacy import Ledger
 from fdadp.privacy.private_entries import numbers
 from fdadp.private.release.mechanisms import SHORT, Mechanism, mechanism_of
@@ -150,7 +150,7 @@ def compare_names(labels: Mapping[str, Any]) -> dict[str, Any]:
 
 def joined_names(labels: Mapping[str, Any], primary: str, every: bool = False) -> dict[str, Any]:
     """Rows of each column, from 0, that belong to the records, the rows of the first; and what was joined, in words."""
-    from fdadp.regression.reading.joined import aligned
+    from fdadp.regression.reading.label_joins import aligned
 
     inputs = {name: pd.Series(np.arange(len(own)), index=row_names(own)) for name, own in labels.items()}
     found, said = aligned("label", inputs, primary, every=every)

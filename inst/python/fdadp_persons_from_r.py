@@ -15,7 +15,7 @@ import pandas as pd
 
 from fdadp import MultilevelFPCA, Privacy, SurvivalRegression
 from fdadp.functional import metrics
-from fdadp.functional.tables.sample import Curves, as_grid
+from fdadp.functional.tables.curve_sample import Curves, as_grid
 from fdadp.privacy import Ledger
 from fdadp.privacy.private_entries import numbers
 from fdadp.summaries import PrivateMultilevelFPCA

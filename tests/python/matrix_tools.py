@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
-from fdadp.privacy.noise._matrices import MatrixLaplace
+from fdadp.privacy.noise._matrix_noise import MatrixLaplace
 
 
 def pair(rows):

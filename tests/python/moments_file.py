@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from fdadp.files.npz_files import Layout, complete
-from fdadp.solve.form.sums import Moments
+from fdadp.solve.form.training_sums import Moments
 
 LAYOUT = Layout("moments", {"mean": "q", "scatter": "q q"})
 

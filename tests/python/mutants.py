@@ -30,7 +30,7 @@ def mutate(monkeypatch, module, old, new):
     assert sys.modules[module.__name__] is module
 
 
-MINIMUM = "fdadp.privacy.kernel._minimum_releases"
+MINIMUM = "fdadp.privacy.kernel._perturbed_minimisers"
 SCALE_MUTANTS = {
     "Wishart noise with half its unit": (
         "fdadp.privacy.noise.sources",
@@ -63,7 +63,7 @@ SCALE_MUTANTS = {
         ("logistic, output", "gdp", "replace", False),
     ),
     "a person's rows at weight c^-1/4 in least squares": (
-        "fdadp.privacy.kernel._minima",
+        "fdadp.privacy.kernel._loss_minimisers",
         "person_weights(vault, 0.5)",
         "person_weights(vault, 0.25)",
         ("least squares", "gdp", "zero-out", True),

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 
 from fdadp.privacy import Budget, Cohort, TapeNoise
-from fdadp.summaries.questions.numbers import AskDistribution, AskMoments
-from fdadp.summaries.questions.questions import AskCells, ask
+from fdadp.summaries.questions.column_questions import AskCells, ask
+from fdadp.summaries.questions.moments_and_quantiles import AskDistribution, AskMoments
 
 NASTY = np.array(
     [

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from fdadp import Privacy, ScalarRegression, simulate_affr
-from fdadp.functional.probabilities import auc
+from fdadp.functional.probability_scores import auc
 
 X = simulate_affr(scenario=1, n=5000, seed=7, n_points=31).X.data_matrix[..., 0]
 s, rng = np.linspace(0, 1, 31), np.random.default_rng(0)

@@ -2,12 +2,12 @@
 
 Flower carries bytes and starts processes; the protocol (:mod:`fdadp.federated.parties`) knows nothing of it.
 
-============== ==================================================================================================
-``apps``       an owner or the data user, on a SuperNode; the proxy, beside the SuperLink; what travels between them
-``store``      what a party must not forget between two messages, in a folder of its own
-``local``      SuperLink, SuperNodes and a run on this machine alone; the demonstration
-``app/``       the Flower app: a ``pyproject.toml`` that names the two apps
-============== ==================================================================================================
+================= ===============================================================================================
+``apps``          an owner or the data user, on a SuperNode; the proxy, beside the SuperLink; what travels between
+``party_state``   what a party must not forget between two messages, in a folder of its own
+``localhost_run`` SuperLink, SuperNodes and a run on this machine alone; the demonstration
+``app/``          the Flower app: a ``pyproject.toml`` that names the two apps
+================= ===============================================================================================
 
 Those who run it
 ----------------

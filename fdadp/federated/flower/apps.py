@@ -21,9 +21,9 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
 from fdadp.errors import InputError
-from fdadp.federated.contract import SIZE, USER, Contract, Signer, check_signature
-from fdadp.federated.wire import Kind, ProtocolError, Totals
-from fdadp.federated.wire import Message as Wire
+from fdadp.federated.run_contract import SIZE, USER, Contract, Signer, check_signature
+from fdadp.federated.wire_format import Kind, ProtocolError, Totals
+from fdadp.federated.wire_format import Message as Wire
 from fdadp.files.atomic_writes import PUBLIC, replacing
 from fdadp.files.regular_files import text_of
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 HELLO = "hello"
 """Sent with a number that was never used; a node's answer is the name of its party, and a signature of both."""
 ASK = "ask"
-"""Request and answer are messages of :mod:`fdadp.federated.wire`."""
+"""Request and answer are messages of :mod:`fdadp.federated.wire_format`."""
 _KEY = "fdadp"
 _BETWEEN_GREETINGS = 1.0
 
@@ -193,7 +193,7 @@ def ask(message: Message, context: Context) -> Message:
 
 
 def _answer(request: bytes, context: Context, contract: Contract, name: str) -> bytes:
-    from fdadp.federated.flower.store import Store
+    from fdadp.federated.flower.party_state import Store
     from fdadp.federated.parties import DataUser, Owner
 
     with Store(_setting(context, "store"), contract, name).opened() as store:

@@ -3,7 +3,7 @@
 Of a column the name is asked, and whether each row has a list of fixed length: both are public. What its entries are,
 and which of them are missing, is found entry by entry when a piece is read: the type of a column was perhaps chosen by
 a reader who looked at the values. Curves are columns of lists, or several columns that are named
-(:func:`fdadp.functional.containers.source.fields_of`).
+(:func:`fdadp.functional.containers.row_source.fields_of`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from fdadp.errors import FileFormatError, InputError
-from fdadp.functional.containers.source import Field, Piece, Source, fields_of, side_by_side
-from fdadp.functional.tables.sample import GRID, Kind
+from fdadp.functional.containers.row_source import Field, Piece, Source, fields_of, side_by_side
+from fdadp.functional.tables.curve_sample import GRID, Kind
 
 # Entries of Arrow columns, each as it is: what other entries of its column are changes nothing of it.
 

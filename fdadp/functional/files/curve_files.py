@@ -23,9 +23,9 @@ import pandas as pd
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.atomic_writes import replacing
 from fdadp.files.regular_files import check_file
-from fdadp.functional.files import csv_tables
-from fdadp.functional.tables.axis import is_identifier, is_odd_one
-from fdadp.functional.tables.sample import is_long, long_hint
+from fdadp.functional.files import csv_curves
+from fdadp.functional.tables.curve_sample import is_long, long_hint
+from fdadp.functional.tables.grid_from_labels import is_identifier, is_odd_one
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npz")
 
@@ -94,7 +94,7 @@ def read_curves(
     a  3.1  NaN  3.4
     b  NaN  2.9  NaN
     """
-    names = None if long is None else csv_tables.check_names(long)
+    names = None if long is None else csv_curves.check_names(long)
     if isinstance(path, pd.DataFrame):
         return _from_frame(path, "the data frame", names)
     suffix = check_suffix(path)
@@ -106,12 +106,12 @@ def read_curves(
         return _from_npz(source, names)
     if names is not None and not header:
         raise InputError("header must be True where long names columns, got False")
-    csv_tables.check_dialect(sep, decimal)
-    csv_tables.refuse_utf16(source)
+    csv_curves.check_dialect(sep, decimal)
+    csv_curves.refuse_utf16(source)
     opener: Any = gzip.open if suffix == ".csv.gz" else open
     try:
         with opener(source, "rt", encoding="utf-8-sig", newline="") as stream:
-            return csv_tables.from_csv(source, stream, header, names, sep, decimal)
+            return csv_curves.from_csv(source, stream, header, names, sep, decimal)
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as exc:
         raise FileFormatError(f"{source} must be a text file in CSV format, got {type(exc).__name__}: {exc}") from exc
 
@@ -134,7 +134,7 @@ def _from_frame(frame: pd.DataFrame, path: Any, long: tuple[str, str, str] | Non
         raise FileFormatError(f"{path} must hold curves, got a table of shape {frame.shape}")
     if long is not None:
         plain = frame.reset_index() if frame.index.names != [None] else frame
-        return csv_tables.curves_of_long({str(name): plain[name].tolist() for name in plain.columns}, long, path)
+        return csv_curves.curves_of_long({str(name): plain[name].tolist() for name in plain.columns}, long, path)
     if is_long([frame.iloc[:, j] for j in range(frame.shape[1])]):
         raise FileFormatError(f"{path} must have one curve a row; {long_hint()}")
     given = frame.shape[1]
@@ -150,12 +150,12 @@ def _from_frame(frame: pd.DataFrame, path: Any, long: tuple[str, str, str] | Non
         raise FileFormatError(f"{path} must have at least one column of numbers, got labels only")
     for column, dtype in frame.dtypes.items():
         if not pd.api.types.is_numeric_dtype(dtype):
-            cure = csv_tables.cure_of_text(
+            cure = csv_curves.cure_of_text(
                 [str(other) for other in frame.columns], frame[column].iloc[0], given - frame.shape[1]
             )
             raise FileFormatError(f"{path} must hold numbers, got a column {column!r} of type {dtype}{cure}")
-    frame.columns = csv_tables.column_labels(path, [str(name) for name in frame.columns])
-    return csv_tables.one_curve_a_row(path, frame.astype(np.float64))
+    frame.columns = csv_curves.column_labels(path, [str(name) for name in frame.columns])
+    return csv_curves.one_curve_a_row(path, frame.astype(np.float64))
 
 
 def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _from_npz(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame:
     arrays = read_npz(path)
     if long is not None:
-        return csv_tables.curves_of_long({k: a.tolist() for k, a in arrays.items() if a.ndim == 1}, long, path)
+        return csv_curves.curves_of_long({k: a.tolist() for k, a in arrays.items() if a.ndim == 1}, long, path)
     flat = [name for name, array in arrays.items() if array.ndim == 2]
     name = "values" if "values" in arrays else flat[0] if len(flat) == 1 else None
     if name is None:
@@ -202,7 +202,7 @@ def _from_npz(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame:
             raise FileFormatError(
                 f"{path} must have {values.shape[axis]} entries in {extra!r}, got shape {arrays[extra].shape}"
             )
-    columns = csv_tables.column_labels(path, [str(v) for v in arrays["grid"].astype(str)]) if "grid" in arrays else None
+    columns = csv_curves.column_labels(path, [str(v) for v in arrays["grid"].astype(str)]) if "grid" in arrays else None
     index = pd.Index(arrays["labels"].tolist()) if "labels" in arrays else None
     return pd.DataFrame(values.astype(np.float64), index=index, columns=columns)
 

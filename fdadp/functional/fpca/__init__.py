@@ -1,6 +1,6 @@
 """Functional principal components: one estimator, and the eigenbases it is made of."""
 
-from fdadp.functional.fpca.basis import Eigenbasis, dense_eigenbasis
+from fdadp.functional.fpca.eigenbasis import Eigenbasis, dense_eigenbasis
 from fdadp.functional.fpca.estimator import FPCA
 from fdadp.functional.fpca.face import FaceSmoother, face_eigenbasis, face_smooth
 from fdadp.functional.fpca.sparse import sc_eigenbasis

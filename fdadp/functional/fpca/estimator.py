@@ -11,14 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.argument_checks import flag, fraction, one_of
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.fpca.basis import Components, Eigenbasis, check_observed, dense_eigenbasis
+from fdadp.functional.fpca.eigenbasis import Components, Eigenbasis, check_observed, dense_eigenbasis
 from fdadp.functional.fpca.face import FaceSmoother
 from fdadp.functional.fpca.sparse import sc_eigenbasis
 from fdadp.functional.fpca.ssvd import sequential_scores, ssvd_eigenbasis
 from fdadp.functional.quadrature import RULES
-from fdadp.functional.tables.alignment import same_rows
-from fdadp.functional.tables.curves import as_curves, check_finite
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.curve_inputs import as_curves, check_finite
+from fdadp.functional.tables.curve_sample import Curves
+from fdadp.functional.tables.label_matching import same_rows
 
 OF_GAPS = "method 'sc' takes curves with gaps"
 METHODS = ("face", "dense", "sc", "ssvd")

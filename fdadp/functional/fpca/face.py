@@ -13,9 +13,16 @@ from scipy.optimize import minimize_scalar
 from fdadp._common.argument_checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.fpca.basis import Eigenbasis, check_covariance, check_moments, grid_weights, leading, oriented
+from fdadp.functional.fpca.eigenbasis import (
+    Eigenbasis,
+    check_covariance,
+    check_moments,
+    grid_weights,
+    leading,
+    oriented,
+)
 from fdadp.functional.splines.bsplines import BSplines
-from fdadp.functional.tables.sample import as_grid
+from fdadp.functional.tables.curve_sample import as_grid
 
 _DEGREE = 3
 _ORDER = 2

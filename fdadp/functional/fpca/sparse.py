@@ -11,10 +11,10 @@ from scipy.linalg import eigh
 from fdadp._common.argument_checks import one_of, whole
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError, NoiseVarianceWarning
-from fdadp.functional.fpca.basis import Eigenbasis, check_observed, grid_weights, minimum_near, spectral
+from fdadp.functional.fpca.eigenbasis import Eigenbasis, check_observed, grid_weights, minimum_near, spectral
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.splines.covariate_margins import CubicSplines, ThinPlate
-from fdadp.functional.tables.sample import as_grid
+from fdadp.functional.splines.mgcv_bases import CubicSplines, ThinPlate
+from fdadp.functional.tables.curve_sample import as_grid
 
 
 def sc_eigenbasis(

@@ -7,9 +7,9 @@ from scipy.linalg import eigh
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.fpca.basis import Eigenbasis, count_components, grid_weights, oriented
-from fdadp.functional.tables.curves import check_finite
-from fdadp.functional.tables.sample import Curves, as_grid
+from fdadp.functional.fpca.eigenbasis import Eigenbasis, count_components, grid_weights, oriented
+from fdadp.functional.tables.curve_inputs import check_finite
+from fdadp.functional.tables.curve_sample import Curves, as_grid
 
 _ORDER = 3
 _ALPHA = 1.5 ** np.arange(-20.0, 41.0)

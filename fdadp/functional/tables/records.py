@@ -14,7 +14,7 @@ import pandas as pd
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.curve_sample import Curves
 
 Labels = npt.NDArray[Any]
 """Entries of a column that are names, not numbers, shape (n,)."""

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._book import SAFETY, TOLERANCE, Binding, Book, MemoryBook, Release, Reservation, gone
-from fdadp.privacy.account.accounting import MEASURES, epsilon_from, epsilon_from_mu, mu_from, rho_from
+from fdadp.privacy.account._reservations import SAFETY, TOLERANCE, Binding, Book, MemoryBook, Release, Reservation, gone
+from fdadp.privacy.account.epsilon_mu_rho import MEASURES, epsilon_from, epsilon_from_mu, mu_from, rho_from
 from fdadp.privacy.guarantee_checks import said_delta
 
 ROUNDING = 1e-12
@@ -410,7 +410,8 @@ class _RehearsalBook(MemoryBook):
 def rehearsal_of(budget: Budget) -> Budget:
     """A budget as large as another, of its own, from which nothing can be read: the first fit to try raises.
 
-    The kernel reads rows after its book has let it (:meth:`fdadp.privacy.account._book.Book.spend`), and never else.
+    The kernel reads rows after its book has let it (:meth:`fdadp.privacy.account._reservations.Book.spend`), and never
+    else.
     """
     book = _RehearsalBook(budget._book, budget.total)
     return Budget.kept(book, budget.epsilon, budget.delta, budget.accounting, budget.total)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fdadp._common.guarantee_in_words import promised, rounded_up, shown_up
 from fdadp.files.regular_files import reading
-from fdadp.privacy.account._book import Release
+from fdadp.privacy.account._reservations import Release
 
 if TYPE_CHECKING:
     from fdadp.privacy.certificate import Certificate
@@ -80,7 +80,7 @@ class Ledger:
     @property
     def curve(self) -> str:
         """The guarantee in Gaussian DP, and what it is at some δ, rounded up; empty where it has none."""
-        from fdadp.privacy.account.accounting import epsilon_from_mu
+        from fdadp.privacy.account.epsilon_mu_rho import epsilon_from_mu
 
         if self.mu is None or self.epsilon is None or self.delta is None:
             return ""

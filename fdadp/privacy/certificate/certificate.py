@@ -14,8 +14,8 @@ from fdadp._common.guarantee_in_words import shown_up
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
 from fdadp.files.atomic_writes import write_text
-from fdadp.privacy.account._book import plain
-from fdadp.privacy.account.accounting import epsilon_from_mu, mu_from_epsilon
+from fdadp.privacy.account._reservations import plain
+from fdadp.privacy.account.epsilon_mu_rho import epsilon_from_mu, mu_from_epsilon
 from fdadp.privacy.certificate import external_forms
 from fdadp.privacy.certificate import html_page as pages
 from fdadp.privacy.certificate.accuracy_lines import Expected, expected_lines, model_lines
@@ -27,7 +27,7 @@ from fdadp.privacy.study._chained_entries import Entry, in_words, now
 from fdadp.privacy.study.budget_accounts import LAST, STATES, STUDY, Fit, fits_of
 
 if TYPE_CHECKING:
-    from fdadp.privacy.account._book import Release
+    from fdadp.privacy.account._reservations import Release
     from fdadp.privacy.account.ledger import Ledger
     from fdadp.privacy.study import Study
 

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._book import Release, counted
-from fdadp.privacy.account.accounting import delta_from_mu, epsilon_from
+from fdadp.privacy.account._reservations import Release, counted
+from fdadp.privacy.account.epsilon_mu_rho import delta_from_mu, epsilon_from
 
 if TYPE_CHECKING:
     from fdadp.privacy.account.ledger import Ledger

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from fdadp.privacy.account.accounting import delta_from_mu
+from fdadp.privacy.account.epsilon_mu_rho import delta_from_mu
 
 PRIORS = (0.01, 0.1, 0.5)
 """Probabilities before the release, for tables."""

@@ -1,7 +1,7 @@
 """What every release goes through: public checks, noise, account, rows, ledger, in this order.
 
-:class:`fdadp.privacy.Cohort` says what can be asked; the questions stand in ``_releases`` and
-``_minimum_releases``.
+:class:`fdadp.privacy.Cohort` says what can be asked; the questions stand in ``_sum_releases`` and
+``_perturbed_minimisers``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,19 @@ import numpy as np
 
 from fdadp._common.typing import IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._book import Release
-from fdadp.privacy.account.accounting import IN_RHO, amount_for, cost_of
+from fdadp.privacy.account._reservations import Release
 from fdadp.privacy.account.budget import Account, Budget
+from fdadp.privacy.account.epsilon_mu_rho import IN_RHO, amount_for, cost_of
 from fdadp.privacy.guarantee_checks import UNITS
-from fdadp.privacy.kernel._sums import Contributions, Factors, contrast_sum, count_persons, exact_sum, rank_one_sum
-from fdadp.privacy.noise._matrices import BITS
+from fdadp.privacy.kernel._exact_sums import (
+    Contributions,
+    Factors,
+    contrast_sum,
+    count_persons,
+    exact_sum,
+    rank_one_sum,
+)
+from fdadp.privacy.noise._matrix_noise import BITS
 from fdadp.privacy.noise.distributed import DistributedNoise
 from fdadp.privacy.noise.sources import DRAWS, MATRICES, SELECTIONS, Noise, OpenDPNoise, Sampler
 from fdadp.privacy.rows._clipped_sums import L1, L2, LINF, NUCLEAR

@@ -34,7 +34,7 @@ import numpy as np
 
 from fdadp._common.typing import IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account.accounting import LATTICE_VARIANCE
+from fdadp.privacy.account.epsilon_mu_rho import LATTICE_VARIANCE
 from fdadp.privacy.noise.sources import Noise, Sampler, analytic_scale, measurement
 
 _SMALLEST_SHARE = 64.0

@@ -16,20 +16,20 @@ exponential pure (ε)        L∞      index of the largest + exponential: permu
 spherical  pure (ε)         L2      density ∝ exp(-|b|₂/scale), ε = Δ/scale, rounded (Chaudhuri & Monteleoni 2008):
                                     the product law of one column; for the linear term of objective perturbation
 product,   pure (ε)         nuclear matrix Laplace noise on a matrix, and on the upper triangle of a symmetric one, of
-symmetric                           which neighbours differ by a nuclear norm of Δ: ε = Δ/scale (``_matrices``)
+symmetric                           which neighbours differ by a nuclear norm of Δ: ε = Δ/scale (``_matrix_noise``)
 bingham    pure (ε)         range   direction u with density ∝ exp(u'Su/scale), S from the integers; a score of range Δ
                                     between neighbours costs ε = Δ/scale (Chaudhuri, Sarwate & Sinha 2013)
 bingham-   zCDP (ρ)         range   the same, ρ = (Δ/scale)²/8
 zcdp
-wishart    ν degrees        L2²     Δ · Wishart(ν + p - 1, I_p), for (ε, δ) by itself (see ``_matrices``); the amount
+wishart    ν degrees        L2²     Δ · Wishart(ν + p - 1, I_p), for (ε, δ) by itself (``_matrix_noise``); the amount
                                     stands for ν = 1/(4 amount), the ρ of Gaussian noise of the same scale √(2ν) Δ
 ========== ================ ======= ==========================================================================
 
 L∞ is up to a constant that is added to all sums, which changes no selection (:meth:`fdadp.privacy.Cohort.select`).
 OpenDP has none of those from spherical noise on: matrix Laplace noise is exact here
-(:mod:`fdadp.privacy.noise._matrices`), Wishart noise is within a distance of its law that is counted in δ, and
-:mod:`fdadp.privacy.noise._matrices` says what is not proved of its draws. One table for all, and the rule that ledgers
-follow: ``docs/theory/noise.md#exactness``.
+(:mod:`fdadp.privacy.noise._matrix_noise`), Wishart noise is within a distance of its law that is counted in δ, and
+:mod:`fdadp.privacy.noise._matrix_noise` says what is not proved of its draws. One table for all, and the rule that
+ledgers follow: ``docs/theory/noise.md#exactness``.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account.accounting import LATTICE_VARIANCE, opendp
-from fdadp.privacy.noise import _matrices as matrices
-from fdadp.privacy.noise._matrices import Drawn, MatrixLaplace
+from fdadp.privacy.account.epsilon_mu_rho import LATTICE_VARIANCE, opendp
+from fdadp.privacy.noise import _matrix_noise as matrices
+from fdadp.privacy.noise._matrix_noise import Drawn, MatrixLaplace
 
 SELECTIONS = ("gumbel", "exponential")
 DIRECTIONS = ("bingham", "bingham-zcdp")

@@ -30,7 +30,7 @@ from typing import Any
 
 from fdadp.errors import PrivacyError
 from fdadp.files.atomic_writes import replacing, sync_folder
-from fdadp.privacy.account._book import left_of
+from fdadp.privacy.account._reservations import left_of
 from fdadp.privacy.study._chained_entries import HEADER, Entry, Told, created, entries_in, replayed
 
 

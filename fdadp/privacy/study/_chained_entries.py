@@ -28,7 +28,7 @@ from hashlib import sha256
 from typing import Any
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._book import Reservation
+from fdadp.privacy.account._reservations import Reservation
 
 KINDS = ("created", "reserved", "opened", "released", "returned", "stopped", "model", "restored", "closed")
 HEADER = b'{"fdadp study": 2, "lines": "one entry each; its hash is the SHA-256 of it and of the hash before it"}\n'

@@ -14,7 +14,7 @@ from typing import Any
 
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._book import (
+from fdadp.privacy.account._reservations import (
     Binding,
     Release,
     Reservation,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fdadp._common.argument_checks import is_one_of
 from fdadp._common.guarantee_in_words import composed, promised
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._book import left_of
+from fdadp.privacy.account._reservations import left_of
 from fdadp.privacy.account.budget import Budget
 from fdadp.privacy.guarantee_checks import ADJACENCIES, check_delta, whole
 from fdadp.privacy.study._append_only_file import FORMAT, create, forget, reading, transaction

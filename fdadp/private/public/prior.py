@@ -1,7 +1,8 @@
 """The public prior: what is believed about curves and surface before any data are read.
 
-The private fit measures the data in coordinates that are white under this prior (:mod:`fdadp.private.plan.design`), so
-that a fixed amount of noise costs as little as possible. A wrong prior costs accuracy, never privacy.
+The private fit measures the data in coordinates that are white under this prior
+(:mod:`fdadp.private.plan.private_design`), so that a fixed amount of noise costs as little as possible. A wrong prior
+costs accuracy, never privacy.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import numpy as np
 from fdadp._common.argument_checks import is_number
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import PrivacyError
-from fdadp.functional.tables.curves import as_curves
-from fdadp.private.plan.design import PrivateDesign, of_a_surface
-from fdadp.private.public.columns import HALF_WIDTH, CurvesColumn, Range
+from fdadp.functional.tables.curve_inputs import as_curves
+from fdadp.private.plan.private_design import PrivateDesign, of_a_surface
+from fdadp.private.public.column_ranges import HALF_WIDTH, CurvesColumn, Range
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

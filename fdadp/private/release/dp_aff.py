@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.privacy import Cohort, rowwise_matmul
-from fdadp.private.denoise.bayes import (
+from fdadp.private.denoise.empirical_bayes import (
     MOMENT_VARIANCE,
     WIDER_SPECTRA,
     Measurement,
@@ -25,13 +25,13 @@ from fdadp.private.denoise.bayes import (
     posteriors,
     steady,
 )
-from fdadp.private.denoise.scores import gaussian_draws
-from fdadp.private.plan.design import PrivateDesign
-from fdadp.private.plan.plan import Plan
-from fdadp.private.release.intervals import PrivateFit, Regression, finish
-from fdadp.private.release.releases import Releases, start_regression
-from fdadp.private.rows.pairs import MeasuredPairs
-from fdadp.private.rows.rows import RowFunctions
+from fdadp.private.denoise.posterior_from_gradients import gaussian_draws
+from fdadp.private.plan.budget_plan import Plan
+from fdadp.private.plan.private_design import PrivateDesign
+from fdadp.private.release.planned_releases import Releases, start_regression
+from fdadp.private.release.residual_sizes import PrivateFit, Regression, finish
+from fdadp.private.rows.pointwise_gradients import MeasuredPairs
+from fdadp.private.rows.row_functions import RowFunctions
 
 # Rounds of noisy gradients: what all of them together measure of ``A Θ*``, and a guard against too long steps.
 #

@@ -18,25 +18,25 @@ from fdadp.errors import FileFormatError, InputError, PrivacyError
 from fdadp.files.dataclass_json import class_at
 from fdadp.files.npz_files import plain
 from fdadp.privacy.settings import privacy_from_json, privacy_to_json
-from fdadp.private.plan.design import PrivateDesign
-from fdadp.private.plan.plan import Plan
-from fdadp.private.plan.sharing import least_n_epsilon, make_plan
-from fdadp.private.public.columns import Range
+from fdadp.private.plan.budget_plan import Plan
+from fdadp.private.plan.budget_sharing import least_n_epsilon, make_plan
+from fdadp.private.plan.private_design import PrivateDesign
+from fdadp.private.public.column_ranges import Range
 from fdadp.private.public.prior import PublicPrior
-from fdadp.private.public.tuning import Tuning
+from fdadp.private.public.tuned_constants import Tuning
 from fdadp.private.release.dp_aff import fit_dp_aff
-from fdadp.private.release.intervals import PrivateFit
-from fdadp.private.release.moments import NoisyMoments, fit_moments, plan_moments
+from fdadp.private.release.noisy_moments import NoisyMoments, fit_moments, plan_moments
+from fdadp.private.release.residual_sizes import PrivateFit
+from fdadp.private.rows.anchored_forecasts import plan_forecasts
+from fdadp.private.rows.curve_roughness import with_spectra
 from fdadp.private.rows.errors_by_record import with_looks
-from fdadp.private.rows.forecasts import plan_forecasts
-from fdadp.private.rows.rows import RowFunctions
-from fdadp.private.rows.spectra import with_spectra
+from fdadp.private.rows.row_functions import RowFunctions
 
 if TYPE_CHECKING:
     from fdadp._common.typing import IntArray
     from fdadp.functional.tables.records import Records
     from fdadp.privacy import Cohort, Privacy
-    from fdadp.solve.eigen.surface import SurfaceFit
+    from fdadp.solve.eigen.surface_fit import SurfaceFit
 
 F = TypeVar("F")
 
@@ -132,7 +132,7 @@ class EndToEnd(Mechanism, ABC, Generic[F]):
 
     @abstractmethod
     def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
-        """Share out the budget, from public values alone; see :func:`fdadp.private.plan.sharing.make_plan`."""
+        """Share out the budget, from public values alone; see :func:`fdadp.private.plan.budget_sharing.make_plan`."""
 
     def rows(self, design: PrivateDesign, y_bounds: Range) -> RowFunctions:
         """What is computed from a person's rows, before anything was released."""
@@ -167,8 +167,8 @@ class DPAFF(EndToEnd[PrivateFit]):
         Of the regressions of many terms: prediction intervals vary by level and roughness of a record's curves, as
         those of forecasts do. That takes up to 3.5 % of the budget; default False: one width for all records.
     tuning : Tuning, optional
-        Accuracies aimed at, caps and clips; default :data:`fdadp.private.public.tuning.GAUSSIAN`, or ``PURE`` without
-        δ.
+        Accuracies aimed at, caps and clips; default :data:`fdadp.private.public.tuned_constants.GAUSSIAN`, or ``PURE``
+        without δ.
 
     Examples
     --------

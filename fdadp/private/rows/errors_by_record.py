@@ -16,19 +16,19 @@ from numba import njit
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.privacy import rowwise_matmul
 from fdadp.privacy.rows._rowwise_arithmetic import log_positions
-from fdadp.private.denoise.bayes import Measurement, combine, shrunk
-from fdadp.private.plan.plan import Plan
-from fdadp.private.public.columns import CurvesColumn, unit_grid
-from fdadp.private.public.tuning import Aux
-from fdadp.private.rows.projection import observed_mean
+from fdadp.private.denoise.empirical_bayes import Measurement, combine, shrunk
+from fdadp.private.plan.budget_plan import Plan
+from fdadp.private.public.column_ranges import CurvesColumn, unit_grid
+from fdadp.private.public.tuned_constants import Aux
+from fdadp.private.rows.projected_responses import observed_mean
 
 if TYPE_CHECKING:
     from fdadp.private.public.prior import PublicPrior
-    from fdadp.private.release.releases import Releases
-    from fdadp.private.rows.rows import ResidualRows
+    from fdadp.private.release.planned_releases import Releases
+    from fdadp.private.rows.row_functions import ResidualRows
 
 ROUGH, BEND = 0.17, 0.03
 """Of forecasts, prior means of what a standard deviation of log roughness, and its square less 1 over √2, add to the

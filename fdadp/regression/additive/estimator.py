@@ -21,21 +21,21 @@ from fdadp._common.sklearn_parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError, PublicInputWarning
 from fdadp.functional.quadrature import RULES
-from fdadp.functional.tables.alignment import same_rows
-from fdadp.functional.tables.curves import as_curves
+from fdadp.functional.tables.curve_inputs import as_curves
+from fdadp.functional.tables.curve_sample import Curves, Kind
+from fdadp.functional.tables.label_matching import same_rows
 from fdadp.functional.tables.records import Records
-from fdadp.functional.tables.sample import Curves, Kind
 from fdadp.privacy import Privacy
 from fdadp.privacy._unaccounted_fits import Kin, score_is_not_private
-from fdadp.private.private_fitted import WhiteDesign
-from fdadp.private.public.columns import Range, public_ranges
+from fdadp.private.model_from_releases import WhiteDesign
+from fdadp.private.public.column_ranges import Range, public_ranges
 from fdadp.private.release.mechanisms import EndToEnd, Mechanism, mechanism_of
-from fdadp.regression.additive.fitted import FittedSurface, load, save, summarise
-from fdadp.regression.additive.fitting import curve_pairs, fit_chunks, fit_curves, pairs_of
-from fdadp.regression.reading.completion import MISSING_CURVES, Completion, completed_response
-from fdadp.regression.reading.joined import aligned
-from fdadp.regression.reading.training import private_law
-from fdadp.solve.eigen.surface import SurfaceFit
+from fdadp.regression.additive.fitted_surface import FittedSurface, load, save, summarise
+from fdadp.regression.additive.ordinary_fit import curve_pairs, fit_chunks, fit_curves, pairs_of
+from fdadp.regression.reading.label_joins import aligned
+from fdadp.regression.reading.missing_entries import MISSING_CURVES, Completion, completed_response
+from fdadp.regression.reading.training_rows import private_law
+from fdadp.solve.eigen.surface_fit import SurfaceFit
 from fdadp.terms.additive_surface import check_size
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
     from fdadp.functional.fpca import Eigenbasis
     from fdadp.privacy.noise.sources import Noise
-    from fdadp.private.plan.plan import Plan
-    from fdadp.regression.additive.check import BasisCheck
+    from fdadp.private.plan.budget_plan import Plan
+    from fdadp.regression.additive.basis_check import BasisCheck
 
 NAMES = ("X", "Y")
 """Of the covariate and the response."""
@@ -260,7 +260,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
         """
         self._check_settings()
         if self._is_private:
-            from fdadp.regression.additive.private import fit_private
+            from fdadp.regression.additive.private_fit import fit_private
 
             return self._keep(fit_private(self, X, Y, s, t, groups, by=by))
         if self.privacy is not None:
@@ -296,7 +296,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
             arrays, are added up where Dask's active scheduler computes them (docs/cluster.md), and only sums come here.
             A private fit keeps up to 256 MiB of curves (as float64), and as many of features: it reads once what fits,
             else some 30 times, with the same result bit for bit as :meth:`fit` for the same noise, whatever the chunks.
-            :func:`fdadp.regression.additive.fitting.curve_pairs` says what is accepted.
+            :func:`fdadp.regression.additive.ordinary_fit.curve_pairs` says what is accepted.
         s, t : array_like, optional
             Grids of plain arrays; default even on [0, 1]. A private fit wants them declared.
         groups : array_like of shape (n,) or True, optional
@@ -324,7 +324,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
         if self._is_private:
             if x_range is not None:
                 raise InputError(f"x_range must be None in a private fit, got {x_range!r}: see bounds")
-            from fdadp.regression.additive.private import fit_private_chunks
+            from fdadp.regression.additive.private_fit import fit_private_chunks
 
             return self._keep(fit_private_chunks(self, chunks, s, t, groups, kind))
         if groups is not None:
@@ -439,7 +439,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
         PrivacyError, InputError
             As :meth:`fit` would before it reads the data; or the model has no end-to-end privacy.
         """
-        from fdadp.private.release.fit import preview
+        from fdadp.private.release.plan_and_spend import preview
 
         self._check_settings()
         if self.privacy is None or not self._is_private:
@@ -682,7 +682,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
         >>> data = simulate_affr(scenario=2, n=300, seed=1)
         >>> print(AdditiveFunctionOnFunction().fit(data.X, data.Y).check(data.X, data.Y))  # doctest: +SKIP
         """
-        from fdadp.regression.additive.check import check_sizes
+        from fdadp.regression.additive.basis_check import check_sizes
 
         self._asked()
         if self.privacy is not None:
@@ -716,7 +716,8 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, RegressorMixin, BaseEsti
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to a pickle-free file; return its path.
 
-        The layout is that of :mod:`fdadp.files.npz_files`, documented in :mod:`fdadp.regression.additive.fitted`.
+        The layout is that of :mod:`fdadp.files.npz_files`, documented in
+        :mod:`fdadp.regression.additive.fitted_surface`.
         """
         self._asked()
         return save(self, path)

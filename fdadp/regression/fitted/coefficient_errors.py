@@ -16,16 +16,16 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.records import Records
 from fdadp.regression.fitted.coefficient_functions import place_of
 from fdadp.regression.fitted.person_curves import PersonCurves
-from fdadp.regression.settings import ModelSettings
-from fdadp.solve.errors.leave_one_out import Residuals
+from fdadp.regression.model_settings import ModelSettings
+from fdadp.solve.errors.leave_one_out_residuals import Residuals
 from fdadp.solve.errors.residual_variance import ResidualVariance, looks, residual_variance
 from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors, left_out, unconditional_covariance_of_fit
 from fdadp.solve.errors.term_tests import TermTest
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.form.long_form import LongForm
+from fdadp.solve.form.long_form_design import LongForm
 
 if TYPE_CHECKING:
-    from fdadp.regression.mixed_models.fits import MixedFit
+    from fdadp.regression.mixed_models.mixed_model_fit import MixedFit
 
 KINDS = ("curve", "cluster", "iid", "unconditional")
 

@@ -14,9 +14,9 @@ import numpy as np
 from fdadp._common.argument_checks import fraction, numbers
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.splines.margins import Constant
+from fdadp.functional.splines.diagonal_margins import Constant
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.form.long_form import LongForm
+from fdadp.solve.form.long_form_design import LongForm
 from fdadp.terms.spec import TermDesign
 
 if TYPE_CHECKING:

@@ -16,19 +16,19 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import CompletedCurvesWarning, InputError
 from fdadp.functional.metrics import functional_r2
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.tables.curve_sample import Curves, as_grid
 from fdadp.functional.tables.records import Records
-from fdadp.functional.tables.sample import Curves, as_grid
 from fdadp.regression.fitted.coefficient_errors import CoefficientErrors, near_the_mean
 from fdadp.regression.fitted.person_curves import PersonCurves
-from fdadp.regression.reading.columns import Covariates, Grids, check_grids, columns_of, read_response
-from fdadp.regression.reading.completion import CompletedAgain
-from fdadp.regression.reading.joined import aligned_columns
-from fdadp.regression.reading.training import TrainingSpec, along, beside, numbers_of_classes
-from fdadp.regression.settings import ModelSettings
+from fdadp.regression.model_settings import ModelSettings
+from fdadp.regression.reading.label_joins import aligned_columns
+from fdadp.regression.reading.missing_entries import CompletedAgain
+from fdadp.regression.reading.table_columns import Covariates, Grids, check_grids, columns_of, read_response
+from fdadp.regression.reading.training_rows import TrainingSpec, along, beside, numbers_of_classes
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.observations import Observations
-from fdadp.solve.form.family import Family
+from fdadp.solve.form.response_families import Family
 from fdadp.terms.on_response_functions import OnFunctions, by_function
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from fdadp.functional.tables.records import Labels
     from fdadp.privacy import Privacy
     from fdadp.privacy.account.ledger import Ledger
-    from fdadp.private.plan.plan import Plan
-    from fdadp.private.public.columns import Column
+    from fdadp.private.plan.budget_plan import Plan
+    from fdadp.private.public.column_ranges import Column
     from fdadp.private.public.prior import CurvePrior
     from fdadp.regression.fitted.released_persons import ReleasedPersons
-    from fdadp.regression.private.read import PrivateColumns
+    from fdadp.regression.private.public_columns import PrivateColumns
 
 
 @dataclass(frozen=True, kw_only=True)

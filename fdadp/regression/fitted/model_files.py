@@ -21,10 +21,10 @@ from fdadp.files.npz_files import Layout, complete
 from fdadp.privacy.account.ledger import Ledger
 from fdadp.privacy.study.verification import record_model
 from fdadp.private.release.mechanisms import guarantee_from_json, guarantee_to_json
-from fdadp.private.whitened.base import WhiteTerm
+from fdadp.private.whitened.white_term import WhiteTerm
 from fdadp.regression.fitted.coefficient_errors import BY_CLUSTERS, CoefficientErrors
 from fdadp.regression.fitted.tests_and_bands import error_left_out, tested_as_random
-from fdadp.regression.settings import ModelSettings
+from fdadp.regression.model_settings import ModelSettings
 from fdadp.terms.spec import TermDesign, TermSpec
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records
 from fdadp.regression.fitted.coefficient_functions import POINTS, Effect
-from fdadp.repeated.diagnostics import SUCCESSIVE, icc, icc_curve, no_person_effect, variance_table
+from fdadp.repeated.icc_and_tests import SUCCESSIVE, icc, icc_curve, no_person_effect, variance_table
 from fdadp.repeated.person_sums import PersonSums
-from fdadp.repeated.search import WHITE, LevelCovariances
+from fdadp.repeated.reml_search import WHITE, LevelCovariances
 from fdadp.solve.errors.term_tests import TermTest
 from fdadp.solve.fit.observations import Observations
-from fdadp.solve.form.long_form import LongForm
+from fdadp.solve.form.long_form_design import LongForm
 from fdadp.terms.numbers.factors_and_random_effects import Levels
 
 AT_A_TIME = 256

@@ -15,13 +15,13 @@ from fdadp._common.argument_checks import fraction, one_of
 from fdadp._common.symmetric_matrices import positive_part, root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.fpca.basis import Eigenbasis
-from fdadp.functional.gaps import fill_linear
-from fdadp.functional.tables.sample import Curves
-from fdadp.private.levels.person_rows import icc_interval
-from fdadp.regression.reading.columns import read_records, read_response
-from fdadp.repeated.level_components import level_basis
-from fdadp.repeated.search import LevelCovariances
+from fdadp.functional.fpca.eigenbasis import Eigenbasis
+from fdadp.functional.gap_filling import fill_linear
+from fdadp.functional.tables.curve_sample import Curves
+from fdadp.private.levels.between_within_covariances import icc_interval
+from fdadp.regression.reading.table_columns import read_records, read_response
+from fdadp.repeated.reml_search import LevelCovariances
+from fdadp.repeated.two_level_components import level_basis
 
 if TYPE_CHECKING:
     from fdadp.regression.fitted.fitted_model import Fitted

@@ -16,8 +16,8 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.records import Records
 from fdadp.regression.fitted.coefficient_errors import BY_CLUSTERS, CoefficientErrors
 from fdadp.regression.fitted.coefficient_functions import effect_of, effect_rows
-from fdadp.regression.reading.training import clusters_of
-from fdadp.solve.errors.leave_one_out import Residuals
+from fdadp.regression.reading.training_rows import clusters_of
+from fdadp.solve.errors.leave_one_out_residuals import Residuals
 from fdadp.solve.errors.sandwich import corrected_edf, resampled
 from fdadp.solve.errors.term_tests import TermTest, flip_test, largest_ratio, score_test, wald, wald_by_clusters
 from fdadp.solve.fit.additive_fit import AdditiveFit

@@ -14,22 +14,24 @@ from fdadp._common.calling_language import warn
 from fdadp._common.guarantee_in_words import promised
 from fdadp._common.threads import one_blas_thread
 from fdadp.errors import InputError, PublicInputWarning
-from fdadp.functional.containers.open import is_foreign, opened_table
-from fdadp.functional.containers.source_table import OpenedTable
-from fdadp.functional.gaps import GAPS
+from fdadp.functional.containers.open_curves import is_foreign, opened_table
+from fdadp.functional.containers.opened_tables import OpenedTable
+from fdadp.functional.gap_filling import GAPS
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import Records
-from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy.rows._person_contributions import MEAN, Law
-from fdadp.private.advice import advise, beyond_scale, describe_ranges
-from fdadp.private.private_fitted import as_terms, importances, released_variance, unexplained_variance
-from fdadp.private.public.columns import CurvesColumn, LabelColumn, NumberColumn
-from fdadp.private.release.fit import planned, refuse_unaffordable, spend
+from fdadp.private.input_advice import advise, beyond_scale, describe_ranges
+from fdadp.private.model_from_releases import as_terms, importances, released_variance, unexplained_variance
+from fdadp.private.public.column_ranges import CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.release.mechanisms import EndToEnd, Mechanism, mechanism_of
+from fdadp.private.release.plan_and_spend import planned, refuse_unaffordable, spend
+from fdadp.regression.fit_in_memory import read_terms
 from fdadp.regression.fitted.coefficient_errors import CoefficientErrors
 from fdadp.regression.fitted.fitted_model import Fitted, FittedResponse, Released
-from fdadp.regression.private.chunks import DeclaredTable
-from fdadp.regression.private.mixed import (
+from fdadp.regression.model_settings import ModelSettings
+from fdadp.regression.private.chunked_tables import DeclaredTable
+from fdadp.regression.private.mixed_model import (
     coordinates,
     mixed_inputs,
     mixed_model,
@@ -37,7 +39,8 @@ from fdadp.regression.private.mixed import (
     planned_mixed,
     spend_mixed,
 )
-from fdadp.regression.private.read import (
+from fdadp.regression.private.private_table import PrivateTable
+from fdadp.regression.private.public_columns import (
     OF_ANCHOR,
     ColumnReader,
     PrivateColumns,
@@ -48,22 +51,19 @@ from fdadp.regression.private.read import (
     persistence,
     public_response,
 )
-from fdadp.regression.private.table import PrivateTable
-from fdadp.regression.reading.training import along, private_law, warn_of_rows
-from fdadp.regression.settings import ModelSettings
-from fdadp.regression.whole import read_terms
+from fdadp.regression.reading.training_rows import along, private_law, warn_of_rows
 
 if TYPE_CHECKING:
     from fdadp._common.typing import ArrayLike, FloatArray
     from fdadp.privacy.noise.sources import Noise
-    from fdadp.private.levels.mixed_rows import MixedCoordinates
-    from fdadp.private.plan.design import PrivateDesign
-    from fdadp.private.plan.plan import Plan
-    from fdadp.private.public.columns import Column, Range
-    from fdadp.private.release.fit import Spent
-    from fdadp.regression.private.mixed import PersonsAsked
-    from fdadp.regression.private.read import Made
-    from fdadp.regression.reading.columns import Grids
+    from fdadp.private.levels.mixed_model_rows import MixedCoordinates
+    from fdadp.private.plan.budget_plan import Plan
+    from fdadp.private.plan.private_design import PrivateDesign
+    from fdadp.private.public.column_ranges import Column, Range
+    from fdadp.private.release.plan_and_spend import Spent
+    from fdadp.regression.private.mixed_model import PersonsAsked
+    from fdadp.regression.private.public_columns import Made
+    from fdadp.regression.reading.table_columns import Grids
 
 
 # What a private fit of many terms is before its first read: settings, terms and columns, by public things only.
@@ -110,7 +110,7 @@ class Prepared(NamedTuple):
     mixed: tuple[PersonsAsked, MixedCoordinates] | None = None
 
     def spending(self, privacy: Privacy) -> dict[str, Any]:
-        """What is public of the fit, as :func:`fdadp.private.release.fit.spend` takes it."""
+        """What is public of the fit, as :func:`fdadp.private.release.plan_and_spend.spend` takes it."""
         return {
             "design": self.design,
             "y_bounds": self.y_bounds,
@@ -202,8 +202,8 @@ def prepared(
     PrivacyError, InputError
         Settings, terms or columns that a private fit cannot have.
     """
-    from fdadp.private.plan.design import PrivateDesign
-    from fdadp.private.whitened.registry import white_term
+    from fdadp.private.plan.private_design import PrivateDesign
+    from fdadp.private.whitened.term_registry import white_term
 
     settings = private.model
     parsed = read_terms(settings, lambda: table.kinds)
@@ -282,7 +282,7 @@ def _public(
     prior: str,
 ) -> dict[str, Any]:
     """Public inputs, for the ledger."""
-    from fdadp.private.release.fit import describe_grid
+    from fdadp.private.release.plan_and_spend import describe_grid
 
     public: dict[str, Any] = {}
     for column in columns:
@@ -508,7 +508,7 @@ def synthetic_cohort(fitted: Fitted, n: int, random_state: int | None) -> pd.Dat
     """
     from skfda import FDataGrid
 
-    from fdadp.private.private_fitted import draw_column
+    from fdadp.private.model_from_releases import draw_column
 
     released, covariates = fitted.released, fitted.covariates
     if released is None or released.ledger is None or released.ledger.epsilon is None:

@@ -20,11 +20,11 @@ from scipy.linalg.blas import dasum
 from fdadp._common.dask_tasks import computed, is_dask, mapped, merged, progress_bar
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FdadpError, InputError
-from fdadp.functional.containers.source_table import OpenedTable
+from fdadp.functional.containers.opened_tables import OpenedTable
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import Labels, Records
-from fdadp.functional.tables.sample import Curves
-from fdadp.regression.reading.columns import Grids, read_records, read_response
-from fdadp.regression.reading.completion import Completion
+from fdadp.regression.reading.missing_entries import Completion
+from fdadp.regression.reading.table_columns import Grids, read_records, read_response
 from fdadp.responses import PointwiseResponse
 
 # What tells two passes apart, and Dask's partitions.
@@ -299,9 +299,9 @@ class ChunkedRecords:
     Parameters
     ----------
     source : sequence, callable, dask data frame, mapping of dask arrays, or Partitions
-        Tables as :func:`fdadp.regression.reading.columns.read_records` reads them, the response a column among them; or
-        a function that returns a fresh iterator over such; or tables in Dask's partitions, or as delayed objects, which
-        stay where Dask computes them. Tables without rows are passed over.
+        Tables as :func:`fdadp.regression.reading.table_columns.read_records` reads them, the response a column among
+        them; or a function that returns a fresh iterator over such; or tables in Dask's partitions, or as delayed
+        objects, which stay where Dask computes them. Tables without rows are passed over.
     names : sequence of str
         Columns that are read.
     response : str, optional
@@ -394,7 +394,8 @@ class ChunkedRecords:
         ------
         InputError
             No chunks, chunks that differ in the kinds or grids of their columns, other rows than the pass before gave,
-            or what :func:`fdadp.regression.reading.columns.read_records` refuses; rows are counted over all chunks.
+            or what :func:`fdadp.regression.reading.table_columns.read_records` refuses; rows are counted over all
+            chunks.
         """
         if not isinstance(self._source, Partitions):
             value = reduce(merge, (function(*rows) for rows in self.read(what)))

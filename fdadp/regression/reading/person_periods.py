@@ -18,16 +18,16 @@ import pandas as pd
 from fdadp._common.argument_checks import numbers as setting
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.containers.source_table import OpenedColumn, rows_of
+from fdadp.functional.containers.opened_tables import OpenedColumn, rows_of
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import Labels
-from fdadp.functional.tables.sample import Curves
 from fdadp.privacy.private_entries import Table, entries, numbers
 from fdadp.privacy.private_entries import table as private_table
-from fdadp.private.public.inputs import check_groups
-from fdadp.regression.private.chunks import JoinedTables
-from fdadp.regression.private.table import PrivateTable
-from fdadp.regression.reading.columns import ColumnTable, Grids, unknown_column
-from fdadp.regression.reading.joined import joined_labels
+from fdadp.private.public.curve_inputs import check_groups
+from fdadp.regression.private.chunked_tables import JoinedTables
+from fdadp.regression.private.private_table import PrivateTable
+from fdadp.regression.reading.label_joins import joined_labels
+from fdadp.regression.reading.table_columns import ColumnTable, Grids, unknown_column
 
 MOST_PERIODS = 100
 MOST_ROWS = 2_000_000

@@ -16,11 +16,11 @@ from fdadp._common.argument_checks import generator
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.solve.errors.leave_one_out import Residuals
-from fdadp.solve.errors.precisions import ROUNDING, left_out_of_few
+from fdadp.solve.errors.curve_precisions import ROUNDING, left_out_of_few
+from fdadp.solve.errors.leave_one_out_residuals import Residuals
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.form.long_form import LongForm
-from fdadp.solve.smoothing.penalized import PenalizedLeastSquares, Solution
+from fdadp.solve.form.long_form_design import LongForm
+from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares, Solution
 
 LEVERAGES = 2**27
 """Numbers of long-form rows up to which leverages of clusters count; of more data no cluster has one that matters."""

@@ -11,7 +11,7 @@ import numpy as np
 from fdadp._common.symmetric_matrices import root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
+from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
 
 SLACK = 0.05
 """Effective degrees of freedom above a whole number that do not count as one more."""

@@ -12,9 +12,9 @@ from fdadp._common.argument_checks import numbers
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.records import Records
-from fdadp.solve.form.long_form import LongForm, System
+from fdadp.solve.form.long_form_design import LongForm, System
 from fdadp.solve.smoothing.normal_equations import from_roots
-from fdadp.solve.smoothing.penalized import PenalizedLeastSquares, Solution
+from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares, Solution
 
 CONSTANT = 1e-10
 """Share of squares about the mean below which a column is taken for constant."""

@@ -16,12 +16,12 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.form.family import Family
-from fdadp.solve.form.long_form import LongForm
-from fdadp.solve.form.weighted import Blocks, Observed, over_blocks
+from fdadp.solve.form.long_form_design import LongForm
+from fdadp.solve.form.response_families import Family
+from fdadp.solve.form.weighted_least_squares import Blocks, Observed, over_blocks
 from fdadp.solve.smoothing.normal_equations import OWN_SCALE, NormalEquations, identified
-from fdadp.solve.smoothing.penalized import LOG_RANGE, PenalizedLeastSquares
-from fdadp.solve.smoothing.search import Values, newton
+from fdadp.solve.smoothing.penalized_least_squares import LOG_RANGE, PenalizedLeastSquares
+from fdadp.solve.smoothing.smoothing_search import Values, newton
 
 HELD = 1e-6
 """Share of the null model's information by which unpenalised coefficients are held where responses are separated."""

@@ -18,9 +18,9 @@ from fdadp.functional.tables.records import Records, SeenRows, TrainingSummary, 
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.fit.additive_fit import AdditiveFit, Triangle, fit_gaussian
 from fdadp.solve.fit.family_fit import fit_family
-from fdadp.solve.form.family import Family
-from fdadp.solve.form.long_form import LongForm, LongSums, System
-from fdadp.solve.form.weighted import (
+from fdadp.solve.form.long_form_design import LongForm, LongSums, System
+from fdadp.solve.form.response_families import Family
+from fdadp.solve.form.weighted_least_squares import (
     Blocks,
     Elsewhere,
     Observed,

@@ -12,9 +12,9 @@ import numpy as np
 from fdadp._common.argument_checks import is_number, is_one_of, several
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.splines.margins import SmoothMargin
+from fdadp.functional.splines.diagonal_margins import SmoothMargin
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import Records, TrainingSummary
-from fdadp.functional.tables.sample import Curves
 from fdadp.terms.additive_surface import AUTO, QuantileTransform, Surface, basis_sizes
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
 from fdadp.terms.times_column import multiplied

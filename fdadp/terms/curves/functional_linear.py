@@ -13,8 +13,8 @@ from fdadp._common.argument_checks import several
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.splines.margins import SmoothMargin
-from fdadp.functional.tables.curves import refuse_other_axis
+from fdadp.functional.splines.diagonal_margins import SmoothMargin
+from fdadp.functional.tables.curve_inputs import refuse_other_axis
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.privacy import rowwise_matmul
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized

@@ -11,7 +11,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.bsplines import BSplines
-from fdadp.functional.splines.margins import diagonalised
+from fdadp.functional.splines.diagonal_margins import diagonalised
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 

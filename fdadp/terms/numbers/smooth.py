@@ -10,8 +10,8 @@ import numpy as np
 from fdadp._common.argument_checks import whole
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.splines.covariate_margins import Order, covariate_margin
-from fdadp.functional.splines.margins import SmoothMargin
+from fdadp.functional.splines.diagonal_margins import SmoothMargin
+from fdadp.functional.splines.mgcv_bases import Order, covariate_margin
 from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, margin_rows, own_norm, size_along, unsized
 from fdadp.terms.times_column import is_numeric, multiplied

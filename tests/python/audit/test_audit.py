@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import fdadp.privacy.kernel._exact_sums as kernel_sums
 import fdadp.privacy.kernel._kernel as kernel_module
-import fdadp.privacy.kernel._sums as kernel_sums
 from fdadp import AdditiveFunctionOnFunction, PrivateMean
 from fdadp.audit import Neighbours, audit, black_box_audit, one_run_audit, replay_audit
 from fdadp.audit.dp_aff import (
@@ -34,12 +34,13 @@ from fdadp.audit.dp_aff import (
     replay_pairs,
     simulated,
 )
-from fdadp.audit.mechanisms import published_scores
+from fdadp.audit.mechanism_audits import published_scores
 from fdadp.audit.replay import difference, fingerprint
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, Cohort, Privacy, SeededNoise
 from fdadp.privacy.kernel._kernel import Kernel
-from fdadp.private.release import fit, releases
+from fdadp.private.release import plan_and_spend
+from fdadp.private.release import planned_releases as releases
 
 # ------------------------------------------------------------------ replays of the private fit
 
@@ -188,13 +189,13 @@ def missing_mask(monkeypatch):
 
 
 def exact_n(monkeypatch):
-    right = fit.release_n
+    right = plan_and_spend.release_n
 
     def mutant(cohort):
         _, left = right(cohort)
         return float(len(RAW["x"])), left
 
-    monkeypatch.setattr(fit, "release_n", mutant)
+    monkeypatch.setattr(plan_and_spend, "release_n", mutant)
 
 
 def chatty(monkeypatch):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fdadp.audit import black_box_audit, one_run_audit
-from fdadp.privacy.account.accounting import mu_from
+from fdadp.privacy.account.epsilon_mu_rho import mu_from
 
 DELTA, DRAWS, REPEATS = 1e-6, 4000, 60
 

@@ -32,7 +32,7 @@ from fdadp.learners import (
     DPLogisticRegression,
     Numeric,
 )
-from fdadp.learners import logistic as logistic_module
+from fdadp.learners import logistic_regression as logistic_module
 from fdadp.privacy import Exchangeable, SeededNoise
 from fdadp.privacy.kernel._kernel import Kernel
 from fdadp.privacy.rows._person_contributions import Law
@@ -48,7 +48,7 @@ from fdadp.summaries import (
     private_variance,
     suggest_bounds,
 )
-from fdadp.summaries.questions.numbers import WEIGHTS
+from fdadp.summaries.questions.moments_and_quantiles import WEIGHTS
 
 pytestmark = pytest.mark.filterwarnings("ignore:what was released speaks against")
 """Of tables of eight persons fits say so."""

@@ -19,19 +19,19 @@ from term_audit_tools import (
     term_pairs,
 )
 
-import fdadp.privacy.kernel._sums as kernel_sums
+import fdadp.privacy.kernel._exact_sums as kernel_sums
 from fdadp.audit.dp_aff import CANARIES, MODES, neighbours_of
 from fdadp.audit.replay import Neighbours, replay_audit
 from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.kernel._kernel import Kernel
-from fdadp.private.plan.sharing import norm_of_numbers
-from fdadp.private.public.columns import NumberColumn
-from fdadp.private.rows.rows import RowFunctions
-from fdadp.private.whitened.derived import DerivedTerm
-from fdadp.private.whitened.of_columns import WhiteLevels
-from fdadp.private.whitened.registry import MAKERS
+from fdadp.private.plan.budget_sharing import norm_of_numbers
+from fdadp.private.public.column_ranges import NumberColumn
+from fdadp.private.rows.row_functions import RowFunctions
+from fdadp.private.whitened.of_any_term import DerivedTerm
+from fdadp.private.whitened.of_labels_and_numbers import WhiteLevels
+from fdadp.private.whitened.term_registry import MAKERS
 from fdadp.regression.formula import parse
-from fdadp.regression.private import table as private_table
+from fdadp.regression.private import private_table as private_table
 from fdadp.terms.curves.functional_linear import Integral
 
 NOBODY = np.empty(0, dtype=np.int64)

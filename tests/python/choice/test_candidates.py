@@ -17,7 +17,7 @@ from fdadp import (
     Study,
     choose_privately,
 )
-from fdadp.choice.plan import plan_choice
+from fdadp.choice.budget_plan import plan_choice
 from fdadp.errors import InputError, PrivacyError, PublicInputWarning, PublicParameterMissing
 from fdadp.learners import DPBoostedStumps, DPGaussianNB, DPLinearRegression, DPLogisticRegression, Numeric
 from fdadp.privacy import Budget, Cohort, SeededNoise

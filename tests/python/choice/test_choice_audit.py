@@ -10,8 +10,8 @@ from mutants import mutate
 
 from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, ScalarRegression, choose_privately
 from fdadp.audit import Neighbours, black_box_audit, replay_audit
-from fdadp.choice import judges as module
-from fdadp.choice.judges import OCTAVES, Judges, Reader
+from fdadp.choice import held_out_errors as module
+from fdadp.choice.held_out_errors import OCTAVES, Judges, Reader
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
 from fdadp.privacy.kernel import _kernel

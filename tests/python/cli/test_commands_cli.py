@@ -26,7 +26,7 @@ from fdadp import (
     __version__,
 )
 from fdadp.cli.main import app
-from fdadp.functional.files.csv_tables import CsvLines
+from fdadp.functional.files.csv_curves import CsvLines
 from fdadp.privacy import Ledger
 
 N, S, T = 400, np.linspace(0, 2, 12), np.linspace(0, 1, 9)

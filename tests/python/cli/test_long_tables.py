@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fdadp.cli.main import app
-from fdadp.functional.files.csv_tables import CsvLines
-from fdadp.private.public.long_lines import LongLines
+from fdadp.functional.files.csv_curves import CsvLines
+from fdadp.private.public.long_tables import LongLines
 
 LINES = ["p1,0,1.5", "p1,1,2", "p2,0,7", "p2,0.0,7.0", "p2,1,8", "P2,1,9", "p1,3,4", "p3,9,1", ",0,1", "p4,0", "p5,0,?"]
 LABELS = ("0", "1", "3")

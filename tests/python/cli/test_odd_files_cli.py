@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from fdadp import FunctionalRegression
 from fdadp.cli.main import app
 from fdadp.errors import FileFormatError, PrivacyError
-from fdadp.federated.local.client import LocalClient
-from fdadp.federated.local.parameters import LocalParameters
+from fdadp.federated.local_dp.parameters_and_server import LocalParameters
+from fdadp.federated.local_dp.user_device import LocalClient
 
 
 def said(*words):

@@ -303,6 +303,6 @@ def test_mistakes_are_one_line_and_nothing_is_written(arguments: list[str], said
 def test_a_dry_run_shows_the_plan_of_hazards_and_reads_no_row() -> None:
     written(six(PEOPLE, "pid")["wide"][0], None)
     own = ["--curves=X=table.csv:h*", "--table=table.csv", "--id=pid", "--times=0:8:5", *PUBLIC, *BUDGET]
-    with mock.patch("fdadp.functional.files.csv_tables.CsvLines.blocks", side_effect=AssertionError("a row was read")):
+    with mock.patch("fdadp.functional.files.csv_curves.CsvLines.blocks", side_effect=AssertionError("a row was read")):
         assert f"Plan for {N} persons" in run("fit", SURV, *own, "--dry-run")
     assert not Path("model.npz").exists()

@@ -13,7 +13,7 @@ from test_cli import refused, run
 
 from fdadp import FunctionalRegression, Privacy, ScalarRegression
 from fdadp.cli.private_files import bounds_of
-from fdadp.functional.files.csv_tables import CsvLines
+from fdadp.functional.files.csv_curves import CsvLines
 from fdadp.privacy import Ledger
 
 N, S, T = 600, np.linspace(0, 2, 12), np.linspace(0, 1, 9)
@@ -175,7 +175,7 @@ def test_what_is_wrong_is_said_before_a_row_is_read(
 ) -> None:
     monkeypatch.chdir(folder)
     if "--dry-run" in args or "--epsilon" not in args:
-        monkeypatch.setattr("fdadp.cli.inputs.read_columns", lambda *a: pytest.fail("read"))
+        monkeypatch.setattr("fdadp.cli.input_files.read_columns", lambda *a: pytest.fail("read"))
     out = [] if "--out" in args else ["--out", tmp_path / "m.npz"]
     formula = args.pop() if args[-1] == "Y ~ Age" else "Y ~ ff(X) + age + region"
     said = refused("fit", formula, *files(folder, "X", "Y"), *out, *args)

@@ -13,8 +13,8 @@ import pytest
 from test_cli import refused, run
 
 from fdadp import Privacy, Study
-from fdadp.cli.options import PrivacyOptions
-from fdadp.functional.files.csv_tables import CsvLines
+from fdadp.cli.shared_options import PrivacyOptions
+from fdadp.functional.files.csv_curves import CsvLines
 from fdadp.privacy import Ledger
 from fdadp.summaries import PrivateTable1
 

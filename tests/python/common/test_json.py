@@ -7,8 +7,8 @@ import json
 import pytest
 
 from fdadp.errors import InputError
-from fdadp.federated.local.parameters import LocalParameters
-from fdadp.planner.cells import _cached
+from fdadp.federated.local_dp.parameters_and_server import LocalParameters
+from fdadp.planner.simulation_table import _cached
 from fdadp.privacy import Ledger
 
 BAD = ["", "{", "null", "3", '"ab"', "[1]", "[[1, 2]]", "{}", '{"unknown": 1}', '{"releases": 3}', '{"releases": [3]}']
@@ -20,7 +20,7 @@ def test_texts_that_are_something_else(kind):
     if kind == "contract":
         pytest.importorskip("phe")
         pytest.importorskip("gmpy2")
-        from fdadp.federated.contract import Contract
+        from fdadp.federated.run_contract import Contract
 
         read = Contract.from_json
     else:

@@ -21,7 +21,7 @@ from fdadp.errors import FileFormatError, InputError
 from fdadp.files.dataclass_json import labels_from_json, labels_to_json
 from fdadp.files.npz_files import FILE_VERSION, Layout
 from fdadp.privacy import Budget
-from fdadp.regression.additive.fitted import LAYOUT as REGRESSION
+from fdadp.regression.additive.fitted_surface import LAYOUT as REGRESSION
 
 GAP = np.s_[3, 2:5]
 

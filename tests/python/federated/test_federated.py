@@ -18,9 +18,9 @@ pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip instal
 
 from federation_tools import PCA, D, contract, parts, rows
 
-from fdadp.federated import Contract, Federation, Owner, fit_together, models
+from fdadp.federated import Contract, Federation, Owner, federated_models, fit_together
 from fdadp.federated.paillier import SecretKey, unpack
-from fdadp.federated.wire import Kind, Message, ciphertexts_from_bytes
+from fdadp.federated.wire_format import Kind, Message, ciphertexts_from_bytes
 
 # ---------------------------------------------------------------- a run
 
@@ -30,7 +30,7 @@ def test_totals_are_the_plaintext_sums_plus_the_owners_noise(key: SecretKey) -> 
     X, terms = rows(), contract()
     federation = Federation(terms, parts(X, 3), key=key, random_state=1)
     totals = federation.proxy.run(federation.exchange)
-    shares = [models.fit(federation.contract, data, [], 1000 + i).share for i, data in enumerate(parts(X, 3))]
+    shares = [federated_models.fit(federation.contract, data, [], 1000 + i).share for i, data in enumerate(parts(X, 3))]
     assert totals[0][0].tolist() == sum(shares).tolist()
     sums = [_exact(terms, data) for data in parts(X, 3)]
     noise = [share - exact for share, exact in zip(shares, sums, strict=True)]
@@ -43,7 +43,7 @@ def _exact(terms: Contract, data: tuple[Any, ...]) -> np.ndarray:
         def _share(self, sd: float, size: int) -> np.ndarray:
             return np.zeros(size, dtype=np.int64)
 
-    estimator = models.MODELS[terms.model].estimator(dict(terms.settings))
+    estimator = federated_models.MODELS[terms.model].estimator(dict(terms.settings))
     from fdadp.privacy.noise.distributed import noise_source
 
     with pytest.raises(NextRound) as waits, noise_source(Silent(owners=3, honest=2, n_max=1000)):
@@ -188,7 +188,7 @@ def test_what_proxy_and_user_could_learn_together_is_what_the_statement_says(key
         if name == "owner-2" and Message.from_bytes(data).kind == Kind.SHARE
     )
     terms = federation.owners[0].contract
-    waits = models.fit(terms, None, [])
+    waits = federated_models.fit(terms, None, [])
     plain = key.decrypt(ciphertexts_from_bytes(share.body, key.public.size))
     _, alone = unpack(plain, waits.size, waits.width, int(key.public.n))
     away = (alone - _exact(terms, parts(rows(), 4)[1])) * 2.0**-24 * model.ledger_.releases[0].clip

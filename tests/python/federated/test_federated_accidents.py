@@ -21,7 +21,7 @@ from federation_tools import PCA, D, contract, parts, rows
 
 from fdadp.federated import Contract, DataUser, Federation, Owner, ProtocolError, Proxy
 from fdadp.federated.paillier import SecretKey, add, keys
-from fdadp.federated.wire import Kind, Message, Next, Totals, ciphertexts_from_bytes
+from fdadp.federated.wire_format import Kind, Message, Next, Totals, ciphertexts_from_bytes
 
 # ---------------------------------------------------------------- accidents
 

@@ -12,8 +12,8 @@ pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip instal
 
 from federation_tools import CURVES, GRIDS, D, contract, the_key
 
-from fdadp.federated import Federation, Owner, models
-from fdadp.federated.wire import Kind, Message, Totals
+from fdadp.federated import Federation, Owner, federated_models
+from fdadp.federated.wire_format import Kind, Message, Totals
 from fdadp.privacy.noise.distributed import NextRound
 
 TABLE = {"epsilon": 1.0, "delta": 1e-6, "n_features": D}
@@ -34,7 +34,7 @@ def chosen(terms, rng, count):
         warnings.simplefilter("ignore")
         for _ in range(count):
             try:
-                waits = models.fit(terms, None, totals)
+                waits = federated_models.fit(terms, None, totals)
             except Exception:
                 return totals
             if not isinstance(waits, NextRound):

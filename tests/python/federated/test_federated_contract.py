@@ -23,7 +23,7 @@ from studies.federated_regression import app as hospitals
 
 from fdadp.federated import Contract, DataUser, Federation, Owner, ProtocolError, fit_together
 from fdadp.federated.paillier import SecretKey
-from fdadp.federated.wire import Totals
+from fdadp.federated.wire_format import Totals
 
 # ---------------------------------------------------------------- the contract
 

@@ -21,12 +21,12 @@ pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip instal
 pytest.importorskip("flwr", reason="flwr is not installed: pip install '.[federated]' (Python 3.11 or newer)")
 
 from fdadp.federated import Contract
-from fdadp.federated.contract import USER
-from fdadp.federated.flower import local
-from fdadp.federated.flower.local import HOST, FlowerError, LocalFlower
-from fdadp.federated.flower.store import Store
-from fdadp.federated.wire import Kind, Totals
-from fdadp.federated.wire import Message as Wire
+from fdadp.federated.flower import localhost_run
+from fdadp.federated.flower.localhost_run import HOST, FlowerError, LocalFlower
+from fdadp.federated.flower.party_state import Store
+from fdadp.federated.run_contract import USER
+from fdadp.federated.wire_format import Kind, Totals
+from fdadp.federated.wire_format import Message as Wire
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
 
@@ -93,8 +93,8 @@ class Struck(LocalFlower):
 
 def run_struck(folder: Path, draft: Contract, strikes: Callable[[Struck], None]) -> list[tuple[Any, int]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local, "LocalFlower", type("Now", (Struck,), {"strikes": staticmethod(strikes)}))
-        totals = local.run_local(draft, PARTS[: draft.owners], folder, patience=1200.0)
+        patch.setattr(localhost_run, "LocalFlower", type("Now", (Struck,), {"strikes": staticmethod(strikes)}))
+        totals = localhost_run.run_local(draft, PARTS[: draft.owners], folder, patience=1200.0)
     until(lambda: not left(folder), 120.0)  # a process that was told to stop may take its time
     return totals
 
@@ -184,7 +184,7 @@ def test_what_fails_is_said_and_leaves_no_process(tmp_path: Path) -> None:
 
     code = f"""
 import time
-from fdadp.federated.flower.local import LocalFlower
+from fdadp.federated.flower.localhost_run import LocalFlower
 with LocalFlower({str(tmp_path / "b")!r}, {{}}):
     print("ready", flush=True)
     time.sleep(600)

@@ -25,16 +25,16 @@ from typer.testing import CliRunner
 
 from fdadp.cli.main import app as cli
 from fdadp.errors import FdadpWarning, FileFormatError, InputError, PrivacyError
-from fdadp.federated import Contract, Owner, ProtocolError, models
-from fdadp.federated.contract import USER, Signer, public_key_of
+from fdadp.federated import Contract, Owner, ProtocolError, federated_models
 from fdadp.federated.flower import APP, require_flower
 from fdadp.federated.flower.apps import GridExchange, client, hello_of, payload, record, rows, said_hello, serve
-from fdadp.federated.flower.local import LocalFlower
-from fdadp.federated.flower.store import Store, _key_path, _write, new_key
+from fdadp.federated.flower.localhost_run import LocalFlower
+from fdadp.federated.flower.party_state import Store, _key_path, _write, new_key
 from fdadp.federated.paillier import Randomness, SecretKey, keys
 from fdadp.federated.parties import Proxy
-from fdadp.federated.wire import Kind, Totals
-from fdadp.federated.wire import Message as Wire
+from fdadp.federated.run_contract import USER, Signer, public_key_of
+from fdadp.federated.wire_format import Kind, Totals
+from fdadp.federated.wire_format import Message as Wire
 from fdadp.privacy.certificate.signature import new_keys
 
 D = 3
@@ -151,7 +151,7 @@ def grid(tmp_path: Path, key: SecretKey) -> Grid:
 def good(totals: list[tuple[Any, int]], shares: int) -> None:
     """The totals are sums of so many owners' shares, and the model is the one of the data."""
     assert [s for _, s in totals] == [shares]
-    assert abs(models.fit(TERMS, None, totals).components_[0, 0]) > 0.95
+    assert abs(federated_models.fit(TERMS, None, totals).components_[0, 0]) > 0.95
 
 
 def harmed(change: Callable[[bytes], bytes]) -> Callable[[list[Message]], list[Message]]:
@@ -628,7 +628,7 @@ def test_the_command_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_the_protocol_is_imported_without_flower() -> None:
-    code = "import sys; sys.modules['flwr'] = None; import fdadp.federated, fdadp.federated.flower.local"
+    code = "import sys; sys.modules['flwr'] = None; import fdadp.federated, fdadp.federated.flower.localhost_run"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 

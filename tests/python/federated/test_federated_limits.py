@@ -20,9 +20,9 @@ pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install 
 import gmpy2
 
 from fdadp.errors import PrivacyError
-from fdadp.federated import Contract, Federation, Owner, fit_in_clear, models
+from fdadp.federated import Contract, Federation, Owner, federated_models, fit_in_clear
 from fdadp.federated.paillier import PublicKey, SecretKey, keys
-from fdadp.federated.wire import Kind, Message
+from fdadp.federated.wire_format import Kind, Message
 from fdadp.learners import DPPCA
 from fdadp.privacy.noise.distributed import DistributedNoise, NextRound, noise_source
 
@@ -106,7 +106,7 @@ def test_a_seeded_run_is_no_release_for_any_party() -> None:
         assert party.result_.ledger_.to_dict() == model.ledger_.to_dict()
         assert not any(release.secure for release in party.result_.ledger_.releases)
     totals = federation.user._totals()
-    assert not models.fit(federation.contract, None, totals).ledger_.for_release
+    assert not federated_models.fit(federation.contract, None, totals).ledger_.for_release
 
 
 @pytest.mark.parametrize("seed", [None, 0])
@@ -178,7 +178,7 @@ def test_the_cap_moves_no_two_sums_further_apart(rows: Any, person: Any, n_max: 
 
 
 def shares_of(terms: Contract, data: list[tuple[Any, ...]]) -> list[np.ndarray]:
-    return [models.fit(terms, one, [], 1000 + i).share for i, one in enumerate(data)]
+    return [federated_models.fit(terms, one, [], 1000 + i).share for i, one in enumerate(data)]
 
 
 def test_with_a_declared_n_rows_beyond_the_cap_are_left_out_by_position() -> None:
@@ -202,7 +202,7 @@ def test_more_persons_than_the_cap_never_wrap_around(n_max: int) -> None:
     """Where n is private: 600 persons of three owners and a cap of few; totals fit their slot, and keep their sign."""
     settings = {**PCA, "epsilon": 100.0}  # so that noise hides nothing here
     terms = contract(n_max=n_max, settings=settings)
-    waits = models.fit(terms, None, [])
+    waits = federated_models.fit(terms, None, [])
     most, far = 3 * n_max * 2**24, ROWS + np.array([3.0, 0, 0])
     federation = Federation(terms, parts(far), key=the_key(), random_state=0)
     federation.run()

@@ -28,12 +28,12 @@ from typer.testing import CliRunner
 from fdadp import federated
 from fdadp.errors import FdadpError, InputError, MissingDataError, PrivacyError, PublicParameterMissing
 from fdadp.federated import LDPLogisticRegression, LocalClient, LocalParameters, LocalServer
-from fdadp.federated.local.client import LocalUsers, _gradients
-from fdadp.federated.local.randomizers import MECHANISMS, Coins
-from fdadp.federated.logistic import default_lr, division
+from fdadp.federated.local_dp.randomizers import MECHANISMS, Coins
+from fdadp.federated.local_dp.user_device import LocalUsers, _gradients
+from fdadp.federated.local_dp_logistic import default_lr, division
 from fdadp.learners import Numeric
 from fdadp.privacy import Ledger
-from fdadp.privacy.account.accounting import epsilon_from, epsilon_from_closed_form
+from fdadp.privacy.account.epsilon_mu_rho import epsilon_from, epsilon_from_closed_form
 
 every = pytest.mark.parametrize("name", list(MECHANISMS))
 D = 3
@@ -269,7 +269,7 @@ def test_reports_that_are_none_are_refused(name):
 
 # ------------------------------------------------------------------ who sees what
 
-CLIENT = "fdadp.federated.local.client"
+CLIENT = "fdadp.federated.local_dp.user_device"
 
 
 @pytest.mark.parametrize("participation", ["disjoint", "all"])

@@ -20,12 +20,12 @@ from fdadp.errors import (
     NotPrivateWarning,
     PublicParameterMissing,
 )
-from fdadp.federated import Contract, Federation, models, paillier
-from fdadp.federated.local_pca import PrivateLocalPCA
-from fdadp.federated.models import fit_in_clear, total_of_shares
+from fdadp.federated import Contract, Federation, federated_models, paillier
+from fdadp.federated.federated_models import fit_in_clear, total_of_shares
+from fdadp.federated.owner_chain_pca import PrivateLocalPCA
 from fdadp.federated.paillier import ciphertexts
 from fdadp.learners import DPPCA
-from fdadp.learners.decomposition import CONST, centred, signed
+from fdadp.learners.pca import CONST, centred, signed
 from fdadp.plot._matplotlib_figures import MissingPlotsError, pyplot
 from fdadp.privacy.noise.distributed import DistributedNoise, NextRound
 from fdadp.published.pca import PublishedDPDPCA
@@ -55,7 +55,7 @@ def one_each(parts):
 
 
 def shares(contract, parts, seed=7):
-    found = [models.fit(contract, (x,), [], 1000 * seed + i) for i, x in enumerate(parts)]
+    found = [federated_models.fit(contract, (x,), [], 1000 * seed + i) for i, x in enumerate(parts)]
     assert all(isinstance(one, NextRound) for one in found)
     return found
 
@@ -79,7 +79,7 @@ def test_decrypted_totals_are_the_pooled_sum_plus_all_shares_of_noise(key, digit
     ((total, count),) = federation.user._totals()
     monkeypatch.setattr(DistributedNoise, "_share", lambda self, sd, size: np.zeros(size, dtype=np.int64))
     exact = [one.share for one in shares(contract, parts)]
-    pooled = models.fit(contract, (X,), []).share
+    pooled = federated_models.fit(contract, (X,), []).share
     noise = sum(a - b for a, b in zip(noisy, exact, strict=True))
     assert count == 4
     assert np.array_equal(total, pooled + noise)
@@ -158,10 +158,10 @@ def test_seeded_shares_of_two_releases_are_independent(digits):
     settings["init"] = "sphere_packing"  # steps of one size
     contract = Contract("kmeans", settings, 2, n_max=2000)
     nobody = (np.full((1, 64), np.nan),)
-    first = models.fit(contract, nobody, [], 5)
+    first = federated_models.fit(contract, nobody, [], 5)
     total = (np.zeros(first.size, dtype=np.int64), 2)
     totals = [total]
-    while (second := models.fit(contract, nobody, totals, 5)).size != first.size:
+    while (second := federated_models.fit(contract, nobody, totals, 5)).size != first.size:
         totals.append((np.zeros(second.size, dtype=np.int64), 2))
     assert np.abs(first.share).min() > 0
     assert abs(np.corrcoef(first.share, second.share)[0, 1]) < 4 / math.sqrt(first.size)
@@ -176,7 +176,7 @@ def test_in_clear_wants_the_data_of_all_owners(digits):
 
 
 def first_release(contract):
-    waits = models.fit(contract, None, [])
+    waits = federated_models.fit(contract, None, [])
     assert isinstance(waits, NextRound)
     return waits
 

@@ -16,9 +16,9 @@ from scipy.stats import norm
 from fdadp.audit import black_box_audit
 from fdadp.errors import InputError
 from fdadp.federated import LocalParameters, randomizer, shuffled_epsilon
-from fdadp.federated.local.client import LocalUsers
-from fdadp.federated.local.randomizers import FULL, MECHANISMS, Coins, PrivUnit, normals, threshold, uniforms
-from fdadp.federated.local.statement import shuffled_delta
+from fdadp.federated.local_dp.randomizers import FULL, MECHANISMS, Coins, PrivUnit, normals, threshold, uniforms
+from fdadp.federated.local_dp.user_device import LocalUsers
+from fdadp.federated.local_dp.user_guarantee import shuffled_delta
 
 every = pytest.mark.parametrize("name", list(MECHANISMS))
 SIGMAS = 4.75  # two-sided probability 2e-6 a comparison
@@ -518,10 +518,10 @@ def test_no_corner_of_three_symbols_is_above(ratio, n):
 
 
 def test_groups_of_clones_round_up(monkeypatch):
-    from fdadp.federated.local import statement
+    from fdadp.federated.local_dp import user_guarantee
 
     fine = shuffled_epsilon(1.0, 10_000, 1e-6)
-    monkeypatch.setattr(statement, "_BLOCKS", 50)
+    monkeypatch.setattr(user_guarantee, "_BLOCKS", 50)
     assert fine <= shuffled_epsilon(1.0, 10_000, 1e-6) < 1.05 * fine
 
 

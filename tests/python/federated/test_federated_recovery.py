@@ -20,9 +20,9 @@ import pytest
 pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install 'fdadp[federated]'")
 pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install 'fdadp[federated]'")
 
-from fdadp.federated import Contract, DataUser, Federation, Owner, ProtocolError, Proxy, models, parties
+from fdadp.federated import Contract, DataUser, Federation, Owner, ProtocolError, Proxy, federated_models, parties
 from fdadp.federated.paillier import SecretKey, add, keys
-from fdadp.federated.wire import Kind, Message, Totals, ciphertexts_from_bytes, ciphertexts_to_bytes, with_count
+from fdadp.federated.wire_format import Kind, Message, Totals, ciphertexts_from_bytes, ciphertexts_to_bytes, with_count
 
 D, BITS = 3, 512
 KMEANS = {"epsilon": 1.0, "delta": 1e-6, "bounds": [-3, 3], "n_clusters": 2, "n_iter": 2, "random_state": 0}
@@ -255,7 +255,7 @@ import sys
 from multiprocessing.connection import Client
 from pathlib import Path
 from fdadp.federated import Contract, Proxy
-from fdadp.federated.wire import Totals
+from fdadp.federated.wire_format import Totals
 
 terms, out, address = sys.argv[1:]
 with Client(address, family="AF_UNIX") as line:
@@ -345,7 +345,7 @@ def test_a_proxy_killed_twice_in_a_regression_of_25_rounds_and_more(tmp_path: Pa
     assert len(totals) >= 25
     assert (tmp_path / "c" / "totals").read_bytes() == plain.user.state["totals"] == parts.user.state["totals"]
     assert all(len(given) == 1 for given in shares_given(parts).values())
-    one, other = plain.user.result_, models.fit(terms, None, totals)
+    one, other = plain.user.result_, federated_models.fit(terms, None, totals)
     X = data[0][0][:20]
     assert np.asarray(one.predict(X)).tobytes() == np.asarray(other.predict(X)).tobytes()
     assert one.ledger_.to_dict() == other.ledger_.to_dict()

@@ -13,9 +13,9 @@ pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install 
 pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install 'fdadp[federated]'")
 
 from fdadp.audit.black_box import _Shown, black_box_audit
-from fdadp.federated import Contract, Federation, models, paillier
+from fdadp.federated import Contract, Federation, federated_models, paillier
 from fdadp.federated.paillier import SecretKey, ciphertexts, keys, pack
-from fdadp.federated.wire import Kind, Message, Next, Totals, ciphertexts_from_bytes, counted
+from fdadp.federated.wire_format import Kind, Message, Next, Totals, ciphertexts_from_bytes, counted
 from fdadp.privacy import Budget
 from fdadp.privacy.noise.distributed import DistributedNoise, NextRound
 
@@ -75,7 +75,7 @@ def test_the_user_sees_the_totals_and_nothing_else() -> None:
     totals = Totals.from_bytes(federation.user.state["totals"])
     assert len(sums) == len(totals) == 1
     for i, (message, (values, shares)) in enumerate(zip(sums, totals, strict=True)):
-        waits = models.fit(terms, None, totals[:i])
+        waits = federated_models.fit(terms, None, totals[:i])
         assert opened(message) == (3, plaintexts_of(values.tolist(), 3, waits.width))
         _, body = counted(message.body)
         assert len(body) == key.public.size * ciphertexts(waits.size, waits.width, BITS)
@@ -99,7 +99,7 @@ def test_owners_and_proxy_see_ciphertexts_and_public_things() -> None:
     for sender, _, data in federation.traffic:
         message = Message.from_bytes(data)
         if message.kind == Kind.KEY:
-            assert message.body == modulus + Next(10, models.fit(terms, None, []).width).to_bytes()
+            assert message.body == modulus + Next(10, federated_models.fit(terms, None, []).width).to_bytes()
         elif message.kind == Kind.TOTAL:
             assert message.body == Next(0, 0).to_bytes() + Totals.to_bytes(totals)
         elif message.kind == Kind.DONE:
@@ -135,7 +135,7 @@ def test_one_total_is_one_view_however_it_is_split(owners: int, monkeypatch: pyt
 
     With random factors of 1 (then a ciphertext shows its plaintext) even every byte to the user is the same.
     """
-    terms, fit = contract(owners), models.fit
+    terms, fit = contract(owners), federated_models.fit
     waits = fit(terms, None, [])
     half = 2 ** (waits.width - 1)
     total = np.array([0, 1, -1, half - 1, -half, 12345, -67890, half // 2, -half // 2, -5])
@@ -149,7 +149,7 @@ def test_one_total_is_one_view_however_it_is_split(owners: int, monkeypatch: pyt
             return model
         return NextRound(0, waits.size, waits.width, None if rows is None else shares[place[id(rows)]])
 
-    monkeypatch.setattr(models, "fit", forced)
+    monkeypatch.setattr(federated_models, "fit", forced)
     integers, messages = [], []
     for randomised in (True, False):
         if not randomised:

@@ -16,8 +16,8 @@ from fdadp import DPAFF, AdditiveFunctionOnFunction, FunctionalRegression, Priva
 from fdadp.datasets import simulate_affr
 from fdadp.errors import FileFormatError, InputError, PrivacyError
 from fdadp.functional.containers import arrow
-from fdadp.functional.containers.source_table import OpenedCurves, OpenedTable
-from fdadp.functional.tables.curves import as_curves
+from fdadp.functional.containers.opened_tables import OpenedCurves, OpenedTable
+from fdadp.functional.tables.curve_inputs import as_curves
 from fdadp.privacy import Budget, Cohort, SeededNoise
 
 COHORT = simulate_affr(scenario=1, n=60, n_points=21, seed=3)

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
 from fdadp.errors import InputError
-from fdadp.functional.splines.covariate_margins import MOST_CENTRES, CubicSplines, ThinPlate, covariate_margin
+from fdadp.functional.splines.mgcv_bases import MOST_CENTRES, CubicSplines, ThinPlate, covariate_margin
 
 KNOTS = np.array([0.0, 0.4, 0.7, 1.5, 2.0, 2.2])
 

@@ -13,8 +13,8 @@ from skfda.representation.basis import BSplineBasis
 from fdadp import open_curves
 from fdadp.errors import FdadpError, InputError
 from fdadp.functional.files.curve_files import read_curves
-from fdadp.functional.tables.curves import as_curves, check_finite
-from fdadp.functional.tables.sample import Curves, as_grid
+from fdadp.functional.tables.curve_inputs import as_curves, check_finite
+from fdadp.functional.tables.curve_sample import Curves, as_grid
 
 VALUES = np.array([[1.0, 2.0, 4.0], [0.0, -1.0, 3.0]])
 GRID = np.array([0.0, 0.2, 1.0])

@@ -8,9 +8,9 @@ import pytest
 from fdadp import AdditiveFunctionOnFunction, Privacy
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.splines.margins import SmoothMargin
-from fdadp.solve.form.sums import Moments
-from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
+from fdadp.functional.splines.diagonal_margins import SmoothMargin
+from fdadp.solve.form.training_sums import Moments
+from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
 from fdadp.terms._feature_rows import FeatureMap
 from r_bridge._rpy2 import call
 from r_bridge.mgcv import gam_linear_functional

@@ -22,7 +22,7 @@ from fdadp.functional.fpca.sparse import (
     smooth_covariance,
     smooth_mean,
 )
-from fdadp.functional.splines.covariate_margins import CubicSplines, ThinPlate
+from fdadp.functional.splines.mgcv_bases import CubicSplines, ThinPlate
 from r_bridge.difference_report import relative
 from r_bridge.fpca_beside_refund import sc_differences
 

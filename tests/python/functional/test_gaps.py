@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fdadp.functional.gaps import fill_linear, fill_smooth
+from fdadp.functional.gap_filling import fill_linear, fill_smooth
 
 FILLS = {"linear": fill_linear, "smooth": fill_smooth}
 GRID = np.sort(np.random.default_rng(0).uniform(-3, 9, 31))
@@ -40,7 +40,7 @@ def test_linear_is_interpolation_and_ends_are_carried_on():
 
 def test_the_smoother_is_the_minimum_of_its_criterion():
     """Against the equations written down anew, dense, from the docstring."""
-    from fdadp.functional.gaps import DECAY, LENGTH
+    from fdadp.functional.gap_filling import DECAY, LENGTH
 
     values = curves(n=10)
     unit = (GRID - GRID[0]) / (GRID[-1] - GRID[0])

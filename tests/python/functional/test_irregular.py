@@ -7,8 +7,8 @@ import pytest
 from skfda.representation.irregular import FDataIrregular
 
 from fdadp import FunctionalRegression, terms
-from fdadp.functional.tables import curves as irregular
-from fdadp.functional.tables.curves import read_column
+from fdadp.functional.tables import curve_inputs as irregular
+from fdadp.functional.tables.curve_inputs import read_column
 
 
 def curves(n, points=10, seed=0):

@@ -12,7 +12,7 @@ import pytest
 from fdadp import DPAFF, AdditiveFunctionOnFunction, Privacy, rmspe, simulate_affr
 from fdadp._common.dask_tasks import is_dask
 from fdadp.errors import InputError
-from fdadp.functional.tables.curves import as_curves
+from fdadp.functional.tables.curve_inputs import as_curves
 
 COHORT = simulate_affr(scenario=1, n=60, seed=3)
 X, Y = (c.data_matrix[..., 0] for c in (COHORT.X, COHORT.Y))

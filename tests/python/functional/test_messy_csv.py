@@ -12,7 +12,7 @@ from fdadp import Privacy, PrivateMean, open_curves
 from fdadp._common.calling_language import door
 from fdadp.errors import FileFormatError, InputError
 from fdadp.functional.files.curve_files import read_curves
-from fdadp.functional.tables.curves import as_curves
+from fdadp.functional.tables.curve_inputs import as_curves
 
 HOURS = [f"h{hour:02d}" for hour in range(6)]
 VALUES = np.random.default_rng(0).normal(60, 5, (30, 6)).round(3)

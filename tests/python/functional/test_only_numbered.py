@@ -27,7 +27,7 @@ from fdadp import (
 from fdadp.cli.main import app
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.files.curve_files import write_curves
-from fdadp.functional.tables.axis import ONLY_NUMBERED, axis_of, points_after
+from fdadp.functional.tables.grid_from_labels import ONLY_NUMBERED, axis_of, points_after
 from fdadp.private.release.mechanisms import DPAFF
 
 pytestmark = pytest.mark.filterwarnings("ignore", category=PublicInputWarning)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdadp.errors import InputError
-from fdadp.functional.probabilities import (
+from fdadp.functional.probability_scores import (
     auc,
     brier_score,
     calibration_line,

@@ -14,8 +14,8 @@ from fdadp.errors import InputError
 from fdadp.functional.fpca import sc_eigenbasis
 from fdadp.functional.smoothing import smooth_curves
 from fdadp.functional.splines.bsplines import BSplines
-from fdadp.functional.tables.sample import Curves
-from fdadp.regression.reading.completion import filled
+from fdadp.functional.tables.curve_sample import Curves
+from fdadp.regression.reading.missing_entries import filled
 
 
 def sample(n: int, missing: float, seed: int = 0, noise: float = 0.2, size: int = 81) -> tuple[np.ndarray, ...]:

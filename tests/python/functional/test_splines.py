@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fdadp.errors import InputError
 from fdadp.functional.splines.bsplines import BSplines
-from fdadp.functional.splines.margins import SmoothMargin
+from fdadp.functional.splines.diagonal_margins import SmoothMargin
 from r_bridge.mgcv_tensor import TensorProduct, te_margin
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from fdadp.errors import FileFormatError, InputError
 from fdadp.functional.files.curve_files import read_curves, write_curves
-from fdadp.functional.tables.curves import as_curves
+from fdadp.functional.tables.curve_inputs import as_curves
 
 
 def put(folder: Path, text: str, name: str = "X.csv") -> Path:

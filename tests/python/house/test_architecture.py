@@ -142,12 +142,12 @@ def test_every_room_has_its_floor() -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("fdadp.functional.tables.curves", "from fdadp.regression import AdditiveFunctionOnFunction"),
-        ("fdadp.functional.tables.curves", "from fdadp import AdditiveFunctionOnFunction"),
-        ("fdadp.functional.tables.curves", "from ... import plot"),
-        ("fdadp.functional.tables.curves", "if TYPE_CHECKING:\n    from fdadp.regression import R"),
-        ("fdadp.solve.form.sums", "def f():\n    from ...regression.results import R"),
-        ("fdadp.privacy.kernel", "import fdadp.functional.tables.curves as c"),
+        ("fdadp.functional.tables.curve_inputs", "from fdadp.regression import AdditiveFunctionOnFunction"),
+        ("fdadp.functional.tables.curve_inputs", "from fdadp import AdditiveFunctionOnFunction"),
+        ("fdadp.functional.tables.curve_inputs", "from ... import plot"),
+        ("fdadp.functional.tables.curve_inputs", "if TYPE_CHECKING:\n    from fdadp.regression import R"),
+        ("fdadp.solve.form.training_sums", "def f():\n    from ...regression.results import R"),
+        ("fdadp.privacy.kernel", "import fdadp.functional.tables.curve_inputs as c"),
         ("fdadp.privacy.kernel", "from ..terms._rows import feature_rows"),
         ("fdadp.privacy.kernel", "from fdadp import FPCA"),
         ("fdadp.learners.linear", "from fdadp import regression"),
@@ -162,7 +162,7 @@ def test_the_rules_notice(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("fdadp.functional.tables.curves", "from fdadp.errors import InputError"),
+        ("fdadp.functional.tables.curve_inputs", "from fdadp.errors import InputError"),
         ("fdadp.privacy.kernel", "from ..errors import PrivacyError\nfrom .ledger import Ledger"),
         ("fdadp.cli.main", "def crosscheck():\n    import r_bridge"),
     ],
@@ -176,7 +176,7 @@ def test_only_the_command_line_imports_the_demonstration() -> None:
     assert importers <= {"demo", "cli"}
 
 
-LOCAL_CLIENT = "fdadp.federated.local.client"
+LOCAL_CLIENT = "fdadp.federated.local_dp.user_device"
 """The one module besides the kernel that reads private rows: a client of the local model holds its user's own record.
 
 That the estimator, the server and the ledger around it read none is tested while it runs (test_federated_logistic)."""
@@ -191,21 +191,21 @@ def test_only_the_local_client_reads_a_record_beside_the_kernel() -> None:
         module_name(p) for p in SOURCES for name, _ in imports_of(p) if name.startswith("fdadp.privacy.rows._vault")
     }
     assert {unit(name) for name in users} == {"privacy"}
-    local = {p: [name for name, _ in imports_of(p)] for p in SOURCES if ".federated.local." in module_name(p)}
+    local = {p: [name for name, _ in imports_of(p)] for p in SOURCES if ".federated.local_dp." in module_name(p)}
     raw = (
         "fdadp.privacy.private_entries",
-        "fdadp.learners.shared.inputs.as_table",
+        "fdadp.learners.shared.public_inputs.as_table",
         "fdadp.privacy.rows._rowwise_arithmetic",
     )
     readers = {module_name(p) for p, names in local.items() if any(name.startswith(raw) for name in names)}
     assert readers == {LOCAL_CLIENT}
     importers = {module_name(p) for p in SOURCES for name, _ in imports_of(p) if name.startswith(LOCAL_CLIENT)}
     # The estimator and its experiment play the users in one process; the server and the rest never meet them.
-    assert importers == {"fdadp.federated.logistic"}
+    assert importers == {"fdadp.federated.local_dp_logistic"}
 
 
 def test_the_local_client_can_do_nothing_but_answer() -> None:
-    path = PACKAGE / "federated" / "local" / "client.py"
+    path = PACKAGE / "federated" / "local_dp" / "user_device.py"
     assert {name.split(".")[0] for name, _ in imports_of(path)} <= CLIENT_MAY_IMPORT | {"__future__"}
     called = {node.func.id for node in ast.walk(parsed(path)) if is_plain_call(node)}
     assert not called & {"print", "open", "exec", "eval", "__import__", "input"}

@@ -12,7 +12,7 @@ from test_architecture import FLOOR, unit
 from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateMean, simulate_affr
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy.kernel._kernel import Kernel
-from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
+from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
 
 DATA = simulate_affr(scenario=1, n=60, seed=0, n_points=21)
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}

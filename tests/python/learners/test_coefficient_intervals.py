@@ -17,8 +17,8 @@ from sklearn.exceptions import NotFittedError
 from fdadp.audit import Neighbours, replay_audit
 from fdadp.errors import InputError
 from fdadp.learners import DPLinearRegression, DPLogisticRegression
-from fdadp.learners.inference import Equations, estimate
-from fdadp.learners.logistic import _curvature
+from fdadp.learners.coefficient_intervals import Equations, estimate
+from fdadp.learners.logistic_regression import _curvature
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.study import Study
 

@@ -24,7 +24,7 @@ from fdadp.learners import (
     DPLinearRegression,
     DPLogisticRegression,
 )
-from fdadp.learners.shared._doubts import LEVEL, Doubts, _far
+from fdadp.learners.shared._declared_vs_released import LEVEL, Doubts, _far
 
 CLASSES, BOX, RANGE = {"classes": [0, 1]}, {"bounds": (-3, 3)}, {"bounds_y": (-4, 4)}
 CLASSIFIERS = {

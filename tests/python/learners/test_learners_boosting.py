@@ -21,11 +21,11 @@ from scipy.stats import beta
 from fdadp.errors import InputError, PrivacyError
 from fdadp.learners import Categorical, DPAdditiveHistograms, DPAdditiveRegressor, DPBoostedStumps, Numeric
 from fdadp.learners.additive_histograms import _steps
-from fdadp.learners.boosting import _edge
-from fdadp.learners.shared._bins import Bins, odds
+from fdadp.learners.boosted_stumps import _edge
+from fdadp.learners.shared._public_bins import Bins, odds
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
 from fdadp.privacy import settings as privacy_settings
-from fdadp.privacy.account.accounting import range_from_mu
+from fdadp.privacy.account.epsilon_mu_rho import range_from_mu
 from fdadp.privacy.kernel._kernel import Kernel
 
 FEATURES = [Numeric(0, 1, edges=[0.2, 0.4, 0.6, 0.8]), Numeric(-1, 1, edges=5), Categorical([0, 1, 2])]

@@ -15,7 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 from fdadp.audit import black_box_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPKMeans
-from fdadp.learners.cluster import grid_start, sphere_packing
+from fdadp.learners.kmeans import grid_start, sphere_packing
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
 from fdadp.privacy.replayed_loss import losses
 

@@ -20,7 +20,7 @@ from fdadp.audit import Neighbours, replay_audit
 from fdadp.audit.dp_aff import HANDED, handed
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPGaussianNB
-from fdadp.learners.shared._base import PrivateClassifier, PrivateLearner
+from fdadp.learners.shared._estimator_base import PrivateClassifier, PrivateLearner
 from fdadp.privacy import Budget, SeededNoise, TapeNoise
 
 every = pytest.mark.parametrize("learner", LEARNERS, ids=str)

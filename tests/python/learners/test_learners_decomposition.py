@@ -17,7 +17,7 @@ from fdadp.audit import black_box_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPPCA
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise, TapeNoise
-from fdadp.privacy.noise._matrices import UNIT, bingham, triangle
+from fdadp.privacy.noise._matrix_noise import UNIT, bingham, triangle
 from fdadp.privacy.replayed_loss import losses
 
 # ------------------------------------------------------------------ Bingham's law

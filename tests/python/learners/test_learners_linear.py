@@ -19,11 +19,11 @@ from sklearn.metrics import roc_auc_score
 from fdadp.audit import black_box_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPLinearRegression, DPLogisticRegression
-from fdadp.learners.logistic import default_regularization
-from fdadp.learners.shared.inputs import UnitRows
-from fdadp.learners.shared.moments import RowMoments, believed_moment
+from fdadp.learners.logistic_regression import default_regularization
+from fdadp.learners.shared.noisy_second_moments import RowMoments, believed_moment
+from fdadp.learners.shared.public_inputs import UnitRows
 from fdadp.privacy import Budget, SeededNoise, TapeNoise
-from fdadp.privacy.kernel import _minimum_releases
+from fdadp.privacy.kernel import _perturbed_minimisers
 
 NASTY = np.array(
     [
@@ -406,7 +406,7 @@ def test_an_audit_finds_no_violation(make, delta):
 
 @pytest.mark.statistics
 def test_the_same_audit_finds_noise_that_is_too_small(monkeypatch):
-    monkeypatch.setattr(_minimum_releases, "gaussian_multiplier", lambda *a: 12.0)
+    monkeypatch.setattr(_perturbed_minimisers, "gaussian_multiplier", lambda *a: 12.0)
     make = logistic(delta=1e-3)
     audit = black_box_audit(
         scores(make, 150, present=True), scores(make, 150, present=False), epsilon=EPSILON, delta=1e-3

@@ -23,12 +23,12 @@ from fdadp import (
 )
 from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
-from fdadp.planner import cells, of_formulas, plan
-from fdadp.planner.asked import Cohorts
-from fdadp.planner.cells import ETAS, SIZES, TABLE, SimulatedOutcomes
-from fdadp.planner.of_cohorts import Said
+from fdadp.planner import forecast_of_formulas, plan, simulation_table
+from fdadp.planner.forecast_settings import Cohorts
+from fdadp.planner.simulated_cohort_of_terms import Said
+from fdadp.planner.simulation_table import ETAS, SIZES, TABLE, SimulatedOutcomes
 from fdadp.privacy import Budget
-from fdadp.private.plan.plan import plan_rows
+from fdadp.private.plan.budget_plan import plan_rows
 from fdadp.published import PublishedNoise
 
 FEW = 20
@@ -38,7 +38,7 @@ BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 
 @pytest.fixture(autouse=True)
 def few_cohorts(monkeypatch):
-    monkeypatch.setattr(of_formulas, "COHORTS", of_formulas.COHORTS._replace(most=FEW))
+    monkeypatch.setattr(forecast_of_formulas, "COHORTS", forecast_of_formulas.COHORTS._replace(most=FEW))
 
 
 def curves(scenario, n, seed=0):
@@ -99,7 +99,7 @@ def test_a_plan_needs_what_the_fit_needs():
 
 def test_the_table_of_the_default_prior_is_complete():
     known = json.loads(TABLE.read_text())["cells"]
-    wanted = {cells._key(i, j) for i in range(len(SIZES)) for j in range(len(ETAS))}
+    wanted = {simulation_table._key(i, j) for i in range(len(SIZES)) for j in range(len(ETAS))}
     assert set(known) == {"gaussian", "pure"}
     assert all(set(of_kind) == wanted for of_kind in known.values())
 
@@ -169,7 +169,7 @@ def test_another_prior_is_simulated_once(monkeypatch, tmp_path):
     prior = PublicPrior(surface_x=0.3)
     first = SimulatedOutcomes(prior, pure=False).at(SIZES[0], ETAS[-1])
     assert 1 <= first.rmspe_ratio < 3
-    monkeypatch.setattr(cells, "outcomes", None)
+    monkeypatch.setattr(simulation_table, "outcomes", None)
     assert SimulatedOutcomes(prior, pure=False).at(SIZES[0], ETAS[-1]) == first
 
 
@@ -453,7 +453,7 @@ def test_importances_of_terms_can_be_said(formula):
 
 def test_a_forecast_that_is_told_what_an_earlier_study_found_is_near(monkeypatch):
     """Two curves and two numbers, pure: .66 is explained, and .54 was all that a forecast could be brought to say."""
-    monkeypatch.setattr(of_formulas, "COHORTS", of_formulas.COHORTS._replace(most=64))
+    monkeypatch.setattr(forecast_of_formulas, "COHORTS", forecast_of_formulas.COHORTS._replace(most=64))
     bounds = {"X": (-4, 4), "V": (-4, 4), "age": (18, 100), "bmi": (10, 80), "Y": (-8, 8)}
     known = {"explained": 0.65, "effects": "smooth", "numbers": {"age": (55, 14), "bmi": (27.4, 5)}}
     known["importances"] = {"ff(X)": 0.34, "ff(V)": 0.45, "age": 0.14, "bmi": 0.07}
@@ -465,7 +465,7 @@ def test_a_forecast_that_is_told_what_an_earlier_study_found_is_near(monkeypatch
 
 def test_a_forecast_that_is_told_nothing_holds_what_fits_give_and_telling_narrows_it(monkeypatch):
     """Ages about 55 +- 14 and an error with heavy tails, pure. Explained shares were .6 in all cohorts, untold, too."""
-    monkeypatch.setattr(of_formulas, "COHORTS", of_formulas.COHORTS._replace(most=40))
+    monkeypatch.setattr(forecast_of_formulas, "COHORTS", forecast_of_formulas.COHORTS._replace(most=40))
     bounds, s, found = {"X": (-4, 4), "age": (18, 100), "y": (-12, 12)}, np.linspace(0, 1, 21), []
     for seed in range(20):
         rng = np.random.default_rng(seed)

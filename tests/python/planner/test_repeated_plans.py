@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 from fdadp import Privacy, SurvivalRegression
 from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
-from fdadp.planner import of_levels, of_survival, plan_hazards, plan_levels, plan_survival
-from fdadp.planner.asked import Asked, Cohorts
-from fdadp.planner.of_cohorts import Said
-from fdadp.planner.of_survival import Course
+from fdadp.planner import forecast_of_levels, forecast_of_survival, plan_hazards, plan_levels, plan_survival
+from fdadp.planner.forecast_of_survival import Course
+from fdadp.planner.forecast_settings import Asked, Cohorts
+from fdadp.planner.simulated_cohort_of_terms import Said
 from fdadp.privacy import Budget
-from fdadp.privacy.account.accounting import noise_multiplier
+from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier
 from fdadp.summaries import PrivateMultilevelFPCA, private_survival
 
 T = 60
@@ -62,7 +62,7 @@ def test_forecasts_of_levels_are_near_private_fits(n, epsilon, delta):
 
 
 def test_forecasts_of_levels_follow_what_is_said(monkeypatch):
-    monkeypatch.setattr(of_levels, "COHORTS", 6)
+    monkeypatch.setattr(forecast_of_levels, "COHORTS", 6)
     best = plan_levels(3000, 4, 1.0, 1e-6)
     for worse in (
         plan_levels(800, 4, 1.0, 1e-6),
@@ -172,7 +172,7 @@ def test_courses_are_the_probabilities_of_what_is_drawn():
 
 def test_forecasts_of_hazards_are_near_private_fits(monkeypatch):
     """Of one number: a law that the prior does not know, of a wider spread than is usual."""
-    monkeypatch.setattr(of_survival, "COHORTS", Cohorts(8, 8, 1.0))
+    monkeypatch.setattr(forecast_of_survival, "COHORTS", Cohorts(8, 8, 1.0))
     found = []
     for seed in range(8):
         rng = np.random.default_rng(seed)
@@ -200,14 +200,14 @@ def test_forecasts_of_hazards_are_near_private_fits(monkeypatch):
 def test_persons_of_a_cohort_survive_as_was_said(proportional):
     """Levels were those of a first period alone: those of high hazards go first, and more survived than said."""
     course = Course.of(0.46, 0.0, np.arange(9.0))
-    law = of_survival._Hazards(None, course, 1.5, proportional, Said(), None)
+    law = forecast_of_survival._Hazards(None, course, 1.5, proportional, Said(), None)
     signal = np.random.default_rng(0).normal(0, 1.5, 20_000)
     _, chance = law.of_predictor(signal[:, None] + law.levels(signal))
     np.testing.assert_allclose(np.cumprod(1 - chance, axis=1).mean(axis=0), course.survival, atol=1e-5)
 
 
 def test_hazards_are_forecast_by_what_is_told_of_their_terms(monkeypatch):
-    monkeypatch.setattr(of_survival, "COHORTS", Cohorts(4, 4, 1.0))
+    monkeypatch.setattr(forecast_of_survival, "COHORTS", Cohorts(4, 4, 1.0))
     told = {"times": range(4), "bounds": {"a": (0, 100), "b": (0, 100)}}
 
     def forecast(**how):
@@ -223,7 +223,7 @@ def test_hazards_are_forecast_by_what_is_told_of_their_terms(monkeypatch):
 
 
 def test_terms_of_the_period_and_all_adjacencies_are_planned_for(monkeypatch):
-    monkeypatch.setattr(of_survival, "COHORTS", Cohorts(2, 2, 1.0))
+    monkeypatch.setattr(forecast_of_survival, "COHORTS", Cohorts(2, 2, 1.0))
     told = {"times": range(4), "bounds": {"age": (0, 90), "sex": ["f", "m"], "X": (-1, 1)}, "grids": {"X": 11}}
     for adjacency, family in (("add-remove", "binomial"), ("replace", "poisson")):
         formula = "Surv(time, died) ~ lf(X) + age + C(sex) + age:period"
@@ -242,8 +242,8 @@ def test_forecasts_stand_on_certificates_and_warn_of_nothing():
 
 
 def test_commands_say_what_python_says(monkeypatch, tmp_path):
-    monkeypatch.setattr(of_levels, "COHORTS", 2)
-    monkeypatch.setattr(of_survival, "COHORTS", Cohorts(2, 2, 1.0))
+    monkeypatch.setattr(forecast_of_levels, "COHORTS", 2)
+    monkeypatch.setattr(forecast_of_survival, "COHORTS", Cohorts(2, 2, 1.0))
 
     def run(*words):
         done = CliRunner().invoke(app, [str(word) for word in words])

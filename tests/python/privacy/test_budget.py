@@ -17,8 +17,8 @@ from mutants import mutate
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy.account import _book
-from fdadp.privacy.account._book import Binding, MemoryBook
+from fdadp.privacy.account import _reservations
+from fdadp.privacy.account._reservations import Binding, MemoryBook
 from fdadp.privacy.account.budget import Account
 
 BIND = Binding("data", "person", "zero-out")
@@ -197,11 +197,11 @@ def test_the_check_inside_the_lock_is_what_stops_them(monkeypatch, accounting):
         book._reservations[at].costs.append(cost)
 
     with monkeypatch.context() as patch:
-        mutate(patch, _book, "r.whole or r.used + share > 1 + TOLERANCE", "r.whole")
+        mutate(patch, _reservations, "r.whole or r.used + share > 1 + TOLERANCE", "r.whole")
         cohort, errors = race()
         assert len(errors) == 1 and "that were reserved" in errors[0]
         assert cohort.budget.cost <= cohort.amount
-    monkeypatch.setattr(_book.MemoryBook, "spend", unchecked)
+    monkeypatch.setattr(_reservations.MemoryBook, "spend", unchecked)
     cohort, errors = race()
     assert errors == [] and cohort.budget.cost > 1.19 * cohort.amount
     assert "GUARANTEE BROKEN" in cohort.ledger.statement and cohort.ledger.mu is None
@@ -209,14 +209,14 @@ def test_the_check_inside_the_lock_is_what_stops_them(monkeypatch, accounting):
 
 def test_nobody_is_checked_while_another_who_was_checked_is_not_charged_yet(monkeypatch):
     """Whoever has passed the check waits a moment for another one to pass it too, which nobody does."""
-    meeting, right = threading.Barrier(2), _book.check_charge
+    meeting, right = threading.Barrier(2), _reservations.check_charge
 
     def slowly(*args, **kwargs):
         right(*args, **kwargs)
         with contextlib.suppress(threading.BrokenBarrierError):
             meeting.wait(timeout=0.2)
 
-    monkeypatch.setattr(_book, "check_charge", slowly)
+    monkeypatch.setattr(_reservations, "check_charge", slowly)
     account = Budget(1.0).reserve(1.0, BIND)
     errors = together(*[lambda: account.spend(0.6, 0.6)] * 2)
     assert len(errors) == 1 and "nothing was spent on it" in errors[0]

@@ -20,8 +20,8 @@ from fdadp import Privacy, PrivateMean, Study, simulate_affr
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy import Budget, Cohort, mu_from
-from fdadp.privacy.account._book import Release
-from fdadp.privacy.account.accounting import epsilon_from_mu
+from fdadp.privacy.account._reservations import Release
+from fdadp.privacy.account.epsilon_mu_rho import epsilon_from_mu
 from fdadp.privacy.certificate import ABOUT
 from fdadp.privacy.certificate.ledger_recount import recounted
 from fdadp.privacy.certificate.odds import odds_of

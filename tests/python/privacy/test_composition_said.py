@@ -12,7 +12,7 @@ import pytest
 
 from fdadp import Privacy, PrivateMean, Study
 from fdadp._common.guarantee_in_words import COMPOSED
-from fdadp.privacy.account.accounting import epsilon_from_mu, mu_from
+from fdadp.privacy.account.epsilon_mu_rho import epsilon_from_mu, mu_from
 
 DOCS = Path(__file__).parents[3] / "docs"
 

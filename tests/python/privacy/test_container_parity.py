@@ -33,10 +33,10 @@ from fdadp import (
     open_curves,
 )
 from fdadp.errors import InputError, NotAccountedWarning, PublicInputWarning
-from fdadp.functional.containers.source_table import OpenedTable
+from fdadp.functional.containers.opened_tables import OpenedTable
 from fdadp.functional.files.curve_files import read_curves
 from fdadp.functional.metrics import concordance
-from fdadp.functional.tables.curves import as_curves
+from fdadp.functional.tables.curve_inputs import as_curves
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.summaries import (
     PrivateMultilevelFPCA,

@@ -17,9 +17,9 @@ from scipy.optimize import brentq
 from scipy.special import expit, ive
 
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise
-from fdadp.privacy.account.accounting import gaussian_multiplier, mu_from, range_from_mu, replaced_multiplier
-from fdadp.privacy.kernel._minima import GRADIENT_ERROR
-from fdadp.privacy.noise._matrices import degrees
+from fdadp.privacy.account.epsilon_mu_rho import gaussian_multiplier, mu_from, range_from_mu, replaced_multiplier
+from fdadp.privacy.kernel._loss_minimisers import GRADIENT_ERROR
+from fdadp.privacy.noise._matrix_noise import degrees
 
 EPSILON, DELTA, RIDGE = 1.0, 1e-6, 20.0
 DRAWS = 500

@@ -9,7 +9,7 @@ import pytest
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, SeededNoise
-from fdadp.privacy.account.accounting import (
+from fdadp.privacy.account.epsilon_mu_rho import (
     delta_from_mu,
     epsilon_from_mu,
     mu_from,

@@ -12,8 +12,8 @@ from scipy import stats
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy.noise import _matrices
-from fdadp.privacy.noise._matrices import MatrixLaplace, Pair
+from fdadp.privacy.noise import _matrix_noise
+from fdadp.privacy.noise._matrix_noise import MatrixLaplace, Pair
 
 # ------------------------------------------------------------------ release
 
@@ -188,9 +188,9 @@ def test_noise_is_rounded_as_the_ideal_noise_is(monkeypatch, law):
     """However few bits are known at first: those of 64 leave an error of 2^8 at this scale, and all are asked for."""
     found = []
     for bits in (64, 1024):
-        monkeypatch.setattr(_matrices, "NORMAL_BITS", bits)
+        monkeypatch.setattr(_matrix_noise, "NORMAL_BITS", bits)
         ideal = Ideal(3)
-        monkeypatch.setattr(_matrices.Uniforms, "extend", lambda self, source: source.extend(self, source))
+        monkeypatch.setattr(_matrix_noise.Uniforms, "extend", lambda self, source: source.extend(self, source))
         found.append(law.draw(2.0**40, ideal).integers)
     assert found[0] == found[1]
 
@@ -206,11 +206,11 @@ def test_bits_that_come_later_decide_whether_a_pair_is_inside_the_circle():
 def test_what_is_released_is_a_function_of_the_sum_also_where_noise_is_beyond_64_bits(noise):
     """Noise that is cut off before it is added (to 2^62, say) gives the exact sums away where it is."""
     one, other = (
-        _matrices.add_wrapped(np.array([0]), [noise + 1]),
-        _matrices.add_wrapped(np.array([1]), [noise]),
+        _matrix_noise.add_wrapped(np.array([0]), [noise + 1]),
+        _matrix_noise.add_wrapped(np.array([1]), [noise]),
     )
     assert one == other
-    assert one != _matrices.add_wrapped(np.array([0]), [noise])
+    assert one != _matrix_noise.add_wrapped(np.array([0]), [noise])
 
 
 def test_forced_uniform_numbers_give_noise_beyond_64_bits():

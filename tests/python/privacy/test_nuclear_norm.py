@@ -13,8 +13,8 @@ from scipy import stats
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPPCA
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
-from fdadp.privacy.kernel._sums import rank_one_sum
-from fdadp.privacy.noise._matrices import MatrixLaplace
+from fdadp.privacy.kernel._exact_sums import rank_one_sum
+from fdadp.privacy.noise._matrix_noise import MatrixLaplace
 from fdadp.privacy.replayed_loss import losses
 from fdadp.privacy.rows._vault import Vault
 

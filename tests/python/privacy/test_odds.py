@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 from scipy.stats import norm
 
 from fdadp.privacy import Budget, Cohort
-from fdadp.privacy.account.accounting import delta_from_mu, mu_from
+from fdadp.privacy.account.epsilon_mu_rho import delta_from_mu, mu_from
 from fdadp.privacy.certificate.odds import odds_of
 
 ADJACENCIES = ("zero-out", "add-remove", "replace")

@@ -132,7 +132,7 @@ def test_a_law_computed_by_subtraction_breaks_the_bound(monkeypatch):
 
     rng = np.random.default_rng(3)
     far = [1e9 * (1 + 1e-9 * rng.normal(size=(1, 2))) + np.zeros((3, 1)) for _ in range(40)]
-    monkeypatch.setattr("fdadp.privacy.kernel._releases.person_moments", subtracted)
+    monkeypatch.setattr("fdadp.privacy.kernel._sum_releases.person_moments", subtracted)
     ends = [run(moment("within"), [p], "replace") for p in far]
     assert max(distance(a, b) / a.sensitivity for a, b in itertools.combinations(ends, 2)) > 1.05
     monkeypatch.undo()

@@ -11,8 +11,8 @@ from scipy import stats
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, OpenDPNoise, SeededNoise, epsilon_from, rho_from
-from fdadp.privacy.account._book import SAFETY, TOLERANCE, Binding
-from fdadp.privacy.account.accounting import cost_of, epsilon_from_closed_form
+from fdadp.privacy.account._reservations import SAFETY, TOLERANCE, Binding
+from fdadp.privacy.account.epsilon_mu_rho import cost_of, epsilon_from_closed_form
 from fdadp.privacy.noise.sources import KINDS
 from fdadp.privacy.replayed_loss import TapeEntry, _log_selection
 

@@ -13,10 +13,10 @@ from fdadp import Privacy, PrivateMean
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPPCA
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy.account.accounting import _hockey_stick
+from fdadp.privacy.account.epsilon_mu_rho import _hockey_stick
 from fdadp.privacy.guarantee_checks import LARGEST_DELTA
-from fdadp.privacy.kernel._minima import steps_from_real
-from fdadp.privacy.noise._matrices import degrees
+from fdadp.privacy.kernel._loss_minimisers import steps_from_real
+from fdadp.privacy.noise._matrix_noise import degrees
 from fdadp.privacy.noise.sources import DIRECTIONS, DRAWS, KINDS
 
 gaussian = pytest.mark.parametrize("learner", [x for x in LEARNERS if x.gaussian], ids=str)

@@ -12,10 +12,10 @@ from mutants import mutate
 
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPBoostedStumps, DPLinearRegression, Numeric
-from fdadp.planner.population import outcomes
+from fdadp.planner.simulated_cohort_of_one_curve import outcomes
 from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise, Privacy, SeededNoise, epsilon_from
-from fdadp.privacy.account import accounting as measures
-from fdadp.privacy.account.accounting import amount_for, cost_of, delta_from_mu
+from fdadp.privacy.account import epsilon_mu_rho as measures
+from fdadp.privacy.account.epsilon_mu_rho import amount_for, cost_of, delta_from_mu
 from fdadp.privacy.kernel import _kernel
 from fdadp.privacy.noise import sources as noise
 from fdadp.privacy.noise.distributed import DistributedNoise

@@ -19,9 +19,9 @@ from sklearn.linear_model import LogisticRegression
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise
-from fdadp.privacy.account.accounting import _hockey_stick, gaussian_multiplier, replaced_multiplier
-from fdadp.privacy.kernel import _minima
-from fdadp.privacy.kernel._minima import (
+from fdadp.privacy.account.epsilon_mu_rho import _hockey_stick, gaussian_multiplier, replaced_multiplier
+from fdadp.privacy.kernel import _loss_minimisers
+from fdadp.privacy.kernel._loss_minimisers import (
     GRADIENT_ERROR,
     SMALLEST_RIDGE,
     SOLUTION_ERROR,
@@ -404,10 +404,10 @@ def test_where_rounding_is_not_covered_the_search_goes_on_in_decimals(case, monk
     vault = Vault((z, t))
     if case == "forced":
         plain = logistic(vault, pair, shapes(z, t), ridge=ridge, linear=linear, step=step)
-        monkeypatch.setattr("fdadp.privacy.kernel._minima._gradient_error", lambda w, *_: np.full(1, np.inf))
+        monkeypatch.setattr("fdadp.privacy.kernel._loss_minimisers._gradient_error", lambda w, *_: np.full(1, np.inf))
     seen = []
-    right = _minima._in_decimals
-    monkeypatch.setattr(_minima, "_in_decimals", lambda *a: seen.append(1) or right(*a))
+    right = _loss_minimisers._in_decimals
+    monkeypatch.setattr(_loss_minimisers, "_in_decimals", lambda *a: seen.append(1) or right(*a))
     w = logistic(vault, pair, shapes(z, t), ridge=ridge, linear=linear, step=step)
     assert seen
     if case == "very long":  # cut off at the reach of int64, as an exact minimiser would be
@@ -452,7 +452,7 @@ def test_sums_of_products_are_exact_beyond_64_bits(monkeypatch):
     z, t = rng.uniform(-0.5, 0.5, (1500, 2)), rng.uniform(-0.5, 0.5, (1500, 1))
     options = {"clip": 1.0, "target_clip": 1.0, "ridge": 1.0, "radius": 1.0}
     whole = ridge_solution(z, t, **options)
-    monkeypatch.setattr("fdadp.privacy.kernel._minima._LIMB", 2)
+    monkeypatch.setattr("fdadp.privacy.kernel._loss_minimisers._LIMB", 2)
     np.testing.assert_array_equal(whole, ridge_solution(z, t, **options))
 
 

@@ -16,7 +16,7 @@ from learner_registry import LEARNERS, toy
 from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateFPCA, choose_privately, simulate_affr
 from fdadp.learners import DPLinearRegression
 from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise
-from fdadp.privacy.account._book import counted
+from fdadp.privacy.account._reservations import counted
 
 pytest.importorskip("dp_accounting", reason="dp-accounting is not installed: pip install '.[dev]'")
 from dp_accounting.pld import privacy_loss_distribution as pld

@@ -12,7 +12,7 @@ from mutants import mutate
 
 import fdadp.privacy
 from fdadp.privacy import OpenDPNoise
-from fdadp.privacy.noise import _matrices
+from fdadp.privacy.noise import _matrix_noise
 from fdadp.privacy.noise import sources as noise
 from fdadp.privacy.noise.sources import KINDS
 
@@ -47,7 +47,7 @@ def test_mutants_with_seeded_randomness_are_found(monkeypatch, kind):
             "random.getrandbits(matrices.UNIFORM_BITS)",
         )
     elif kind in ("spherical", "product", "symmetric"):
-        monkeypatch.setattr(_matrices.MatrixLaplace.draw, "__defaults__", (random.getrandbits,))
+        monkeypatch.setattr(_matrix_noise.MatrixLaplace.draw, "__defaults__", (random.getrandbits,))
     else:
         mutate(monkeypatch, noise, "secrets.token_bytes(8 * size)", "random.randbytes(8 * size)")
     monkeypatch.setattr(noise, "random", random, raising=False)

@@ -19,7 +19,7 @@ from fdadp.audit import Neighbours, replay_audit
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPLinearRegression, DPLogisticRegression
 from fdadp.privacy import Budget, Cohort, TapeNoise
-from fdadp.privacy.kernel import _kernel, _minimum_releases, _releases
+from fdadp.privacy.kernel import _kernel, _perturbed_minimisers, _sum_releases
 from fdadp.privacy.noise.distributed import noise_source
 
 RNG = np.random.default_rng(0)
@@ -163,7 +163,7 @@ def test_output_perturbation_by_replay(K, delta):
 
 @pytest.mark.parametrize("delta", [None, 1e-6])
 def test_mutant_without_the_root_of_the_number_of_classes(monkeypatch, delta):
-    mutate(monkeypatch, _minimum_releases, "bound = math.sqrt(K) / ridge", "bound = 1.0 / ridge")
+    mutate(monkeypatch, _perturbed_minimisers, "bound = math.sqrt(K) / ridge", "bound = 1.0 / ridge")
     audit = replay_audit(output_pairs(9, delta))
     assert not audit.passed
     assert audit.changes.max() > 1.4
@@ -275,12 +275,12 @@ def test_directions_by_replay(k, delta, accounting):
 def test_mutant_with_several_directions_at_the_price_of_one(monkeypatch, delta):
     """The account finds that the releases cost more than the share; without it the audit and the ledger do."""
     with monkeypatch.context() as patch:
-        mutate(patch, _releases, "self._kernel.account.check(share) / k", "self._kernel.account.check(share)")
+        mutate(patch, _sum_releases, "self._kernel.account.check(share) / k", "self._kernel.account.check(share)")
         (pair, *_) = direction_pairs(4, delta)
         with pytest.raises(PrivacyError, match="that were reserved"):
             pair.run(pair.first, TapeNoise())
-    mutate(monkeypatch, _releases, "self._kernel.account.check(share) / k", "self._kernel.account.check(share)")
-    monkeypatch.setattr("fdadp.privacy.account._book.MemoryBook.spend", lambda *a, **k: None)
+    mutate(monkeypatch, _sum_releases, "self._kernel.account.check(share) / k", "self._kernel.account.check(share)")
+    monkeypatch.setattr("fdadp.privacy.account._reservations.MemoryBook.spend", lambda *a, **k: None)
     audit = replay_audit(direction_pairs(4, delta))
     assert not audit.passed
     assert audit.ratios.max() > 1.5

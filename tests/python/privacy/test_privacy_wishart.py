@@ -13,8 +13,8 @@ from scipy.stats import chi2, kstest, wishart
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise, rho_from
-from fdadp.privacy.kernel import _sums
-from fdadp.privacy.noise import _matrices
+from fdadp.privacy.kernel import _exact_sums
+from fdadp.privacy.noise import _matrix_noise
 from fdadp.privacy.noise.sources import _uniform
 from fdadp.privacy.rows._vault import Vault
 
@@ -42,7 +42,7 @@ def test_delta_of_one_row_by_integration(nu, epsilon, square):
 
     without, with_row = (lambda x: chi2.pdf(x, nu)), (lambda x: chi2.pdf(x - square, nu))
     found = max(excess(without, with_row), excess(with_row, without))
-    stated = _matrices.hockey_stick(epsilon, nu)
+    stated = _matrix_noise.hockey_stick(epsilon, nu)
     assert found <= stated + 1e-7
     if square == 1:
         assert found == pytest.approx(stated, abs=1e-6)
@@ -58,19 +58,19 @@ def test_delta_of_a_matrix_by_simulation():
     loss = k * np.linalg.slogdet(W)[1] - log_with  # at W drawn without the row: log p - log q
     for epsilon in (0.1, 0.5, 1.0):
         sampled = np.maximum(-np.expm1(epsilon - loss), 0)
-        assert abs(sampled.mean() - _matrices.hockey_stick(epsilon, nu)) < 5 * sampled.std() / math.sqrt(100_000)
+        assert abs(sampled.mean() - _matrix_noise.hockey_stick(epsilon, nu)) < 5 * sampled.std() / math.sqrt(100_000)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-5), (5.0, 1e-6)])
 def test_degrees_are_as_few_as_can_be(epsilon, delta):
-    nu = _matrices.degrees(epsilon, delta)
-    assert _matrices.hockey_stick(epsilon, nu) <= delta < _matrices.hockey_stick(epsilon, nu - 1)
+    nu = _matrix_noise.degrees(epsilon, delta)
+    assert _matrix_noise.hockey_stick(epsilon, nu) <= delta < _matrix_noise.hockey_stick(epsilon, nu - 1)
     published = 28 * math.log(4 / delta) / epsilon**2
     assert (nu < published / 9) == (epsilon <= 1)  # Sheffet's number is for epsilon < 1; at 5 it is no bound
 
 
 def test_many_degrees_are_like_gaussian_noise():
-    nu = _matrices.degrees(0.01, 1e-6)
+    nu = _matrix_noise.degrees(0.01, 1e-6)
     assert math.sqrt(2 * nu) == pytest.approx(1 / math.sqrt(2 * rho_from(0.01, 1e-6)), rel=0.1)
 
 
@@ -81,9 +81,9 @@ def test_the_law_of_the_noise(draw):
     draws = np.empty((800, p, p))
     for w in draws:
         w[np.triu_indices(p)] = (
-            np.array(_matrices.wishart(p, nu, unit, _uniform))
+            np.array(_matrix_noise.wishart(p, nu, unit, _uniform))
             if draw == "decimal"
-            else _matrices.float_wishart(p, nu, unit, rng)
+            else _matrix_noise.float_wishart(p, nu, unit, rng)
         ) / unit
         w[:] = np.triu(w) + np.triu(w, 1).T
     m = nu + p - 1
@@ -97,16 +97,16 @@ def test_the_law_of_the_noise(draw):
 
 def test_a_person_adds_one_row_of_bounded_norm_exactly():
     def moment(a):
-        return _sums.exact_moment(Vault(a), rows, (2,), 1.0)
+        return _exact_sums.exact_moment(Vault(a), rows, (2,), 1.0)
 
     whole = moment(NASTY)
     for i in range(len(NASTY)):
         change = whole - moment(np.delete(NASTY, i, axis=0))
         a, b, c = (int(v) for v in change)
         assert a >= 0 and c >= 0 and a * c == b * b  # one row times itself
-        assert a + c <= 4**_matrices.BITS
+        assert a + c <= 4**_matrix_noise.BITS
     np.testing.assert_array_equal(whole, moment(NASTY[::-1]))
-    np.testing.assert_array_equal(whole, _sums.exact_moment(Vault([(NASTY[:3],), (NASTY[3:],)]), rows, (2,), 1.0))
+    np.testing.assert_array_equal(whole, _exact_sums.exact_moment(Vault([(NASTY[:3],), (NASTY[3:],)]), rows, (2,), 1.0))
 
 
 def cohort(budget, adjacency=None, noise=None, persons=None):

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import fdadp
 from fdadp import Privacy, Study
 from fdadp.cli.main import app
-from fdadp.cli.options import PrivacyOptions
+from fdadp.cli.shared_options import PrivacyOptions
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy import Budget

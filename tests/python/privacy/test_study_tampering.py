@@ -129,7 +129,7 @@ def test_models_are_held_against_their_study(wards, path, tmp_path, monkeypatch)
     assert PrivateMean.load(file).privacy_.study is None  # the file may go where the study is not
     # a ledger that promises more, and one of another fit
     other = mean_of(path, 0.25)
-    monkeypatch.setattr("fdadp.summaries.curve_summaries.record_model", lambda *a: None)
+    monkeypatch.setattr("fdadp.summaries.mean_and_fpca.record_model", lambda *a: None)
     right = model.ledger_
     for wrong, found in (
         (dict(epsilon=0.1), "releases cost more"),

@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from fdadp import Privacy, ScalarRegression
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.private.denoise.bayes import posteriors
+from fdadp.private.denoise.empirical_bayes import posteriors
 from fdadp.private.release.dp_aff import Clipped, Rounds
 
 S = np.linspace(0, 1, 40)

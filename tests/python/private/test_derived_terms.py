@@ -11,14 +11,14 @@ import pytest
 from fdadp import FunctionalRegression, Privacy, PublicPrior, ScalarRegression
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.splines.margins import SmoothMargin
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.splines.diagonal_margins import SmoothMargin
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.privacy import rowwise_exp, rowwise_matmul
 from fdadp.privacy.rows._sealed_row_functions import probe
-from fdadp.private.plan.design import curves_column
-from fdadp.private.public.columns import LabelColumn, NumberColumn, unit_grid
+from fdadp.private.plan.private_design import curves_column
+from fdadp.private.public.column_ranges import LabelColumn, NumberColumn, unit_grid
 from fdadp.private.release.mechanisms import DPAFF
-from fdadp.private.whitened.registry import white_term
+from fdadp.private.whitened.term_registry import white_term
 from fdadp.terms.numbers.factors_and_random_effects import Levels
 from fdadp.terms.numbers.scalar_linear import Linear
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties

@@ -12,10 +12,10 @@ from sklearn.base import clone
 from fdadp import Privacy, ScalarRegression
 from fdadp.audit.replay import Neighbours, drawing_from, replay_audit
 from fdadp.privacy import Budget, rowwise_exp
-from fdadp.private.release.families import in_entries, plan_family
+from fdadp.private.release.dp_aff_of_families import in_entries, plan_family
 from fdadp.private.release.mechanisms import DPAFF
-from fdadp.private.rows.bounded_rows import BoundedResponse, BoundedRows
-from fdadp.solve.form.family import FAMILIES
+from fdadp.private.rows.count_and_binary_rows import BoundedResponse, BoundedRows
+from fdadp.solve.form.response_families import FAMILIES
 
 GRID = np.linspace(0, 1, 21)
 N = 60
@@ -155,13 +155,13 @@ def test_residuals_and_clipped_features_are_bounded_whatever_a_row_holds(family)
 def row_values(model, data, pure, norm):
     """Clipped features, residuals and the bound of the former, at coefficients far from 0."""
     from fdadp.privacy.private_entries import labels, table
-    from fdadp.private.plan.design import PrivateDesign
-    from fdadp.private.whitened.registry import white_term
+    from fdadp.private.plan.private_design import PrivateDesign
+    from fdadp.private.whitened.term_registry import white_term
+    from fdadp.regression.fit_in_memory import read_terms
+    from fdadp.regression.model_settings import ModelSettings
     from fdadp.regression.private.fit import PrivateSettings
-    from fdadp.regression.private.read import ColumnReader
-    from fdadp.regression.private.table import PrivateTable
-    from fdadp.regression.settings import ModelSettings
-    from fdadp.regression.whole import read_terms
+    from fdadp.regression.private.private_table import PrivateTable
+    from fdadp.regression.private.public_columns import ColumnReader
 
     own = PrivateTable(data, {"X": GRID}, model.bounds)
     prior = DPAFF().public_prior

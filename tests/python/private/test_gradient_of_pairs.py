@@ -15,12 +15,12 @@ from fdadp.audit import black_box_audit
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget
 from fdadp.privacy.kernel._kernel import Kernel
-from fdadp.private.plan.design import PrivateDesign, curves_column
-from fdadp.private.plan.sharing import make_plan
-from fdadp.private.public.columns import NumberColumn
-from fdadp.private.release.releases import Releases
-from fdadp.private.rows.rows import RowFunctions
-from fdadp.private.whitened.registry import white_term
+from fdadp.private.plan.budget_sharing import make_plan
+from fdadp.private.plan.private_design import PrivateDesign, curves_column
+from fdadp.private.public.column_ranges import NumberColumn
+from fdadp.private.release.planned_releases import Releases
+from fdadp.private.rows.row_functions import RowFunctions
+from fdadp.private.whitened.term_registry import white_term
 
 N, S, CLIP = 40, np.linspace(0, 1, 9), 0.4
 PRIOR = PublicPrior()

@@ -17,7 +17,7 @@ from fdadp import (
     simulate_affr,
 )
 from fdadp.errors import FileFormatError, InputError, PrivacyError
-from fdadp.private.public.tuning import GAUSSIAN
+from fdadp.private.public.tuned_constants import GAUSSIAN
 from fdadp.private.release.mechanisms import (
     SHORT,
     MomentPerturbation,

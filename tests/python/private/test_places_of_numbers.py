@@ -16,13 +16,13 @@ from fdadp.audit import black_box_audit
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget
 from fdadp.privacy.kernel._kernel import Kernel
-from fdadp.private.advice import beyond_scale
-from fdadp.private.plan.design import PrivateDesign
-from fdadp.private.plan.sharing import make_plan, norm_of_numbers
-from fdadp.private.public.columns import NumberColumn
-from fdadp.private.release import releases
-from fdadp.private.release.releases import Releases, locate
-from fdadp.private.rows.centering import (
+from fdadp.private.input_advice import beyond_scale
+from fdadp.private.plan.budget_sharing import make_plan, norm_of_numbers
+from fdadp.private.plan.private_design import PrivateDesign
+from fdadp.private.public.column_ranges import NumberColumn
+from fdadp.private.release import planned_releases as releases
+from fdadp.private.release.planned_releases import Releases, locate
+from fdadp.private.rows.location_and_scale import (
     CELLS,
     WHOLE,
     Counted,
@@ -33,8 +33,8 @@ from fdadp.private.rows.centering import (
     part_about,
     settled,
 )
-from fdadp.private.rows.rows import RowFunctions
-from fdadp.private.whitened.of_columns import WhiteNumbers
+from fdadp.private.rows.row_functions import RowFunctions
+from fdadp.private.whitened.of_labels_and_numbers import WhiteNumbers
 
 N, T = 50, np.linspace(0, 1, 9)
 NAMES = ("means and variances of a, b", "counts of a, b in cells", "counts of a, b in smaller cells")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy.account.accounting import noise_multiplier, unit_noise
-from fdadp.private.denoise.bayes import (
+from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier, unit_noise
+from fdadp.private.denoise.empirical_bayes import (
     gain,
     level_and_spread,
     shrunk,
@@ -18,9 +18,9 @@ from fdadp.private.denoise.bayes import (
     shrunk_scale,
     shrunk_shift,
 )
-from fdadp.private.plan.sharing import expected_left, least_n_epsilon, release_n
-from fdadp.private.public.tuning import GAUSSIAN, PURE, Aux
-from fdadp.summaries.curves.moments import COVARIANCE, MEAN
+from fdadp.private.plan.budget_sharing import expected_left, least_n_epsilon, release_n
+from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Aux
+from fdadp.summaries.curves.mean_and_covariance import COVARIANCE, MEAN
 
 
 def test_what_is_known_stays_and_what_is_noise_goes_to_the_prior():

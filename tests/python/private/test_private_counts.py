@@ -14,9 +14,9 @@ from fdadp.audit import black_box_audit
 from fdadp.audit.replay import replay_audit
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.kernel._kernel import Kernel
-from fdadp.private.release import families
-from fdadp.private.rows.bounded_rows import BoundedResponse, BoundedRows, bins_of
-from fdadp.solve.form.family import FAMILIES
+from fdadp.private.release import dp_aff_of_families
+from fdadp.private.rows.count_and_binary_rows import BoundedResponse, BoundedRows, bins_of
+from fdadp.solve.form.response_families import FAMILIES
 
 POISSON = FAMILIES["poisson"]
 
@@ -59,9 +59,11 @@ def fit(bound, epsilon, seed=0, n=400, mean=1.5, **settings):
 def test_the_noise_is_above_zero_and_as_declared(monkeypatch):
     """Over seeds: what was released less the exact histogram is normal with the sd of the ledger."""
     seen = []
-    right = families.level_of
-    monkeypatch.setattr(families, "level_of", lambda m, sd, *rest: (seen.append((m, sd)), right(m, sd, *rest))[1])
-    monkeypatch.setattr(families, "_best_cut", stop)
+    right = dp_aff_of_families.level_of
+    monkeypatch.setattr(
+        dp_aff_of_families, "level_of", lambda m, sd, *rest: (seen.append((m, sd)), right(m, sd, *rest))[1]
+    )
+    monkeypatch.setattr(dp_aff_of_families, "_best_cut", stop)
     edges = bins_of(0.0, 20.0)
     for seed in range(40):
         with pytest.raises(EnoughError):
@@ -88,8 +90,8 @@ def test_every_release_has_noise_and_the_cut_follows_the_counts_not_the_bound(bo
 
 @pytest.mark.parametrize(("epsilon", "least", "most"), [(1.0, 1, 4), (2000.0, 7, 1000)])
 def test_the_best_cut_is_low_where_noise_is_large_and_high_where_it_is_small(monkeypatch, epsilon, least, most):
-    cuts, right = [], families._best_cut
-    monkeypatch.setattr(families, "_best_cut", lambda *given: cuts.append(right(*given)) or cuts[-1])
+    cuts, right = [], dp_aff_of_families._best_cut
+    monkeypatch.setattr(dp_aff_of_families, "_best_cut", lambda *given: cuts.append(right(*given)) or cuts[-1])
     fit(1000, epsilon)
     assert least <= cuts[0] <= most
 
@@ -106,12 +108,12 @@ def test_a_cut_that_follows_the_rows_instead_of_the_release_is_found_out(monkeyp
         rows.bounded = BoundedResponse(POISSON, (0.0, 2.0 + rows.secret % 7))
         return base
 
-    start = families._counts
+    start = dp_aff_of_families._counts
     assert model_of("poisson", 40.0, 1e-6, "zero-out", False).family == "poisson"
     monkeypatch.setattr("fdadp.privacy.rows._sealed_row_functions._same_everywhere", lambda *_: True)
     monkeypatch.setattr(BoundedRows, "count_bins", looking)
     assert replay_audit([pair("poisson", 40.0, 1e-6, "zero-out", False, 4)]).passed
-    monkeypatch.setattr(families, "_counts", cut)
+    monkeypatch.setattr(dp_aff_of_families, "_counts", cut)
     assert not replay_audit([pair("poisson", 40.0, 1e-6, "zero-out", False, 4)]).passed
 
 

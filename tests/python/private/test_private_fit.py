@@ -14,7 +14,7 @@ from fdadp import AdditiveFunctionOnFunction, PublicPrior, coverage, simulate_af
 from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy import Budget, Ledger, OpenDPNoise, epsilon_from_mu, mu_from
-from fdadp.regression.additive.fitted import LAYOUT
+from fdadp.regression.additive.fitted_surface import LAYOUT
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 

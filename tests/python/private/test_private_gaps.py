@@ -9,8 +9,8 @@ from private_settings import regression_settings
 from fdadp import AdditiveFunctionOnFunction, PublicPrior, simulate_affr
 from fdadp.errors import InputError
 from fdadp.privacy import Budget
-from fdadp.private.plan.sharing import make_plan
-from fdadp.private.rows.rows import ResidualRows, RowFunctions
+from fdadp.private.plan.budget_sharing import make_plan
+from fdadp.private.rows.row_functions import ResidualRows, RowFunctions
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 N, POINTS = 600, 24
@@ -67,7 +67,7 @@ def test_the_rule_is_used_and_said():
 
 
 def test_new_curves_are_filled_as_the_training_curves_were(tmp_path):
-    from fdadp.functional.gaps import fill_linear, fill_smooth
+    from fdadp.functional.gap_filling import fill_linear, fill_smooth
 
     x, y, _ = cohort()
     for missing, fill in (("linear", fill_linear), ("smooth", fill_smooth)):

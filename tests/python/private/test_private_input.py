@@ -16,7 +16,7 @@ from fdadp.audit.dp_aff import X_BOUNDS, Y_BOUNDS, simulated
 from fdadp.audit.replay import fingerprint
 from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.privacy import Budget
-from fdadp.private.public.columns import public_ranges
+from fdadp.private.public.column_ranges import public_ranges
 
 BOUNDS = {"X": X_BOUNDS, "Y": Y_BOUNDS}
 N = 60

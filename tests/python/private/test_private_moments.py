@@ -7,10 +7,10 @@ import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_affr
 from fdadp.privacy import Budget
-from fdadp.private.denoise.bayes import posterior
+from fdadp.private.denoise.empirical_bayes import posterior
 from fdadp.private.release.mechanisms import SHORT
-from fdadp.private.release.moments import _Joint, plan_moments
-from fdadp.private.rows.rows import RowFunctions
+from fdadp.private.release.noisy_moments import _Joint, plan_moments
+from fdadp.private.rows.row_functions import RowFunctions
 
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 GRID = np.linspace(0, 1, 21)

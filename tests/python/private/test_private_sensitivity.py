@@ -9,10 +9,10 @@ from output_perturbation import OutputPerturbation
 from fdadp import PublicPrior, simulate_affr
 from fdadp.audit.replay import difference, fingerprint
 from fdadp.privacy import Budget, Cohort, TapeNoise
-from fdadp.privacy.account.accounting import noise_multiplier
+from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier
 from fdadp.privacy.replayed_loss import losses
 from fdadp.private.release.mechanisms import SHORT
-from fdadp.private.rows.rows import RowFunctions
+from fdadp.private.rows.row_functions import RowFunctions
 
 MECHANISMS = SHORT | {OutputPerturbation.name: OutputPerturbation}
 N, GRID = 40, np.linspace(0, 1, 21)

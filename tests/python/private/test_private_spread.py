@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, ScalarRegression, simulate_affr
-from fdadp.private.denoise.bayes import profile
-from fdadp.private.plan.sharing import make_plan, time_blocks
-from fdadp.private.release import releases
+from fdadp.private.denoise.empirical_bayes import profile
+from fdadp.private.plan.budget_sharing import make_plan, time_blocks
+from fdadp.private.release import planned_releases as releases
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 GRID = np.linspace(0, 1, 51)

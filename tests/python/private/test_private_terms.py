@@ -10,19 +10,19 @@ import pytest
 
 from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, PublicPrior
 from fdadp._common.typing import FloatArray
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.privacy import Budget, Cohort, SeededNoise, rowwise_matmul
-from fdadp.privacy.account.accounting import noise_multiplier
-from fdadp.private.plan.design import FeatureGroups
-from fdadp.private.plan.sharing import make_plan
-from fdadp.private.private_fitted import as_surface
-from fdadp.private.public.columns import unit_grid
+from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier
+from fdadp.private.model_from_releases import as_surface
+from fdadp.private.plan.budget_sharing import make_plan
+from fdadp.private.plan.private_design import FeatureGroups
+from fdadp.private.public.column_ranges import unit_grid
 from fdadp.private.public.prior import CurvePrior
 from fdadp.private.release.dp_aff import fit_dp_aff
-from fdadp.private.rows.rows import RowFunctions
-from fdadp.private.whitened.base import WhiteTerm, white_axes
-from fdadp.private.whitened.of_surfaces import WhiteSurface
-from fdadp.private.whitened.registry import MAKERS
+from fdadp.private.rows.row_functions import RowFunctions
+from fdadp.private.whitened.of_additive_surfaces import WhiteSurface
+from fdadp.private.whitened.term_registry import MAKERS
+from fdadp.private.whitened.white_term import WhiteTerm, white_axes
 from fdadp.terms.spec import TermSpec
 
 UNIT = np.linspace(0, 1, 21)

@@ -10,8 +10,8 @@ import pytest
 from scipy.optimize import minimize
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_affr
-from fdadp.private.plan.plan import plan_rows
-from fdadp.private.plan.sharing import make_plan, rank_one_weights
+from fdadp.private.plan.budget_plan import plan_rows
+from fdadp.private.plan.budget_sharing import make_plan, rank_one_weights
 
 FEATURES = np.array([0.3, 0.3, 0.2, 0.1, 0.06, 0.04])
 OUTPUTS = np.array([0.6, 0.3, 0.09, 0.01])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from fdadp.private.denoise.scores import ReleasedGradients, gaussian_draws
-from fdadp.private.rows.bounded_rows import BoundedResponse, bins_of, count_table, interpolated, level_of
-from fdadp.solve.form.family import FAMILIES
+from fdadp.private.denoise.posterior_from_gradients import ReleasedGradients, gaussian_draws
+from fdadp.private.rows.count_and_binary_rows import BoundedResponse, bins_of, count_table, interpolated, level_of
+from fdadp.solve.form.response_families import FAMILIES
 
 THETA = np.array([0.3, 1.2, -0.8, 0.5])[:, None]
 ONES_AND_ZEROS = BoundedResponse(FAMILIES["binomial"], (0.0, 1.0))

@@ -15,12 +15,19 @@ from fdadp.audit import black_box_audit
 from fdadp.audit.dp_aff import CANARIES, Data, canary, observe_fit
 from fdadp.audit.replay import Neighbours, replay_audit
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
-from fdadp.privacy.account.accounting import unit_noise
-from fdadp.private.public.tuning import GAUSSIAN, PURE
+from fdadp.privacy.account.epsilon_mu_rho import unit_noise
+from fdadp.private.public.tuned_constants import GAUSSIAN, PURE
 from fdadp.private.release.mechanisms import DPAFF
-from fdadp.private.release.releases import Releases
-from fdadp.private.rows.rows import RowFunctions
-from fdadp.private.rows.spectra import CurveEnergies, ResponseEnergies, seen_curves, seen_response, shapeless, spectral
+from fdadp.private.release.planned_releases import Releases
+from fdadp.private.rows.curve_roughness import (
+    CurveEnergies,
+    ResponseEnergies,
+    seen_curves,
+    seen_response,
+    shapeless,
+    spectral,
+)
+from fdadp.private.rows.row_functions import RowFunctions
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 S = np.linspace(0, 1, 15)

@@ -13,9 +13,9 @@ from fdadp.audit.dp_aff import canary
 from fdadp.audit.replay import Neighbours, drawing_from, replay_audit
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, rowwise_matmul
-from fdadp.private.public.columns import unit_grid
-from fdadp.private.whitened.base import WhiteTerm, white_axes
-from fdadp.private.whitened.registry import MAKERS
+from fdadp.private.public.column_ranges import unit_grid
+from fdadp.private.whitened.term_registry import MAKERS
+from fdadp.private.whitened.white_term import WhiteTerm, white_axes
 from fdadp.terms.spec import TermSpec
 
 GRID = np.linspace(0, 1, 21)

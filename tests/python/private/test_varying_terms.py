@@ -12,15 +12,15 @@ from fdadp import FunctionalRegression, Privacy, PublicPrior, plan, terms
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy.rows._sealed_row_functions import BLOCK, probe
-from fdadp.private.denoise.bayes import posterior_of_pairs, posteriors
-from fdadp.private.plan.design import PrivateDesign, curves_column
-from fdadp.private.plan.sharing import make_plan, water_fill
-from fdadp.private.public.columns import NumberColumn
+from fdadp.private.denoise.empirical_bayes import posterior_of_pairs, posteriors
+from fdadp.private.plan.budget_sharing import make_plan, water_fill
+from fdadp.private.plan.private_design import PrivateDesign, curves_column
+from fdadp.private.public.column_ranges import NumberColumn
 from fdadp.private.release.dp_aff import secant_update
-from fdadp.private.release.fit import refuse_unaffordable
-from fdadp.private.rows.pairs import MeasuredPairs, added, integrals, quadratic
-from fdadp.private.rows.rows import ResidualRows, RowFunctions
-from fdadp.private.whitened.registry import white_term
+from fdadp.private.release.plan_and_spend import refuse_unaffordable
+from fdadp.private.rows.pointwise_gradients import MeasuredPairs, added, integrals, quadratic
+from fdadp.private.rows.row_functions import ResidualRows, RowFunctions
+from fdadp.private.whitened.term_registry import white_term
 from fdadp.terms.curves.functional_linear import windowed
 
 PRIOR = PublicPrior()

@@ -9,9 +9,9 @@ import pytest
 
 from fdadp import PublicPrior, terms
 from fdadp.errors import InputError
-from fdadp.private.plan.design import curves_column
-from fdadp.private.public.columns import LabelColumn, NumberColumn
-from fdadp.private.whitened.registry import white_term
+from fdadp.private.plan.private_design import curves_column
+from fdadp.private.public.column_ranges import LabelColumn, NumberColumn
+from fdadp.private.whitened.term_registry import white_term
 
 PRIOR = PublicPrior()
 S = np.linspace(10, 12, 21)

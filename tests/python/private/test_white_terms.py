@@ -13,12 +13,12 @@ from fdadp import PublicPrior, terms
 from fdadp.errors import InputError
 from fdadp.files.dataclass_json import pack, unpack
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.privacy.rows._sealed_row_functions import BLOCK, probe
-from fdadp.private.plan.design import FeatureGroups, curves_column
-from fdadp.private.public.columns import CurvesColumn, LabelColumn, NumberColumn, unit_grid
-from fdadp.private.whitened.derived import law_of_numbers
-from fdadp.private.whitened.registry import white_term
+from fdadp.private.plan.private_design import FeatureGroups, curves_column
+from fdadp.private.public.column_ranges import CurvesColumn, LabelColumn, NumberColumn, unit_grid
+from fdadp.private.whitened.of_any_term import law_of_numbers
+from fdadp.private.whitened.term_registry import white_term
 from fdadp.terms.times_column import By
 
 PRIOR = PublicPrior()

@@ -11,7 +11,7 @@ from refund_cases import far, one
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.regression.reading.columns import columns_of
+from fdadp.regression.reading.table_columns import columns_of
 from r_bridge._crosscheck_terms import cohort, models_of_cohort
 from r_bridge.gam_by_formula import fit_gam
 from r_bridge.to_mgcv import InMgcv

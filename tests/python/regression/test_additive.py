@@ -20,12 +20,12 @@ from sklearn.preprocessing import FunctionTransformer
 from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, rmspe, simulate_affr
 from fdadp.errors import ExtrapolationWarning, FileFormatError, InputError, NotPrivateWarning, PrivacyError
 from fdadp.files.npz_files import FILE_VERSION
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import Records
-from fdadp.functional.tables.sample import Curves
 from fdadp.published import PublishedNoise
 from fdadp.published.laplace_on_regression import leave_one_out
-from fdadp.solve.eigen import components
-from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
+from fdadp.solve.eigen import fit_to_scores
+from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
 
 
 @pytest.fixture(scope="module")
@@ -378,7 +378,7 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
     x, y = sim.X.data_matrix[..., 0], sim.Y.data_matrix[..., 0]
     persons = np.arange(24) // 2 if grouped else None
     caught = {}
-    original_sums = components.add_up
+    original_sums = fit_to_scores.add_up
 
     class Spy(PublishedNoise):
         def perturb(self, found, chunks, privacy, persons=None):
@@ -389,13 +389,13 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
         caught.update(sums=original_sums(*arguments))
         return caught["sums"]
 
-    components.add_up = spy_sums
+    fit_to_scores.add_up = spy_sums
     try:
         model = AdditiveFunctionOnFunction(
             n_components=2, smoothing=(0.1, 0.2), privacy=Privacy(epsilon=1.0), mechanism=Spy()
         ).fit(x, y, groups=persons)
     finally:
-        components.add_up = original_sums
+        fit_to_scores.add_up = original_sums
     l1, largest = caught["changes"].l1, caught["changes"].largest
     assert caught["changes"].n == (12 if grouped else 24)
     (term,) = caught["sums"].designs

@@ -212,10 +212,10 @@ def test_models_of_terms_are_those_of_one_process(on_workers, kind):
 
 
 def test_of_many_rows_only_sums_come_from_the_workers(where, monkeypatch):
-    from fdadp.regression import chunked
+    from fdadp.regression import fit_in_chunks
     from fdadp.solve.errors import sandwich as curve_errors
 
-    for module in (curve_errors, chunked):
+    for module in (curve_errors, fit_in_chunks):
         monkeypatch.setattr(module, "LEVERAGES", 0)
     own = {"grids": GRIDS, "groups": "person"}
     pieces = [{name: column[a : a + 90] for name, column in TABLE.items()} for a in (0, 90, 180)]

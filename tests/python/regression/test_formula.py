@@ -16,7 +16,7 @@ from fdadp import FunctionalRegression, Privacy, ScalarRegression, terms
 from fdadp.errors import FdadpError, InputError
 from fdadp.functional.tables.records import TrainingSummary
 from fdadp.regression.formula import parse
-from fdadp.regression.reading.columns import ColumnTable, read_records
+from fdadp.regression.reading.table_columns import ColumnTable, read_records
 
 KINDS = {
     **dict.fromkeys(("X", "Z", "Y"), "curves"),

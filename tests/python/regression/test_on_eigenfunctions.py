@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, ScalarRegression, simulate_affr, terms
 from fdadp.errors import IdentificationWarning, InputError
-from fdadp.solve.errors.leave_one_out import Residuals
+from fdadp.solve.errors.leave_one_out_residuals import Residuals
 from fdadp.solve.errors.sandwich import left_out
 
 S, T = np.linspace(0, 1, 31), np.linspace(0, 2, 25) ** 1.3

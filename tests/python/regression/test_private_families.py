@@ -12,10 +12,10 @@ from scipy.special import expit
 from fdadp import Privacy, ScalarRegression
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget
-from fdadp.private.release import families
+from fdadp.private.release import dp_aff_of_families
 from fdadp.private.release.mechanisms import DPAFF
-from fdadp.private.rows import bounded_rows
-from fdadp.solve.form.family import Binomial, Gamma
+from fdadp.private.rows import count_and_binary_rows
+from fdadp.solve.form.response_families import Binomial, Gamma
 
 S = np.linspace(0, 1, 21)
 BOUNDS = {"X": (-4.0, 4.0), "z": (0.0, 100.0), "y": [0, 1]}
@@ -176,10 +176,10 @@ def test_probabilities_of_rare_outcomes_are_right_as_a_whole():
 
 def test_clipping_the_gradient_instead_of_the_features_shifts_rare_outcomes(monkeypatch):
     """With a tight clip, and without the last release, which would set the level right in any case."""
-    monkeypatch.setattr(families, "BALANCE", 1e-5)
-    monkeypatch.setattr(families, "CLIP", 0.2)
+    monkeypatch.setattr(dp_aff_of_families, "BALANCE", 1e-5)
+    monkeypatch.setattr(dp_aff_of_families, "CLIP", 0.2)
     assert abs(rare_outcomes(range(3), 20.0).mean()) < 0.2
-    mutate(monkeypatch, bounded_rows, "limit / np.maximum(norm, limit)", "norm / norm")
+    mutate(monkeypatch, count_and_binary_rows, "limit / np.maximum(norm, limit)", "norm / norm")
     assert rare_outcomes(range(3), 20.0).mean() > 0.6
 
 

@@ -13,15 +13,15 @@ from fdadp.audit.replay import Neighbours, difference, drawing_from, fingerprint
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, TapeNoise
 from fdadp.privacy.replayed_loss import losses
-from fdadp.private.denoise.bayes import CALIBRATION_EDGES, HEAVY_INVERSE_DOF, predictive
+from fdadp.private.denoise.empirical_bayes import CALIBRATION_EDGES, HEAVY_INVERSE_DOF, predictive
 from fdadp.private.public.prior import PublicPrior
-from fdadp.private.public.tuning import GAUSSIAN
+from fdadp.private.public.tuned_constants import GAUSSIAN
 from fdadp.private.release import dp_aff
-from fdadp.private.release.fit import preview
-from fdadp.private.release.intervals import _closer
+from fdadp.private.release.plan_and_spend import preview
+from fdadp.private.release.residual_sizes import _closer
+from fdadp.private.rows.anchored_forecasts import MEAN_SQUARE
 from fdadp.private.rows.errors_by_record import ONE_ERROR, SPREAD, Probe, exponentials, factors
-from fdadp.private.rows.forecasts import MEAN_SQUARE
-from fdadp.regression.reading.expressions import OF_CURVES, bounds_of, expression
+from fdadp.regression.reading.computed_columns import OF_CURVES, bounds_of, expression
 
 S = np.linspace(0, 1, 24)
 GRIDS = {"X": S, "Y": S, "o": S}
@@ -315,7 +315,7 @@ def test_bounds_follow_from_those_of_the_columns(text, wanted):
 
 def test_rows_are_computed_by_themselves_bit_for_bit():
     rng = np.random.default_rng(0)
-    from fdadp.functional.tables.sample import Curves
+    from fdadp.functional.tables.curve_sample import Curves
 
     x, z = rng.normal(size=(37, 24)) ** 3, rng.normal(size=37)
     for text in (ANCHOR, "sd(X) + roughness(X)", "log(abs(z)) + z ** 3", "exp(X) * z", "max(-X) + min(X)"):

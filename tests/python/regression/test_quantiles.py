@@ -8,7 +8,7 @@ from scipy.stats import rankdata
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
 from fdadp.errors import ExtrapolationWarning, InputError
-from fdadp.functional.tables.sample import Curves
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.published import PublishedNoise
 from fdadp.terms.additive_surface import QuantileTransform
 

@@ -7,7 +7,7 @@ import pytest
 
 from fdadp import FunctionalRegression, ScalarRegression
 from fdadp.errors import InputError
-from fdadp.regression.whole import free_memory
+from fdadp.regression.fit_in_memory import free_memory
 from fdadp.solve.errors.term_tests import flip_test
 
 T = np.linspace(0, 1, 21)
@@ -179,7 +179,7 @@ def test_a_fit_says_what_memory_it_would_take():
     data = {"id": [f"p{i}" for i in range(n)], "Y": np.zeros((n, T.size)) + np.arange(n)[:, None]}
     text = r"re\(id\) must have fewer coefficients, got 40,000 of 40,020: .* about 141 GB .* 8\.0 GB are free"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fdadp.regression.whole.free_memory", lambda: 8_000_000_000)
+        patch.setattr("fdadp.regression.fit_in_memory.free_memory", lambda: 8_000_000_000)
         with pytest.raises(InputError, match=text):
             FunctionalRegression("Y ~ re(id, k=8)").fit(data, grids={"Y": T}, weights=1.0 + np.arange(n))
         with pytest.raises(InputError, match=r"fit\(groups='id'\)"):

@@ -6,8 +6,8 @@ import numpy as np
 from refund_cases import rows
 
 from fdadp import FunctionalRegression, terms
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import Records
-from fdadp.functional.tables.sample import Curves
 
 
 def test_components_found_in_the_model(reference):

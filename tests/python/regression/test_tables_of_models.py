@@ -11,9 +11,9 @@ from skfda import FDataGrid, FDataIrregular
 from xarray import DataArray, Dataset
 
 from fdadp.errors import InputError
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import TrainingSummary
-from fdadp.functional.tables.sample import Curves
-from fdadp.regression.reading.columns import ColumnTable, read_long_response, read_records, read_response
+from fdadp.regression.reading.table_columns import ColumnTable, read_long_response, read_records, read_response
 from fdadp.responses import PointwiseResponse
 
 S = np.array([0.0, 0.2, 0.5, 1.0])

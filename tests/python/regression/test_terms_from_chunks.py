@@ -167,7 +167,7 @@ def test_a_model_from_chunks_is_saved_and_loaded(table, tmp_path):
 
 def test_of_large_data_only_scores_are_kept(table, monkeypatch):
     chunks = pieces(table, 50)
-    from fdadp.regression import chunked
+    from fdadp.regression import fit_in_chunks as chunked
 
     whole = FunctionalRegression("Y ~ ff(X) + age", progress=False)
     for module in (curve_errors, chunked):

@@ -20,9 +20,9 @@ from fdadp.repeated.fixed_effects import (
     terms_on,
     varying,
 )
-from fdadp.repeated.levels import deviance, gls
 from fdadp.repeated.person_sums import PersonPass, smooth_functions
-from fdadp.repeated.search import LevelCovariances, level_covariances
+from fdadp.repeated.reml_search import LevelCovariances, level_covariances
+from fdadp.repeated.two_level_model import deviance, gls
 
 T = 12
 GRID = np.linspace(0, 1, T)

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from fdadp import FunctionalRegression, MultilevelFPCA, Privacy
 from fdadp.errors import InputError
-from fdadp.repeated.level_components import level_basis
+from fdadp.repeated.two_level_components import level_basis
 from fdadp.summaries import PrivateMultilevelFPCA
 
 C = curves_of_persons(0, 40)

@@ -13,7 +13,7 @@ from fdadp.errors import FdadpError, InputError
 from fdadp.repeated.fixed_effects import fixed_effects
 from fdadp.repeated.person_effects import RepeatedFit
 from fdadp.repeated.person_sums import smooth_functions
-from fdadp.repeated.search import choose_functions, level_covariances
+from fdadp.repeated.reml_search import choose_functions, level_covariances
 
 FORMULA = "Y ~ x + day + re(id, covariance='free')"
 

@@ -10,11 +10,11 @@ from skfda import FDataGrid
 from sklearn.base import clone
 
 from fdadp.errors import FileFormatError, IdentificationWarning, InputError
-from fdadp.functional.gaps import fill_linear
+from fdadp.functional.gap_filling import fill_linear
 from fdadp.repeated.fixed_effects import fixed_effects
 from fdadp.repeated.multilevel_fpca import MultilevelFPCA
 from fdadp.repeated.person_effects import RepeatedFit
-from fdadp.repeated.search import level_covariances
+from fdadp.repeated.reml_search import level_covariances
 from r_bridge._check_recorded import check_case
 
 C = curves_of_persons(0, 120)

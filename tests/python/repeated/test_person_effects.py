@@ -9,11 +9,11 @@ import pytest
 from repeated_tools import curves_of_persons, draw, sums_of
 
 from fdadp.errors import InputError
-from fdadp.repeated.diagnostics import icc, icc_curve, no_person_effect, successive_correlation, variance_table
 from fdadp.repeated.fixed_effects import fixed_effects
+from fdadp.repeated.icc_and_tests import icc, icc_curve, no_person_effect, successive_correlation, variance_table
 from fdadp.repeated.person_effects import RepeatedFit
 from fdadp.repeated.person_sums import PersonPass
-from fdadp.repeated.search import LevelCovariances, level_covariances
+from fdadp.repeated.reml_search import LevelCovariances, level_covariances
 
 
 def fit_of(law, C) -> RepeatedFit:
@@ -175,7 +175,7 @@ def test_no_effect_of_persons_is_tested_by_the_law_of_the_statistic():
 
 def test_rows_drawn_without_persons_have_the_law_that_they_should():
     """Sums drawn at once beside sums of rows drawn one by one."""
-    from fdadp.repeated.diagnostics import _null_sums
+    from fdadp.repeated.icc_and_tests import _null_sums
 
     law, C = draw(np.random.default_rng(1))
     s, rng = sums_of(law, C), np.random.default_rng(0)

@@ -16,12 +16,12 @@ from fdadp.audit.replay import Neighbours, replay_audit
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy import Budget, Cohort, SeededNoise, person_moments
 from fdadp.privacy.kernel._kernel import Kernel
-from fdadp.private.levels import mixed
-from fdadp.private.levels.mixed_rows import CENTRED, MixedCoordinates, MixedRows
-from fdadp.private.levels.person_rows import PersonRows
-from fdadp.private.public.columns import LabelColumn, NumberColumn
+from fdadp.private.levels import mixed_model_releases
+from fdadp.private.levels.between_within_covariances import PersonRows
+from fdadp.private.levels.mixed_model_rows import CENTRED, MixedCoordinates, MixedRows
+from fdadp.private.public.column_ranges import LabelColumn, NumberColumn
 from fdadp.private.public.prior import PublicPrior
-from fdadp.private.whitened.of_columns import WhiteLevels, WhiteNumbers
+from fdadp.private.whitened.of_labels_and_numbers import WhiteLevels, WhiteNumbers
 
 T = 24
 t = np.linspace(0, 1, T)
@@ -118,7 +118,7 @@ def test_the_audit_notices_a_fit_that_looks_at_a_row(monkeypatch):
         seen.append(np.nanmax(np.abs(out), initial=0.0))
         return out
 
-    rough = mixed._rough_mean
+    rough = mixed_model_releases._rough_mean
 
     def leaks(own):
         size = rough(own)
@@ -126,7 +126,7 @@ def test_the_audit_notices_a_fit_that_looks_at_a_row(monkeypatch):
         return size
 
     monkeypatch.setattr(MixedRows, "left", looked)
-    monkeypatch.setattr(mixed, "_rough_mean", leaks)
+    monkeypatch.setattr(mixed_model_releases, "_rough_mean", leaks)
     assert not replay_audit(neighbours(("high",), ("zero-out",)), seed=1).passed
 
 
@@ -259,5 +259,5 @@ def test_an_attacker_finds_no_more_than_was_promised_and_half_the_noise_is_found
 def test_sums_of_a_plan_are_one():
     for pooled, pure in itertools.product((False, True), repeat=2):
         for eta in (1e-5, 1e-3, 0.1):
-            shares = mixed.shares_of(coordinates(pooled), eta, pure=pure)
+            shares = mixed_model_releases.shares_of(coordinates(pooled), eta, pure=pure)
             assert math.fsum(shares.values()) == pytest.approx(1.0) and min(shares.values()) > 0

@@ -9,14 +9,14 @@ from scipy.linalg import eigh
 
 from fdadp import load_dti
 from fdadp.repeated.fixed_effects import MeanTerm, fixed_effects, spline_levels
-from fdadp.repeated.level_components import smooth_levels
-from fdadp.repeated.levels import deviance, gls
 from fdadp.repeated.multilevel_fpca import MultilevelFPCA
-from fdadp.repeated.nested import nested_covariances, nested_fit, site_sums
+from fdadp.repeated.nested_sites import nested_covariances, nested_fit, site_sums
 from fdadp.repeated.person_effects import RepeatedFit
 from fdadp.repeated.person_sums import PersonPass
-from fdadp.repeated.search import LevelCovariances, level_covariances
-from fdadp.repeated.slopes import slope_covariances, slope_effects, slope_sums
+from fdadp.repeated.random_slopes import slope_covariances, slope_effects, slope_sums
+from fdadp.repeated.reml_search import LevelCovariances, level_covariances
+from fdadp.repeated.two_level_components import smooth_levels
+from fdadp.repeated.two_level_model import deviance, gls
 
 
 def relative(a, b) -> float:

@@ -9,10 +9,10 @@ from repeated_tools import check_against_dense_law, curves_of_persons, dense_fit
 
 from fdadp import FunctionalRegression, terms
 from fdadp.errors import InputError
-from fdadp.repeated.gaps import gap_covariances, gap_fit, gap_rows
-from fdadp.repeated.levels import deviance, gls
 from fdadp.repeated.person_sums import PersonPass, smooth_functions
-from fdadp.repeated.search import level_covariances
+from fdadp.repeated.reml_search import level_covariances
+from fdadp.repeated.reml_with_gaps import gap_covariances, gap_fit, gap_rows
+from fdadp.repeated.two_level_model import deviance, gls
 
 T, NOISE = 9, 0.6
 

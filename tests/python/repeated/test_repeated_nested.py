@@ -8,9 +8,9 @@ from repeated_tools import check_against_dense_law
 
 from fdadp import FunctionalRegression
 from fdadp.errors import InputError
-from fdadp.repeated.levels import deviance, gls
-from fdadp.repeated.nested import nested_covariances, nested_fit, site_sums, sites_of_persons
+from fdadp.repeated.nested_sites import nested_covariances, nested_fit, site_sums, sites_of_persons
 from fdadp.repeated.person_sums import PersonPass
+from fdadp.repeated.two_level_model import deviance, gls
 
 
 def sites(seed: int, count: int = 5, k: int = 3):

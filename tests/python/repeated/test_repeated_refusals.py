@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from repeated_tools import check_against_dense_law, curves_of_persons
 
-import fdadp.regression.mixed_models.fits as fits
+import fdadp.regression.mixed_models.mixed_model_fit as fits
 from fdadp import FunctionalRegression, terms
 from fdadp.errors import IdentificationWarning, InputError
 

@@ -8,10 +8,10 @@ from repeated_tools import check_against_dense_law, draw, features_of
 
 from fdadp import FunctionalRegression, terms
 from fdadp.errors import InputError
-from fdadp.repeated.levels import deviance
 from fdadp.repeated.person_sums import PersonPass
-from fdadp.repeated.search import LevelCovariances, level_covariances
-from fdadp.repeated.slopes import slope_covariances, slope_deviance_and_gradient, slope_effects, slope_sums
+from fdadp.repeated.random_slopes import slope_covariances, slope_deviance_and_gradient, slope_effects, slope_sums
+from fdadp.repeated.reml_search import LevelCovariances, level_covariances
+from fdadp.repeated.two_level_model import deviance
 
 
 def persons(seed: int, rank: int = 6, intercept: bool = True):

@@ -10,9 +10,9 @@ import pytest
 from repeated_tools import Dense, curves_of_persons, draw, sums_of
 
 from fdadp.errors import IdentificationWarning, InputError
-from fdadp.repeated.levels import FewPersons, deviance, deviance_and_gradient, gls
 from fdadp.repeated.person_sums import PersonPass, smooth_functions
-from fdadp.repeated.search import choose_functions, level_covariances, moment_covariances, warn_of_rough_rows
+from fdadp.repeated.reml_search import choose_functions, level_covariances, moment_covariances, warn_of_rough_rows
+from fdadp.repeated.two_level_model import FewPersons, deviance, deviance_and_gradient, gls
 
 # ---- the dense law
 

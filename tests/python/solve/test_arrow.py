@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fdadp.solve.smoothing.normal_equations import NormalEquations, in_blocks, worth
-from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
-from fdadp.solve.smoothing.search import apart
+from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
+from fdadp.solve.smoothing.smoothing_search import apart
 
 
 def by_level(levels, size, shared, n=600, seed=0):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fdadp import AdditiveFunctionOnFunction, simulate_affr
 from fdadp.errors import FdadpWarning, IdentificationWarning, InputError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
+from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
 from fdadp.terms._feature_rows import FeatureMap
 from r_bridge import RWarning
 from r_bridge.additive_beside_mgcv import AffrFits

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from fdadp import FunctionalRegression, terms
-from fdadp.regression.reading.training import read_rows
-from fdadp.regression.whole import read_spec
+from fdadp.regression.fit_in_memory import read_spec
+from fdadp.regression.reading.training_rows import read_rows
 from fdadp.solve.errors.gls import JUDGES, judging_system
 from fdadp.solve.fit.observations import fit_terms
-from fdadp.solve.form.family import family_of
-from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
-from fdadp.solve.smoothing.search import newton
+from fdadp.solve.form.response_families import family_of
+from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
+from fdadp.solve.smoothing.smoothing_search import newton
 
 GAUSSIAN = family_of("gaussian")
 T = np.linspace(0, 1, 41)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fdadp.solve.smoothing import penalized
-from fdadp.solve.smoothing.search import minima, with_jumps
+from fdadp.solve.smoothing import penalized_least_squares
+from fdadp.solve.smoothing.smoothing_search import minima, with_jumps
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 BOUNDS = np.full(3, -25.0), np.full(3, 25.0)
@@ -69,9 +69,9 @@ def test_jumps_find_a_lower_score(script):
 def test_many_coordinates_are_jumped_on_the_smoothest_ones(script, monkeypatch):
     """245 coefficients, of which the search is rehearsed on 144: it ends no higher than from many starts."""
     one, sizes = script.problem([script.terms.ff("X", k=(15, 15))], 0), []
-    right = penalized.with_jumps
+    right = penalized_least_squares.with_jumps
     monkeypatch.setattr(
-        penalized,
+        penalized_least_squares,
         "with_jumps",
         lambda score, *rest: sizes.append(len(score.__self__.normal.gram)) or right(score, *rest),
     )

@@ -13,9 +13,9 @@ from fdadp import terms
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.solve.fit.additive_fit import fit_gaussian
 from fdadp.solve.fit.family_fit import _problem, fit_family
-from fdadp.solve.form.family import FAMILIES, family_of
-from fdadp.solve.form.long_form import LongForm
-from fdadp.solve.form.weighted import Observed, rows_on_grid, weighted_system
+from fdadp.solve.form.long_form_design import LongForm
+from fdadp.solve.form.response_families import FAMILIES, family_of
+from fdadp.solve.form.weighted_least_squares import Observed, rows_on_grid, weighted_system
 
 NAMES = list(FAMILIES)
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from fdadp import terms
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import Records, TrainingSummary
-from fdadp.functional.tables.sample import Curves
-from fdadp.solve.form import long_form
-from fdadp.solve.form.long_form import LongForm
+from fdadp.solve.form import long_form_design
+from fdadp.solve.form.long_form_design import LongForm
 from fdadp.terms.numbers.scalar_linear import Intercept, MeanCurve
 
 S, T = np.linspace(0, 1, 21), np.linspace(0, 2, 13)
@@ -33,6 +33,6 @@ def test_standard_errors_are_those_of_the_rows(specs, t, numbers_at_a_time, monk
     root = np.random.default_rng(1).normal(size=(form.size, form.size))
     covariance, rows = root @ root.T, form.rows(data, t)
     wanted = np.sqrt(np.einsum("ntp,pq,ntq->nt", rows, covariance, rows, optimize=True))
-    monkeypatch.setattr(long_form, "ROWS_AT_A_TIME", numbers_at_a_time)
+    monkeypatch.setattr(long_form_design, "ROWS_AT_A_TIME", numbers_at_a_time)
     assert form.separable
     np.testing.assert_allclose(form.standard_errors(data, covariance, t), wanted, rtol=1e-9)

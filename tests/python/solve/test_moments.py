@@ -12,7 +12,7 @@ from moments_file import StoredMoments
 
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.npz_files import Layout
-from fdadp.solve.form.sums import Moments
+from fdadp.solve.form.training_sums import Moments
 
 
 @given(seed=st.integers(0, 2**32 - 1), cuts=st.lists(st.integers(0, 30), max_size=4), shift=st.floats(-1e6, 1e6))

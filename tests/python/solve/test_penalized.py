@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fdadp.errors import InputError
-from fdadp.solve.eigen import components
-from fdadp.solve.eigen import components as least_squares
-from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
+from fdadp.solve.eigen import fit_to_scores as components
+from fdadp.solve.eigen import fit_to_scores as least_squares
+from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
 from fdadp.terms.additive_surface import Surface
 from r_bridge.additive_beside_mgcv import GCV_NOT_REPRODUCIBLE, AffrFits, differences, fits_of, recorded_fit
 from r_bridge.additive_beside_mgcv import smoothing_parameters as sp_of

@@ -10,10 +10,10 @@ import pytest
 from scipy.optimize import minimize
 
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.solve.smoothing import penalized
+from fdadp.solve.smoothing import penalized_least_squares
 from fdadp.solve.smoothing.normal_equations import NormalEquations
-from fdadp.solve.smoothing.penalized import LOG_RANGE, PenalizedLeastSquares
-from fdadp.solve.smoothing.search import term_grids
+from fdadp.solve.smoothing.penalized_least_squares import LOG_RANGE, PenalizedLeastSquares
+from fdadp.solve.smoothing.smoothing_search import term_grids
 from fdadp.terms._feature_rows import FeatureMap
 from r_bridge.mgcv_tensor import TensorProduct, te_margin
 
@@ -114,14 +114,14 @@ def test_of_several_local_minima_the_lowest_is_taken():
 def test_many_coordinates_reach_the_optimum_of_the_whole_search_with_fewer_steps(monkeypatch):
     """Their search starts at minima on the smoothest coordinates: the same optimum, or one that is hardly worse."""
     sizes, above = [], []
-    triangles, few = NormalEquations._factors, penalized.SMOOTHEST
+    triangles, few = NormalEquations._factors, penalized_least_squares.SMOOTHEST
     monkeypatch.setattr(
         NormalEquations, "_factors", lambda self, s: sizes.extend([s.shape[1]] * len(s)) or triangles(self, s)
     )
     for seed in range(12):
         problem, found = PenalizedLeastSquares(*additive(seed, 1, n=200, basis=12)), []
         for smoothest in (few, 1000):
-            monkeypatch.setattr(penalized, "SMOOTHEST", smoothest)
+            monkeypatch.setattr(penalized_least_squares, "SMOOTHEST", smoothest)
             sizes.clear()
             found.append((problem.optimize()[0].reml, sizes.count(132)))
         (reml, steps), (of_all, steps_of_all) = found

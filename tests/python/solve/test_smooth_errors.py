@@ -13,9 +13,9 @@ from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.records import Records
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.errors.gls import SmoothErrors, curves_system, smooth_errors
-from fdadp.solve.errors.leave_one_out import Residuals
+from fdadp.solve.errors.leave_one_out_residuals import Residuals
 from fdadp.solve.fit.observations import Observations
-from fdadp.solve.form.long_form import LongForm
+from fdadp.solve.form.long_form_design import LongForm
 
 ERRORS = SmoothErrors(
     BSplines.uniform(0, 1, 7), np.random.default_rng(0).normal(size=(7, 2)), np.array([2.0, 0.5]), 0.3, 1.7

@@ -7,11 +7,11 @@ import pytest
 from scipy.linalg import block_diag
 
 from fdadp import ScalarRegression, terms
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import Records
-from fdadp.functional.tables.sample import Curves
 from fdadp.solve.errors import sandwich as unconditional
 from fdadp.solve.errors.sandwich import unconditional_covariance
-from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
+from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
 
 RULES = {"simpson": "simpson_legacy", "trapezoidal": "trapezoid"}
 

@@ -7,11 +7,18 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fdadp import terms
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import Records, TrainingSummary
-from fdadp.functional.tables.sample import Curves
-from fdadp.solve.form import weighted
-from fdadp.solve.form.long_form import LongForm
-from fdadp.solve.form.weighted import GridRows, LongRows, Observed, Remembered, rows_on_grid, weighted_system
+from fdadp.solve.form import weighted_least_squares
+from fdadp.solve.form.long_form_design import LongForm
+from fdadp.solve.form.weighted_least_squares import (
+    GridRows,
+    LongRows,
+    Observed,
+    Remembered,
+    rows_on_grid,
+    weighted_system,
+)
 from fdadp.terms.numbers.scalar_linear import Intercept, MeanCurve
 
 S, T = np.linspace(0, 1, 13), np.linspace(0, 1, 9)
@@ -35,9 +42,9 @@ def form_of(specs, data, t=T):
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("at_a_time", [weighted.AT_A_TIME, 500])
+@pytest.mark.parametrize("at_a_time", [weighted_least_squares.AT_A_TIME, 500])
 def test_products_stand_for_rows(model, at_a_time, monkeypatch):
-    monkeypatch.setattr(weighted, "AT_A_TIME", at_a_time)
+    monkeypatch.setattr(weighted_least_squares, "AT_A_TIME", at_a_time)
     data = records()
     form = form_of(MODELS[model], data)
     fast = rows_on_grid(form, form.features(data))
@@ -81,9 +88,9 @@ def test_blocks_add_up_and_rows_without_weight_do_not_count():
     assert_allclose(found.total, right @ right)
 
 
-@pytest.mark.parametrize(("limit", "reads"), [(weighted.REMEMBERED, 1), (10, 3)])
+@pytest.mark.parametrize(("limit", "reads"), [(weighted_least_squares.REMEMBERED, 1), (10, 3)])
 def test_blocks_are_remembered_where_they_fit(limit, reads, monkeypatch):
-    monkeypatch.setattr(weighted, "REMEMBERED", limit)
+    monkeypatch.setattr(weighted_least_squares, "REMEMBERED", limit)
     seen = []
 
     def read():

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from fdadp import terms
+from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import Records, TrainingSummary
-from fdadp.functional.tables.sample import Curves
 from fdadp.solve.errors.gls import precision_system, smooth_errors, working_covariance
 from fdadp.solve.fit.observations import Observations
-from fdadp.solve.form.long_form import LongForm
+from fdadp.solve.form.long_form_design import LongForm
 from fdadp.terms.numbers.scalar_linear import Intercept, MeanCurve
 
 T = np.linspace(0, 1, 15)

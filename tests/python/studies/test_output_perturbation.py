@@ -8,7 +8,7 @@ from output_perturbation import OutputPerturbation, RidgePlan, _feature_clip, pl
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_affr
 from fdadp.privacy import Budget
-from fdadp.private.rows.rows import RowFunctions
+from fdadp.private.rows.row_functions import RowFunctions
 
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 GRID = np.linspace(0, 1, 21)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from fdadp.privacy.rows._rowwise_arithmetic import of_table
-from fdadp.summaries.questions.numbers import AskDistribution, AskMoments, NumberMoments
-from fdadp.summaries.questions.plan import parts_of
-from fdadp.summaries.questions.questions import AskCells
+from fdadp.summaries.questions.column_questions import AskCells
+from fdadp.summaries.questions.moments_and_quantiles import AskDistribution, AskMoments, NumberMoments
+from fdadp.summaries.questions.table1_plan import parts_of
 from fdadp.summaries.table1 import rows_of
 
 MODES = pytest.mark.parametrize(

@@ -33,8 +33,8 @@ from fdadp.summaries import (
     private_variance,
     suggest_bounds,
 )
-from fdadp.summaries.questions.numbers import LARGEST, AskDistribution, AskMoments, strategy
-from fdadp.summaries.questions.questions import ask, fieller, half_width, within
+from fdadp.summaries.questions.column_questions import ask, fieller, half_width, within
+from fdadp.summaries.questions.moments_and_quantiles import LARGEST, AskDistribution, AskMoments, strategy
 
 RANGE = {"bounds": (0.0, 100.0)}
 ASKED = {

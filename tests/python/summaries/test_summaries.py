@@ -14,7 +14,7 @@ from private_settings import summary_settings
 from skfda import FDataGrid
 from sklearn.base import clone
 
-import fdadp.summaries.curves.release as release
+import fdadp.summaries.curves.open_and_summarise as release
 from fdadp import PrivateFPCA, PrivateMean, PublicPrior, simulate_affr
 from fdadp.audit import Neighbours, replay_audit
 from fdadp.audit.replay import difference, fingerprint
@@ -23,7 +23,7 @@ from fdadp.functional.fpca import dense_eigenbasis
 from fdadp.privacy import Budget, OpenDPNoise, SeededNoise, TapeNoise, epsilon_from_mu
 from fdadp.privacy.kernel._kernel import Kernel
 from fdadp.privacy.noise.distributed import DistributedNoise, noise_source
-from fdadp.private.levels.tails import EDGES, Tail
+from fdadp.private.levels.tail_shares import EDGES, Tail
 
 N, GRID = 1000, np.linspace(0, 2, 31)
 BOUNDS = (-8, 8)

@@ -17,7 +17,7 @@ from fdadp.audit.replay import Neighbours, replay_audit
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget
 from fdadp.summaries import private_survival
-from fdadp.summaries.survival import SurvivalCounts, log_rank
+from fdadp.summaries.survival_curves import SurvivalCounts, log_rank
 
 EDGES = np.arange(0.0, 13.0)
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy import rowwise_matmul
-from fdadp.private.public.columns import unit_grid
-from fdadp.private.whitened.base import WhiteTerm
+from fdadp.private.public.column_ranges import unit_grid
+from fdadp.private.whitened.white_term import WhiteTerm
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
 
 

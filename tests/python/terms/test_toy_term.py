@@ -13,8 +13,8 @@ from fdadp import FunctionalRegression, Privacy, ScalarRegression, plan, terms
 from fdadp.audit.replay import Neighbours, drawing_from, replay_audit
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy import Budget
-from fdadp.private.whitened.derived import DerivedTerm
-from fdadp.private.whitened.registry import MAKERS
+from fdadp.private.whitened.of_any_term import DerivedTerm
+from fdadp.private.whitened.term_registry import MAKERS
 
 GRID = np.linspace(0, 1, 21)
 GRIDS = {"X": GRID, "Y": GRID}

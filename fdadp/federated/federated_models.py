@@ -1,0 +1,275 @@
+"""What can be fitted by many owners: private estimators whose releases are sums with Gaussian noise.
+
+:func:`fit_in_clear` is the protocol without encryption: the same integers and model, faster; for studies of accuracy
+only.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray, IntArray
+from fdadp.errors import InputError, PublicInputWarning
+from fdadp.privacy.noise.distributed import DistributedNoise, NextRound, noise_source
+
+if TYPE_CHECKING:
+    from fdadp.federated.run_contract import Contract
+
+
+Totals = Sequence[tuple[IntArray, int]]
+
+
+@dataclass(frozen=True)
+class Model:
+    """How to make an estimator from a contract's settings, and empty data of the right shape.
+
+    Attributes
+    ----------
+    estimator : callable
+        From the settings to an unfitted estimator.
+    nobody : callable
+        From the settings to data of one row without a single number, for parties that only follow.
+    keywords : callable
+        From the settings to keyword arguments of ``fit``.
+    coordinates : callable
+        From an estimator and the settings to public arrays that each party computes for itself, and on which rows are
+        expressed: linear algebra on other machines may turn the sign of an eigenvector.
+    uniform : bool
+        Whether all releases are of one kind, so that one that can be made in shares means that all can.
+    """
+
+    estimator: Callable[[dict[str, Any]], Any]
+    nobody: Callable[[dict[str, Any]], tuple[FloatArray, ...]]
+    keywords: Callable[[dict[str, Any]], dict[str, Any]] = lambda settings: {}
+    coordinates: Callable[[Any, dict[str, Any]], tuple[FloatArray, ...]] = lambda estimator, settings: ()
+    uniform: bool = False
+
+
+def _learner(name: str, settings: dict[str, Any]) -> Any:
+    import fdadp.learners
+
+    return _made(getattr(fdadp.learners, name), {k: v for k, v in settings.items() if k != "n_features"})
+
+
+def _made(kind: Callable[..., Any], settings: dict[str, Any]) -> Any:
+    try:
+        return kind(**settings)
+    except TypeError as exc:
+        raise InputError(f"settings must be parameters of {kind.__name__}: {exc}") from exc
+
+
+def _row(settings: dict[str, Any]) -> FloatArray:
+    d = settings.get("n_features")
+    if isinstance(d, bool) or not isinstance(d, int) or d < 1:
+        raise InputError(f"settings must give n_features, the number of columns of X, got {d!r}")
+    return np.full((1, d), np.nan)
+
+
+def _row_and_number(settings: dict[str, Any]) -> tuple[FloatArray, ...]:
+    return _row(settings), np.full(1, np.nan)
+
+
+def _regression(settings: dict[str, Any]) -> Any:
+    from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior
+    from fdadp.private.release.mechanisms import SHORT, mechanism_of
+
+    own = ("s", "t", "bounds", "mechanism", "prior", "allow_useless")
+    privacy = _made(Privacy, {k: v for k, v in settings.items() if k not in own})
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.get("prior", {}).items()}
+    name = mechanism_of(settings.get("mechanism", "dp-aff")).name
+    mechanism = SHORT[name](prior=_made(PublicPrior, given), allow_useless=settings.get("allow_useless", False))
+    return AdditiveFunctionOnFunction(privacy=privacy, bounds=settings.get("bounds"), mechanism=mechanism)
+
+
+def _white(estimator: Any, settings: dict[str, Any]) -> tuple[FloatArray, ...]:
+    design = estimator.mechanism.prior.design(settings["s"], settings["t"])
+    return design.only.whitening, design.response
+
+
+def _curves(settings: dict[str, Any]) -> tuple[FloatArray, ...]:
+    return tuple(np.full((1, len(grid)), np.nan) for grid in _grids(settings).values())
+
+
+def _grids(settings: dict[str, Any]) -> dict[str, Any]:
+    grids = {name: settings.get(name) for name in ("s", "t")}
+    for name, grid in grids.items():
+        if not isinstance(grid, list):
+            raise InputError(f"settings must give {name}, the grid of the curves, got {grid!r}")
+    return grids
+
+
+MODELS: dict[str, Model] = {
+    "pca": Model(partial(_learner, "DPPCA"), lambda settings: (_row(settings),)),
+    "linear": Model(partial(_learner, "DPLinearRegression"), _row_and_number),
+    "gaussian-naive-bayes": Model(partial(_learner, "DPGaussianNB"), _row_and_number),
+    "kmeans": Model(partial(_learner, "DPKMeans"), lambda settings: (_row(settings),)),
+    "regression": Model(_regression, _curves, _grids, _white, uniform=True),
+}
+"""By name. ``"pca"`` is DPDPCA; ``"regression"`` the additive function-on-function model; settings are the parameters
+of the estimators, and n_features of a table. Those of the regression: of Privacy, bounds, the short name of a mechanism
+with its prior and allow_useless, and the grids s and t."""
+
+
+def check(contract: Contract) -> None:
+    """Refuse a contract whose model cannot be fitted in shares; tried by a dry run with totals of zero.
+
+    Up to the first release where they are all of one kind.
+
+    Raises
+    ------
+    InputError, PrivacyError
+        From the estimator's own checks of its settings; no data were there.
+    """
+    if contract.model not in MODELS:
+        raise InputError(f"model must be one of {', '.join(MODELS)}, got {contract.model!r}")
+    if contract.settings.get("delta") is None:
+        raise InputError("settings must give delta: sums of many owners carry Gaussian noise")
+    totals: list[tuple[IntArray, int]] = []
+    uniform = MODELS[contract.model].uniform
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PublicInputWarning)  # of totals that are nobody's
+        while isinstance(waits := fit(contract, None, totals), NextRound) and not uniform:
+            totals.append((np.zeros(waits.size, dtype=np.int64), contract.owners))
+
+
+def seed_of(random_state: int | None, owner: int) -> int | None:
+    """Seed of one owner's shares in a simulation, another one for each."""
+    return None if random_state is None else 1000 * random_state + owner
+
+
+def _nobody(contract: Contract) -> tuple[FloatArray, ...]:
+    rows = MODELS[contract.model].nobody(dict(contract.settings))
+    return (*rows, np.zeros(1)) if contract.groups else rows
+
+
+def check_data(contract: Contract, data: tuple[Any, ...]) -> None:
+    """Compare the shapes of an owner's arrays with those of the contract; values are not looked at.
+
+    Raises
+    ------
+    InputError
+        They differ.
+    """
+    wanted = [np.shape(a)[1:] for a in _nobody(contract)]
+    found = [tuple(np.shape(a)[1:]) for a in data] if isinstance(data, tuple | list) else type(data).__name__
+    if found != wanted or len({len(a) for a in data}) != 1:
+        raise InputError(
+            f"data must be a tuple of {len(wanted)} arrays of equal length with rows of shapes {wanted}, got {found}"
+        )
+
+
+def fingerprint(contract: Contract) -> bytes:
+    """Coarsely rounded public coordinates: the same bytes for all parties whose rows can be added up."""
+    model, settings = MODELS[contract.model], dict(contract.settings)
+    arrays = model.coordinates(model.estimator(settings), settings)
+    return b"".join(np.rint(a / np.abs(a).max() * 1e3).astype(">i4").tobytes() for a in arrays)
+
+
+def fit(
+    contract: Contract, data: tuple[Any, ...] | None, totals: Totals, random_state: int | None = None
+) -> NextRound | Any:
+    """Run the model's program with the totals that are public so far.
+
+    Parameters
+    ----------
+    contract : Contract
+    data : tuple of arrays, or None
+        One owner's rows, with the person of each as a last array where the contract has groups. None: only follow.
+    totals : sequence of (ndarray of int64, int)
+    random_state : int, optional
+        Seeded shares, for simulation.
+
+    Returns
+    -------
+    NextRound, or the fitted estimator
+    """
+    model, settings = MODELS[contract.model], dict(contract.settings)
+    estimator, keywords = model.estimator(settings), model.keywords(settings)
+    rows: tuple[Any, ...] = _nobody(contract) if data is None else tuple(data)
+    check_data(contract, rows)
+    if len(rows[0]) == 0:  # what an owner says must not tell that it has no rows
+        rows = _nobody(contract)
+    if contract.groups:
+        rows, keywords["groups"] = rows[:-1], rows[-1]
+    elif settings.get("n") is not None:  # then a person more or less moves no other one to another place
+        rows = tuple(a[: contract.n_max] for a in rows)
+    noise = DistributedNoise(
+        owners=contract.owners,
+        honest=contract.honest,
+        n_max=contract.n_max,
+        totals=totals,
+        listen=data is None,
+        random_state=random_state,
+        simulation=contract.simulation,
+    )
+    try:
+        with noise_source(noise):
+            return estimator.fit(*rows, **keywords)
+    except NextRound as waits:
+        return waits
+
+
+def total_of_shares(shares: Sequence[IntArray]) -> IntArray:
+    """Sum of int64 shares (d,): what a data user decrypts. Totals have at most 62 bits."""
+    total: IntArray = np.sum(shares, axis=0, dtype=np.int64)
+    return total
+
+
+def fit_in_clear(contract: Contract, data: Sequence[tuple[Any, ...]], *, random_state: int | None = None) -> Any:
+    """Fit as :class:`~fdadp.federated.Federation` does, by adding the owners' shares up in clear.
+
+    The totals are those that the data user of an encrypted run would decrypt, bit for bit, and so is the model. But
+    whoever calls this sees every owner's rows and shares: it stands for many owners in an experiment, for none in use,
+    and the ledger says that nothing of it is for release.
+
+    Parameters
+    ----------
+    contract : Contract
+    data : sequence of tuples of arrays
+        One for each owner.
+    random_state : int, optional
+        Seeded shares, those of a Federation with this seed.
+
+    Returns
+    -------
+    The fitted estimator.
+
+    Raises
+    ------
+    InputError
+        Data of another number of owners, or of other shapes than the contract's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp.federated import Contract
+    >>> terms = Contract("pca", {"epsilon": 1.0, "delta": 1e-6, "data_norm": 5.0, "n_features": 4}, 5, n_max=10_000)
+    >>> X = np.random.default_rng(0).normal(size=(5000, 4)) * [2.0, 0.3, 0.3, 0.3]
+    >>> model = fit_in_clear(terms, [(part,) for part in np.array_split(X, 5)], random_state=0)
+    >>> abs(model.components_[0]).round(1)
+    array([1., 0., 0., 0.])
+    """
+    if len(data) != contract.owners:
+        raise InputError(f"data must be of {contract.owners} owners, got {len(data)}")
+    contract = replace(contract, simulation=True)
+    totals: list[tuple[IntArray, int]] = []
+    while True:
+        waits = fit(contract, None, totals)
+        if not isinstance(waits, NextRound):
+            return waits
+        shares = [_share(contract, rows, totals, random_state, i) for i, rows in enumerate(data)]
+        totals.append((total_of_shares(shares), len(shares)))
+
+
+def _share(
+    contract: Contract, rows: tuple[Any, ...], totals: list[tuple[IntArray, int]], seed: int | None, i: int
+) -> IntArray:
+    waits = fit(contract, rows, totals, seed_of(seed, i))
+    assert isinstance(waits, NextRound) and waits.share is not None
+    return waits.share

@@ -1,0 +1,244 @@
+"""Features cut into public bins, and scores that add up over them: what the boosted learners share.
+
+Weights of rows are built by multiplication of released numbers, row by row: an exponential of a private margin might
+have other last bits at the end of a block (see :mod:`fdadp.privacy.rows._sealed_row_functions`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numba import njit
+from scipy.special import expit
+
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
+from fdadp.errors import InputError
+from fdadp.learners.shared._estimator_base import Bounded, PrivateClassifier
+from fdadp.learners.shared.public_encoding import Numeric, codes_encoder, features_of
+from fdadp.learners.shared.public_inputs import as_table
+from fdadp.privacy import Cohort
+
+CUTS = 19
+"""Of each kind, for a number without edges: evenly spaced, and evenly spaced in log(1 + x - low)."""
+_LARGEST = 1e150
+_LONGEST = 345.0
+"""Its logarithm, rounded down."""
+
+
+class Bins:
+    """Public bins of declared features.
+
+    Parameters
+    ----------
+    features : mapping of name to Numeric or Categorical, sequence of them, or one of them
+        One holds for all columns. A Numeric without edges gets 19 evenly spaced cuts, and 19 that are so in
+        log(1 + x - low).
+    d : int
+        Number of columns.
+
+    Attributes
+    ----------
+    encoder : PublicEncoder
+        To codes; its ``columns`` are what the kernel reads.
+    sizes : ndarray of shape (d,)
+        Number of bins of each feature.
+    starts : ndarray of shape (d + 1,)
+        Where each feature's bins start among all of them.
+    ordered : ndarray of shape (d,)
+        1 where bins have an order.
+    """
+
+    def __init__(self, features: Any, d: int) -> None:
+        self.encoder = codes_encoder(features, d, _with_cuts)
+        self.names, self.specs = self.encoder._specs()
+        self.sizes: IntArray = np.array([spec.n_bins for spec in self.specs], dtype=np.int64)
+        self.starts: IntArray = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+        self.ordered: IntArray = np.array([isinstance(spec, Numeric) for spec in self.specs], dtype=np.int64)
+
+    @property
+    def total(self) -> int:
+        """Number of all bins."""
+        return int(self.starts[-1])
+
+    def codes(self, values: FloatArray) -> FloatArray:
+        """Bins (m, d) of what the encoder's ``columns`` give; NaN for what has none. Row-local."""
+        out = np.array(values, dtype=np.float64)
+        for j, spec in enumerate(self.specs):
+            if isinstance(spec, Numeric):
+                out[:, j] = spec.bins(values[:, j])
+        return out
+
+    def scores(self, codes: FloatArray, table: FloatArray) -> FloatArray:
+        """Sum over features of the table's entry (total,) or (total, K) of each row's bin; a missing value adds 0."""
+        padded = np.concatenate([table, np.zeros_like(table[:1])])
+        at = np.where(np.isnan(codes), self.total, np.nan_to_num(codes) + self.starts[:-1]).astype(np.int64)
+        return np.asarray(padded[at].sum(axis=1))
+
+
+def _with_cuts(spec: Any) -> Any:
+    if not isinstance(spec, Numeric) or spec.edges is not None:
+        return spec
+    low, high = float(spec.low), float(spec.high)
+    even = np.linspace(low, high, CUTS + 2)[1:-1]
+    log = low + np.expm1(np.linspace(0, np.log1p(high - low), CUTS + 2)[1:-1])
+    cuts = np.unique(np.concatenate([even, log]))
+    return dataclasses.replace(spec, edges=[float(c) for c in cuts if low < c < high])
+
+
+@njit(cache=True, nogil=True)
+def _place(codes, starts, i, j):  # type: ignore[no-untyped-def]
+    """Bin of row i in feature j among all bins, or -1 for none."""
+    code = codes[i, j]
+    if code >= 0 and code < starts[j + 1] - starts[j] and code == np.floor(code):
+        return starts[j] + np.int64(code)
+    return -1
+
+
+def in_bins(values: FloatArray, codes: FloatArray, starts: IntArray) -> FloatArray:
+    """Put each row's values (m, K) into its bin of each feature, (m, total K); NaN in rows with a missing bin.
+
+    Parameters
+    ----------
+    values : ndarray of shape (m, K)
+        Private, as are the codes (m, d).
+    starts : ndarray of shape (d + 1,)
+    """
+    out = np.zeros((len(codes), int(starts[-1]) * values.shape[1]))
+    _put(codes, starts, values, out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _put(codes, starts, values, out):  # type: ignore[no-untyped-def]
+    K = values.shape[1]
+    for i in range(codes.shape[0]):
+        for j in range(codes.shape[1]):
+            at = _place(codes, starts, i, j)
+            for k in range(K):
+                out[i, max(at, 0) * K + k] = values[i, k] if at >= 0 else np.nan
+
+
+def totals(codes: FloatArray, starts: IntArray, scores: FloatArray) -> FloatArray:
+    """Sum over features, in order, of the score of each row's bin, (m,); NaN for a missing bin.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (m, d)
+        Private.
+    starts : ndarray of shape (d + 1,)
+    scores : ndarray of shape (total,)
+        Public or released.
+    """
+    out = np.zeros(len(codes))
+    _add(codes, starts, scores, out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _add(codes, starts, scores, out):  # type: ignore[no-untyped-def]
+    for i in range(codes.shape[0]):
+        for j in range(codes.shape[1]):
+            at = _place(codes, starts, i, j)
+            out[i] += scores[at] if at >= 0 else np.nan
+
+
+def odds(codes: FloatArray, starts: IntArray, scores: FloatArray) -> FloatArray:
+    """``exp`` of the sum over features of the score of each row's bin, (m, K), as a product; NaN for a missing bin.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (m, d)
+        Private.
+    starts : ndarray of shape (d + 1,)
+    scores : ndarray of shape (total, K)
+        Public or released.
+    """
+    out = np.empty((len(codes), scores.shape[1]))
+    _product(codes, starts, np.exp(np.clip(scores, -_LONGEST, _LONGEST)), out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _product(codes, starts, factors, out):  # type: ignore[no-untyped-def]
+    for i in range(codes.shape[0]):
+        for k in range(out.shape[1]):
+            value = 1.0
+            for j in range(codes.shape[1]):
+                at = _place(codes, starts, i, j)
+                if at >= 0:
+                    value *= factors[at, k]
+                    value = min(max(value, 1 / _LARGEST), _LARGEST)  # the product stays finite
+                else:
+                    value = np.nan
+                    break
+            out[i, k] = value
+
+
+# Learners whose scores add up over features: a released number for each public bin.
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Binned(Bounded):
+    """A learner whose scores are sums over features of a released number for each bin."""
+
+    features: Any = None
+    scores_: FloatArray = field(init=False)
+    _bins: Bins = field(init=False)
+
+    def _start(
+        self, X: Any, y: Any, groups: ArrayLike | None, classes: list[Hashable] | None = None, **public: Any
+    ) -> tuple[Cohort, Cohort, Bins]:
+        """Open the cohort; return it, the cohort of the rows' bins and labels or targets, and the bins.
+
+        `public` is what else of the fit is public and shown in the ledger.
+        """
+        d = int(as_table(X).shape[1])
+        bins = Bins(features_of(self.features, self.bounds, self.data_norm, self.center, d), d)
+        if (bins.sizes < 2).all():
+            raise InputError("features must have at least one with two bins or labels")
+        shown = public | {"features": dict(zip(bins.names, bins.specs, strict=True))}
+        if classes is not None:
+            shown["classes"] = classes
+        if self.bounds is not None:
+            shown["bounds"] = self.bounds
+        cohort = self._open(X, y, groups, classes=classes, public=shown, columns=bins.encoder.columns(X))
+        binned = cohort.derive(lambda rows: (bins.codes(rows[0]), rows[1]), name="bins")
+        return cohort, binned, bins
+
+    def _codes(self, X: Any) -> FloatArray:
+        """Bins of rows to predict for, NaN for a missing value."""
+        self._check_new_table(X)
+        return self._bins.encoder.transform(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BinnedClassifier(PrivateClassifier, Binned):
+    """A classifier of this kind."""
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores in logits, (m,) of the second class where there are two, else (m, K)."""
+        codes = self._codes(X)
+        return self._bins.scores(codes, self.scores_)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of the classes, (m, K)."""
+        score = self.decision_function(X)
+        return np.stack([expit(-score), expit(score)], axis=1) if score.ndim == 1 else self._shares(score)
+
+    def _shares(self, score: FloatArray) -> FloatArray:
+        """Probabilities of more than two classes, from their scores (m, K)."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Class with the largest score, (m,)."""
+        return self._labels(self.decision_function(X))

@@ -1,0 +1,193 @@
+"""What random functions of persons are in sums over rows: covariances by REML, and predictions beside fitted terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray, IntArray
+from fdadp.regression.fitted.person_curves import KnownOnes, KnownPersons, Sites, rows_on
+from fdadp.repeated.fixed_effects import Weighed, degrees_of_freedom, varying, weighed
+from fdadp.repeated.nested_sites import NestedFit, SiteSums, nested_covariances, site_sums
+from fdadp.repeated.person_sums import PersonSums
+from fdadp.repeated.random_slopes import slope_covariances, slope_sums, weighed_with_slopes
+from fdadp.repeated.reml_search import LevelCovariances, level_covariances
+from fdadp.repeated.two_level_model import FewPersons
+from fdadp.solve.fit.additive_fit import AdditiveFit
+from fdadp.solve.form.long_form_design import LongForm
+from fdadp.terms.numbers.factors_and_random_effects import Levels
+
+FEW = 500
+"""Persons up to which it is counted that covariances are estimated; beyond, this adds some thousandths."""
+
+
+@dataclass(frozen=True, eq=False)
+class PersonLaw:
+    """Covariances of q functions a person on k, and what the rows of each person say of them.
+
+    Attributes
+    ----------
+    sums : PersonSums
+    levels : LevelCovariances
+    inner : Weighed
+    designs : ndarray of shape (E, q, q)
+        Distinct ``Z'Z``.
+    design_of : ndarray of shape (I,)
+    vectors : ndarray of shape (I, q, p + k)
+        ``Z'(X, C)``.
+    mix : ndarray of shape (p, q)
+        What the functions multiply, as combinations of the features.
+    nested : (SiteSums, NestedFit) or None
+        Of persons within sites.
+    few : FewPersons or None
+        What it adds that covariances are estimated; of up to 500 persons with a curve of free covariance each.
+    """
+
+    sums: PersonSums
+    levels: LevelCovariances
+    inner: Weighed
+    designs: FloatArray
+    design_of: IntArray
+    vectors: FloatArray
+    mix: FloatArray
+    nested: tuple[SiteSums, NestedFit] | None = None
+    few: FewPersons | None = None
+
+    @property
+    def moment(self) -> FloatArray:
+        """Mean of ``z z'`` over rows, shape (q, q)."""
+        return np.asarray(np.bincount(self.design_of) @ self.designs.reshape(len(self.designs), -1)).reshape(
+            self.designs.shape[1:]
+        ) / float(self.sums.n_rows)
+
+    @property
+    def edf(self) -> float:
+        """Degrees of freedom of curves of persons and sites: what their predictions take of the rows."""
+        J = np.einsum("eab,ij->eaibj", self.designs, np.linalg.inv(self.levels.R))
+        taken = np.einsum("eij,eji->e", self.levels.open(self.designs), J.reshape(len(J), *self.levels.G.shape))
+        own = float(np.bincount(self.design_of) @ taken)
+        if self.nested is None:
+            return own
+        sites, at = self.nested
+        J = np.linalg.inv(at.G + at.R / sites.sums.sizes[:, None, None])
+        rest = np.eye(len(at.G)) - at.G @ J  # what predictions of persons leave to sites
+        return own + float(np.einsum("sd,dij,sjl,dli->", sites.persons, rest, at.open_sites, J, optimize=True))
+
+    def degrees(self) -> FloatArray:
+        """Student's degrees of freedom of each feature, shape (p,)."""
+        sums = self.sums
+        own, constant = degrees_of_freedom(sums), ~varying(sums)[0]
+        if self.nested is not None:
+            sites = self.nested[0]
+            means = sums.means[:, : sums.p]
+            first = means[np.unique(sites.site_of, return_index=True)[1]]
+            scale = np.sqrt(np.diag(sums.total)[: sums.p] / sums.n_rows)
+            of_site = constant & (np.abs(means - first[sites.site_of]).max(axis=0) <= 1e-8 * scale)
+            own = np.where(of_site, max(len(sites.sites) - int(of_site.sum()), 1), own)
+        if self.few is not None:
+            within, apart = varying(sums)
+            for column in np.flatnonzero(within & apart):
+                own[column] = min(max(self.few.degrees(int(column)), own[column]), max(sums.spare_rows, own[column]))
+        random = np.abs(self.mix[int(sums.intercept) :]).max(axis=1, initial=0.0) > 0
+        between = float(max(sums.n_persons - int(constant.sum()), 1))
+        own[int(sums.intercept) :][random] = np.minimum(own[int(sums.intercept) :][random], between)
+        return np.asarray(own)
+
+    def weights(self, form: LongForm, mix: FloatArray, changes: FloatArray) -> FloatArray:
+        """What estimating covariances adds to that of the coefficients (Kenward & Roger 1997), shape (p, p).
+
+        `changes` (p, p) makes changes of the coefficients of scores.
+        """
+        if self.few is None:
+            return np.zeros_like(changes)
+        sums, turn = self.sums, self.few.turn
+        inner = np.einsum("lab,il,jl->aibj", self.few.added, turn, turn, optimize=True)
+        rows = np.einsum("aP,Pkp->akp", mix, rows_on(form, sums.phi, form.t), optimize=True).reshape(-1, form.size)
+        return np.asarray(2 * changes @ rows.T @ inner.reshape(len(rows), len(rows)) @ rows @ changes.T)
+
+    def known(
+        self, persons: Levels, places: Levels | None, fit: AdditiveFit, mix: FloatArray
+    ) -> tuple[KnownPersons, Sites | None]:
+        """Best linear predictions beside fitted terms, whose P features are combinations `mix` (p, P) of the sums'."""
+        sums, p = self.sums, self.sums.p
+        order = np.argsort(persons.codes(sums.ids.tolist()))
+        rows = rows_on(fit.form, sums.phi, fit.form.t)
+        curves, shift = rows @ fit.coefficients, sums.shift_y @ sums.phi
+        vectors, design_of = self.vectors[order], self.design_of[order]
+        features = vectors[:, :, :p] @ mix
+        left = vectors[:, :, p:] + vectors[:, :, :1] * shift * sums.intercept - features @ curves
+        sites = None
+        if places is not None:
+            sites = self._sites(places, order, mix, rows, fit.coefficients)
+            counts = self.designs[design_of, 0]
+            left = left - (counts * sites.known.effects[sites.of_person, 0])[:, None, :]
+        open_, effects = self.levels.open(self.designs), np.empty_like(left)
+        weighed_left = np.linalg.solve(self.levels.R, left.reshape(-1, sums.k).T).T.reshape(len(left), -1)
+        for e in range(len(self.designs)):
+            own = design_of == e
+            effects[own] = (weighed_left[own] @ open_[e]).reshape(-1, *left.shape[1:])
+        found = KnownPersons(
+            labels=persons, designs=self.designs, design_of=design_of, features=features, effects=effects
+        )
+        if self.few is not None:
+            found = replace(found, added=np.stack([self.few.of_effects(int(n)) for n in self.designs[:, 0, 0]]))
+        return found, sites
+
+    def _sites(
+        self, places: Levels, order: IntArray, mix: FloatArray, rows: FloatArray, coefficients: FloatArray
+    ) -> Sites:
+        assert self.nested is not None
+        (own, at), sums, p = self.nested, self.sums, self.sums.p
+        J = np.linalg.inv(at.G + at.R / sums.sizes[:, None, None])
+        features = own.means[..., :p] @ mix
+        left = own.means[..., p:] - features @ (rows @ coefficients)
+        if sums.intercept:
+            left = left + own.persons[..., None] * (sums.shift_y @ sums.phi)
+        effects = np.einsum("sij,djl,sdl->si", at.open_sites, J, left, optimize=True)
+        drifts = np.einsum("sij,djl,sdP,Plp->sip", at.open_sites, J, features, rows, optimize=True)
+        codes = places.codes(own.sites.tolist())
+        turn = np.argsort(codes)
+        known = KnownOnes(labels=places, effects=effects[turn, None], opened=at.open_sites[turn], drifts=drifts[turn])
+        return Sites(name=f"re({places.column})", known=known, of_person=codes[own.site_of][order], S=at.S)
+
+
+def law_of(sums: PersonSums, mix: FloatArray, name: str, sites: Mapping[Any, Any] | None = None) -> PersonLaw:
+    """Find covariances by REML: of a curve a person, of several functions, or of persons within sites.
+
+    Parameters
+    ----------
+    sums : PersonSums
+        With ``cross=True`` where the functions are not the constant alone.
+    mix : ndarray of shape (p, q)
+        What they multiply; (p, 0): the constant alone, which need not be a feature.
+    name : str
+    sites : mapping, optional
+        The site of each person.
+
+    Raises
+    ------
+    InputError
+        Too few rows, or fewer than two sites.
+    """
+    if mix.shape[1]:
+        s = slope_sums(sums, mix, name)
+        levels = slope_covariances(s)
+        return PersonLaw(sums, levels, weighed_with_slopes(s, levels), s.designs, s.design_of, s.vectors, mix)
+    if sites is None:
+        levels = level_covariances(sums, name=name)
+        few = FewPersons.of(sums, levels.G, levels.R) if sums.n_persons <= FEW else None
+        return replace(law_of_levels(sums, levels), few=few)
+    own = site_sums(sums, dict(sites))
+    at = nested_covariances(own)
+    levels = LevelCovariances(at.G, at.R, sums.noise_variance(), at.deviance)
+    return replace(law_of_levels(sums, levels), inner=at.weighed, nested=(own, at))
+
+
+def law_of_levels(sums: PersonSums, levels: LevelCovariances) -> PersonLaw:
+    """A curve for each person, at known covariances."""
+    designs, design_of = sums.sizes[:, None, None].astype(np.float64), np.searchsorted(sums.sizes, sums.counts)
+    inner, none = weighed(sums, levels), np.zeros((sums.p, 0))
+    return PersonLaw(sums, levels, inner, designs, design_of, sums.sums[:, None, :], none)

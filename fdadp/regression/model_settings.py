@@ -1,0 +1,135 @@
+"""Settings of a model of many terms, as the user chose them at the time of the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from fdadp._common.argument_checks import flag, one_of
+from fdadp._common.typing import ArrayLike
+from fdadp.errors import InputError
+from fdadp.solve.form.response_families import FAMILIES, Family, family_of
+from fdadp.terms.spec import TermSpec
+
+if TYPE_CHECKING:
+    from fdadp.functional.fpca import Eigenbasis
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings:
+    """Settings of :class:`fdadp.FunctionalRegression` or :class:`fdadp.ScalarRegression`, which document each of them.
+
+    Attributes
+    ----------
+    of_curves : bool
+        Whether the response is a curve, or else a number.
+    default_response : str
+        Name of the response where neither the formula nor `response` gives one.
+    se, variance : str or None
+        None if the response is a number.
+    fpca : {"face", "dense"}
+        Eigenfunctions of the response with or without smoothing of the covariance.
+    n_unpenalized : int or None
+        Dimension of the unpenalised space in REML, to repeat programs that count otherwise.
+    private : bool
+        Whether a guarantee of privacy was asked for.
+    """
+
+    of_curves: bool = True
+    default_response: str = "Y"
+    formula: str | Sequence[TermSpec] = ()
+    response: str | None = None
+    smoothing: str | ArrayLike = "reml"
+    family: Family = FAMILIES["gaussian"]
+    intercept: bool = True
+    missing: str | Mapping[str, str] = "auto"
+    progress: bool | str = "auto"
+    person_rows: str | None = None
+    max_rows: int | None = None
+    within: Sequence[str] = ()
+    errors: str = "iid"
+    se: str | None = None
+    variance: str | None = None
+    response_basis: str = "splines"
+    n_components: float | Eigenbasis = 0.99
+    fpca: str = "face"
+    k: str = "auto"
+    n_unpenalized: int | None = None
+    private: bool = False
+
+    @classmethod
+    def of(cls, model: Any) -> ModelSettings:
+        """Read the settings of an estimator.
+
+        Raises
+        ------
+        InputError
+            An unknown setting, or settings that contradict each other.
+        """
+        given = model.get_params(deep=False)
+        known = {field.name for field in fields(cls)}
+        own = {name: value for name, value in given.items() if name in known}
+        own |= {"family": family_of(model.family), "k": model.k, "n_unpenalized": model._n_unpenalized}
+        private = given.get("privacy") is not None
+        made = cls(of_curves=model._of_curves, default_response=model._default_response, private=private, **own)
+        made._check()
+        return made
+
+    def _check(self) -> None:
+        flag(self.intercept, "intercept")
+        if self.response is not None and not isinstance(self.response, str):
+            raise InputError(f"response must be the name of a column, got {self.response!r}")
+        if isinstance(self.smoothing, str) and self.smoothing not in ("reml", "gcv"):
+            raise InputError(f"smoothing must be 'reml', 'gcv' or smoothing parameters, got {self.smoothing!r}")
+        one_of(self.k, "k", ("auto", "refund"))
+        if not self.of_curves:
+            return
+        one_of(self.variance, "variance", ("auto", "t", "model", "constant"))
+        one_of(self.errors, "errors", ("iid", "curve"))
+        one_of(self.se, "se", ("curve", "cluster", "iid"))
+        one_of(self.response_basis, "response_basis", ("splines", "eigen"))
+        if self.private:
+            return
+        if self.errors == "curve" and self.family.name != "gaussian":
+            raise InputError(f"errors='curve' is there for family='gaussian', got {self.family.name!r}")
+        if self.on_eigenfunctions and self.family.name != "gaussian":
+            raise InputError(f"response_basis='eigen' is there for family='gaussian', got {self.family.name!r}")
+        if self.on_eigenfunctions and self.errors != "iid":
+            raise InputError(
+                "errors must be 'iid' with response_basis='eigen', whose scores have residual variances of their own, "
+                f"got {self.errors!r}"
+            )
+
+    def check_groups(self, groups: object, call: str) -> None:
+        """Refuse ``se="cluster"`` without groups; `call` shows where they are given."""
+        if self.se == "cluster" and groups is None:
+            raise InputError(f"se='cluster' needs groups: {call}")
+
+    @property
+    def on_eigenfunctions(self) -> bool:
+        """Whether each score of the response on its eigenfunctions has a regression of its own."""
+        return self.response_basis == "eigen"
+
+    @property
+    def as_refund(self) -> bool:
+        """Whether terms without a size of their own take refund's."""
+        return self.k == "refund"
+
+    @property
+    def gaps(self) -> str | Mapping[str, str]:
+        """Treatment of missing entries of covariates."""
+        return "raise" if self.missing == "auto" else self.missing
+
+    @property
+    def least_squares(self) -> bool:
+        """Whether the fit is by least squares, with splines along the response."""
+        return self.family.name == "gaussian" and self.errors == "iid" and not self.on_eigenfunctions
+
+    def refuse_other_families(self, what: str) -> None:
+        """Raise an error for families other than the Gaussian."""
+        if self.family.name != "gaussian":
+            raise InputError(
+                f"{what} is there for family='gaussian', got {self.family.name!r}; predict_se has standard errors of "
+                "the means"
+            )

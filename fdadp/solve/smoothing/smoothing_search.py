@@ -1,0 +1,516 @@
+"""The search for smoothing parameters: criteria and their derivatives, starts, Newton's method, jumps, a judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations, product
+
+import numpy as np
+
+from fdadp._common.typing import BoolArray, FloatArray, IntArray
+from fdadp.solve.smoothing.normal_equations import NormalEquations, worth
+
+NEAR = 1.0
+"""A search that comes closer to the way of another, in every log λ, is taken to end where that one does."""
+
+LONGEST = 4.0
+"""Longest step in a log λ, but towards infinity."""
+
+FARTHEST = 15.0
+"""Length of steps towards infinity."""
+
+SURE = 1e-4
+"""A step of Newton's method shorter than this leaves an error of its square: what it leads to is not looked at."""
+
+Values = tuple[FloatArray, FloatArray, FloatArray]
+"""Of a function of log λ at b points: values (b,), gradients (b, M) and Hessians (b, M, M)."""
+
+Score = Callable[[FloatArray, IntArray], Values]
+"""Points (b, M), and of which function each is (b,) -> values (b,), gradients (b, M), Hessians (b, M, M)."""
+
+HALVINGS = 30
+"""Of a step along which the function does not fall."""
+
+_TINY = float(np.finfo(float).tiny)
+
+
+def minima(
+    score: Score, starts: list[list[FloatArray]], bounds: tuple[FloatArray, FloatArray], tolerance: float
+) -> list[list[FloatArray]]:
+    """Minima (M,) of each of K functions that :func:`newton` finds from its starts; the lowest first, no two near."""
+    of = np.repeat(np.arange(len(starts)), [len(points) for points in starts])
+    values, ends = newton(score, np.array([point for points in starts for point in points]), of, bounds, tolerance)
+    found: list[list[FloatArray]] = [[] for _ in starts]
+    for i in np.argsort(values, kind="stable"):
+        kept = found[of[i]]
+        if not kept or (values[i] < np.inf and all(abs(ends[i] - end).max(initial=0.0) >= NEAR for end in kept)):
+            kept.append(ends[i])
+    return found
+
+
+def newton(
+    score: Score, starts: FloatArray, of: IntArray, bounds: tuple[FloatArray, FloatArray], tolerance: float
+) -> tuple[FloatArray, FloatArray]:
+    """Minimise functions by Newton's method with exact derivatives, within bounds.
+
+    Parameters
+    ----------
+    score : callable
+        It must not depend on units, so that the search does not either.
+    starts : ndarray of shape (b, M)
+    of : ndarray of shape (b,)
+        The function that each start is of. Where two searches of a function meet, the one that is behind ends.
+    bounds : (ndarray, ndarray)
+        Smallest and largest point. A coordinate at a bound stays there while the function falls beyond it.
+    tolerance : float
+        Largest gradient of a stationary point.
+
+    Returns
+    -------
+    values : ndarray of shape (b,)
+        Infinite where a search ended because it met another.
+    points : ndarray of shape (b, M)
+    """
+    low, high = bounds
+    ways, ends, at = [starts.copy()], np.full(len(of), np.inf), np.arange(len(of))  # `at`: searches under way
+    point, (value, gradient, hessian) = starts, score(starts, of)
+    full, length, halved = np.zeros_like(point), np.ones(len(of)), np.zeros(len(of), dtype=np.int64)
+    for _ in range(200):
+        held = ((point <= low) & (gradient > 0)) | ((point >= high) & (gradient < 0))
+        if held.any():
+            gradient, hessian = _without(held, gradient, hessian)
+        last, full = full, _newton_steps(gradient, hessian)
+        size = abs(full).max(axis=1, initial=0.0)
+        ends[at] = value
+        met = _behind(np.array(ways), at, ends, of)
+        ends[at[met]] = np.inf
+        sure = size < SURE
+        ways[-1][at[sure]] = np.minimum(np.maximum(point + full, low), high)[sure]
+        going = ~(met | sure | (abs(gradient).max(axis=1, initial=0.0) <= tolerance) | (halved >= HALVINGS))
+        if not going.all():
+            at, point, value, gradient, hessian, full, last, size, length, halved = (
+                of_all[going] for of_all in (at, point, value, gradient, hessian, full, last, size, length, halved)
+            )
+            if not at.size:
+                break
+        # Towards a minimum at infinity a function falls as e^-x does: steps of length 1, one after the other.
+        again = abs(full - last).max(axis=1) < 0.1 * size
+        fresh = np.where(again, FARTHEST / size, np.minimum(1.0, LONGEST / size))
+        length = np.where(halved, length / 2, fresh)
+        candidate = np.minimum(np.maximum(point + full * length[:, None], low), high)
+        found = score(candidate, of[at])
+        lower = found[0] < value
+        halved = np.where(lower, 0, halved + 1)
+        if lower.all():
+            point, (value, gradient, hessian) = candidate, found
+        else:
+            point = np.where(lower[:, None], candidate, point)
+            value, gradient = np.where(lower, found[0], value), np.where(lower[:, None], found[1], gradient)
+            hessian = np.where(lower[:, None, None], found[2], hessian)
+        ways.append(ways[-1].copy())
+        ways[-1][at] = point
+    return ends, ways[-1]
+
+
+def _without(held: BoolArray, gradient: FloatArray, hessian: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Gradient (b, M) and Hessian (b, M, M) in which nothing moves the coordinates that are held."""
+    diagonal = np.abs(np.einsum("bii->bi", hessian))[:, None] * np.eye(held.shape[1])
+    return np.where(held, 0.0, gradient), np.where(held[:, :, None] | held[:, None], diagonal, hessian)
+
+
+def _newton_steps(gradient: FloatArray, hessian: FloatArray) -> FloatArray:
+    """Newton's steps (b, M) with the absolute curvature along each axis, so that all of them go down."""
+    curvature, axes = np.linalg.eigh(hessian)
+    curvature = abs(curvature)
+    floor = np.maximum(1e-7 * curvature.max(axis=1, keepdims=True, initial=0.0), _TINY)
+    along = (gradient[:, None] @ axes)[:, 0] / np.maximum(curvature, floor)
+    return np.asarray(-(axes @ along[:, :, None])[..., 0])
+
+
+def _behind(ways: FloatArray, at: IntArray, value: FloatArray, of: IntArray) -> BoolArray:
+    """Which searches under way stand where another search of the same function went that is lower now."""
+    index = np.arange(len(of))
+    ahead = (value < value[at, None]) | ((value == value[at, None]) & (index < at[:, None]))
+    ahead &= of == of[at, None]
+    if not ahead.any():
+        return np.zeros(len(at), dtype=bool)
+    near = (abs(ways[:, None] - ways[-1][at][:, None]).max(axis=3, initial=0.0) < NEAR).any(axis=0)
+    return np.asarray((near & ahead).any(axis=1))
+
+
+# From a minimum of REML over its walls: other minima differ from it most often in one smoothing parameter.
+
+
+JUMPS = (-20.0, -10.0, -5.0, 5.0, 10.0, 20.0)
+"""Of one log λ at a time."""
+
+TRIED = 4
+"""Lowest points that jumps lead to, from which Newton's search goes on, lower than where it jumped off or not."""
+
+MOST = 8
+"""Minima in a row that jumps may lead down to."""
+
+
+def with_jumps(
+    score: Score,
+    values: Callable[[FloatArray], FloatArray],
+    found: list[list[FloatArray]],
+    bounds: tuple[FloatArray, FloatArray],
+    tolerance: float,
+) -> list[list[FloatArray]]:
+    """Put before the minima of each of K functions a lower one, if jumps from the lowest lead there.
+
+    Parameters
+    ----------
+    score : callable
+        As for :func:`~fdadp.solve.smoothing.smoothing_search.newton`.
+    values : callable
+        Points (b, M) -> values of the functions, shape (b, K).
+    found : list of K lists of ndarray of shape (M,)
+        The lowest first (:func:`~fdadp.solve.smoothing.smoothing_search.minima`).
+    bounds, tolerance
+        As for :func:`~fdadp.solve.smoothing.smoothing_search.newton`.
+    """
+    out = []
+    for k, ends in enumerate(found):
+        lowest, value = ends[0], float(values(ends[0][None])[0, k])
+        for _ in range(MOST):
+            points = _jumps(lowest, bounds)
+            points = points[np.argsort(values(points)[:, k], kind="stable")[:TRIED]]
+            starts = np.vstack((lowest, points))  # where the way leads back, the search ends
+            reached, at = newton(score, starts, np.full(len(starts), k), bounds, tolerance)
+            if not reached.min() < value - 1e-6 * (1 + abs(value)):
+                break
+            lowest, value = at[reached.argmin()], float(reached.min())
+        out.append(ends if lowest is ends[0] else [lowest, *ends])
+    return out
+
+
+def _jumps(point: FloatArray, bounds: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Return the points that jumps lead to, within bounds; none so near that it is no jump."""
+    every = np.clip(point + np.kron(np.eye(point.size), np.array(JUMPS)[:, None]), *bounds)
+    return np.asarray(every[abs(every - point).max(axis=1) > NEAR])
+
+
+# Which of several minima of REML is taken, where errors depend along curves and REML takes them as independent.
+#
+# REML counts every point of a smooth error as evidence, so that the lowest of its minima may be one whose surface is
+# rough because the errors look like one. REML of the same smoothing parameters under a working covariance of the errors
+# knows better (docs/decisions/0036-minima-of-reml-under-dependence.md).
+
+
+DECISIVE = 1.0
+"""Logarithm of a ratio of likelihoods below which a judge leaves minima in the order of REML itself."""
+
+
+def judged(
+    of: Criteria,
+    judge: Criteria,
+    found: list[list[FloatArray]],
+    centre: FloatArray,
+    bounds: tuple[FloatArray, FloatArray],
+) -> list[list[FloatArray]]:
+    """Put first, of the minima of REML for each of K responses, the one that a judge likes best.
+
+    Minima are added that Newton's search finds from the judge's own, and from the middle, as other programs start. What
+    is higher than the latter is not taken, whatever the judge says: where a model lacks something, a working covariance
+    takes that for correlated errors.
+
+    Parameters
+    ----------
+    of, judge : Criteria
+        REML with errors as independent, and under a working covariance; of the same responses and penalties.
+    found : list of K lists of ndarray of shape (M,)
+        Minima, the lowest first.
+    centre : ndarray of shape (M,)
+        Where penalties and data weigh the same.
+    bounds
+        As for :func:`~fdadp.solve.smoothing.smoothing_search.newton`.
+    """
+    every, tolerance = np.arange(len(found)), 1e-9 * of.dof
+    starts = [[*known, *(centre + shift for shift in (DIAGONAL, 0.0, -DIAGONAL))] for known in found]
+    liked = [best for best, *_ in minima(judge.reml, starts, bounds, 1e-4 * judge.dof)]
+    usual, middle = newton(of.reml, np.tile(centre, (every.size, 1)), every, bounds, tolerance)
+    _, below = newton(of.reml, np.clip(liked, *bounds), every, bounds, tolerance)
+    out = []
+    for k, known in enumerate(found):
+        points = list(known)
+        for end in (middle[k], below[k]):
+            if min(abs(end - other).max(initial=0.0) for other in points) >= NEAR:
+                points.append(end)
+        here = np.array(points)
+        values, liking = of.reml_values(here)[:, k], judge.reml_values(here)[:, k]
+        lowest = int(values.argmin())
+        allowed = (values <= usual[k] + 1e-6 * (1 + abs(usual[k]))) & (liking < liking[lowest] - DECISIVE)
+        first = int(np.where(allowed, liking, np.inf).argmin()) if allowed.any() else lowest
+        out.append([points[first], *(point for i, point in enumerate(points) if i != first)])
+    return out
+
+
+# Criteria of smoothing parameters.
+
+
+LEAST = 1e-14
+"""Of a response with y'y = 1, sums of squares below this are rounding."""
+
+CACHE = 2**15
+"""Numbers of several matrices that stay in a core's cache."""
+
+AT_ONCE = 2**24
+"""Numbers of matrices that are held at once."""
+
+
+class Criteria:
+    """Of K responses on the same coordinates, all of them identified.
+
+    Parameters
+    ----------
+    normal : NormalEquations
+        G and the products of features and responses, these divided by the norms of the responses.
+    total : ndarray of shape (K,)
+        y'y of the divided responses: 1, or 0 where a response is constant.
+    penalties : ndarray of shape (M, p)
+    n : int
+        Number of observations.
+    dof : int
+        n less the number of unpenalised coefficients.
+    intercept : bool
+        Whether features are centred for one, which is a degree of freedom more.
+    scale : ndarray of shape (K,), optional
+        Known variances of the errors of the divided responses; profiled out where they are not.
+    """
+
+    def __init__(
+        self,
+        normal: NormalEquations,
+        total: FloatArray,
+        penalties: FloatArray,
+        n: int,
+        dof: int,
+        intercept: bool = True,
+        scale: FloatArray | None = None,
+    ) -> None:
+        self.normal, self.total, self.penalties, self.n, self.dof = normal, total, penalties, n, dof
+        self.intercept, self.scale = intercept, scale
+        # With a 1 where no penalty is, the diagonal of S has no zeros, and its logarithms there are 0.
+        self._free = (penalties == 0).all(axis=0).astype(np.float64)
+
+    def smoothest(self, count: int) -> Criteria:
+        """Return the criteria of the same responses on the `count` coordinates that the penalties weigh least."""
+        largest = self.penalties.max(axis=1, keepdims=True)
+        rough = (self.penalties / np.where(largest > 0, largest, 1.0)).sum(axis=0)
+        keep = np.sort(np.argsort(rough, kind="stable")[:count])
+        of = self.normal
+        ends = np.searchsorted(keep, [block.stop for block in of.blocks]).tolist()
+        blocks = [slice(a, b) for a, b in zip([0, *ends], ends, strict=False) if a < b]
+        if not worth(blocks, len(keep)):
+            blocks = []
+        normal = NormalEquations(of.gram[np.ix_(keep, keep)], of.cross[keep], of.floor, blocks)
+        return Criteria(normal, self.total, self.penalties[:, keep], self.n, self.dof, self.intercept, self.scale)
+
+    def reml_values(self, log_sp: FloatArray) -> FloatArray:
+        """REML of all responses at points (b, M), shape (b, K)."""
+        every, step = np.arange(len(self.total)), max(AT_ONCE // self.normal.gram.size, 1)
+        values = np.empty((len(log_sp), len(every)))
+        for start in range(0, len(log_sp), step):
+            diagonal = np.exp(log_sp[start : start + step]) @ self.penalties
+            explained, log_det = self.normal.explained(diagonal)
+            values[start : start + step] = self.restricted(
+                self.total - explained, log_det[:, None], diagonal[:, None], every
+            )
+        return values
+
+    def restricted(
+        self, deviance: FloatArray, log_det: FloatArray, diagonal: FloatArray, responses: IntArray | int
+    ) -> FloatArray:
+        """REML from penalised deviances of responses, log|A| and the diagonal of ``S = Σ λ_j D_j`` (last axis)."""
+        log_s = np.log(diagonal + self._free).sum(axis=-1)  # log|S|₊
+        if self.scale is None:
+            likelihood = self.dof * (1 + np.log(np.maximum(deviance, LEAST) * (2 * np.pi / self.dof)))
+        else:
+            scale = self.scale[responses]
+            likelihood = deviance / scale + self.dof * np.log(2 * np.pi * scale)
+        return np.asarray((likelihood + log_det - log_s) / 2)
+
+    def reml(self, log_sp: FloatArray, responses: IntArray) -> Values:
+        """Negative restricted log-likelihood (Wood 2011, equation 4), an unknown scale profiled out.
+
+        Parameters
+        ----------
+        log_sp : ndarray of shape (b, M)
+        responses : ndarray of shape (b,)
+            Which response each point is of.
+        """
+        step = max(CACHE // self.normal.gram.size, 1)
+        parts = [slice(start, start + step) for start in range(0, len(responses), step)]
+        found = [self._reml(log_sp[part], responses[part]) for part in parts]
+        values, gradients, hessians = (np.concatenate(each) for each in zip(*found, strict=True))
+        return values, gradients, hessians
+
+    def _reml(self, log_sp: FloatArray, responses: IntArray) -> Values:
+        weighted = np.exp(log_sp)[:, :, None] * self.penalties  # λ_j d_j
+        diagonal = weighted.sum(axis=1)
+        roots, half, log_det, inverse = self.normal.inverses(diagonal, responses)
+        beta = (half[:, None] @ roots)[:, 0]
+        deviance = np.maximum(self.total[responses] - (half * half).sum(axis=1), LEAST)
+        per = (self.dof / deviance if self.scale is None else 1 / self.scale[responses])[:, None]
+        share = weighted / (diagonal + self._free)[:, None]
+        pushed = weighted * beta[:, None]  # L_j β
+        d1 = (pushed @ beta[:, :, None])[..., 0]
+        own = inverse.diagonal(axis1=1, axis2=2)
+        trace = (weighted @ own[:, :, None])[..., 0] - share.sum(axis=2)
+        # Second derivatives: of the deviance, of log|A|, of -log|S|.
+        bent = pushed @ roots.swapaxes(1, 2)
+        hessian = share @ share.swapaxes(1, 2) - weighted @ (inverse * inverse) @ weighted.swapaxes(1, 2)
+        of_deviance = 2 * bent @ bent.swapaxes(1, 2)
+        if self.scale is None:
+            of_deviance += d1[:, None] * (d1 / deviance[:, None])[..., None]
+        hessian -= per[:, None] * of_deviance
+        np.einsum("bii->bi", hessian)[...] += per * d1 + trace
+        value = self.restricted(deviance, log_det, diagonal, responses)
+        return value, (per * d1 + trace) / 2, hessian / 2
+
+    def gcv(self, log_sp: FloatArray, responses: IntArray) -> Values:
+        """``n/2 log GCV``, with ``GCV = n RSS / (n - edf)²``: curved as a log-likelihood is, in any units."""
+        every = [self._gcv(point, response) for point, response in zip(log_sp, responses, strict=True)]
+        values, gradients, hessians = zip(*every, strict=True)
+        return np.array(values), np.array(gradients), np.array(hessians)
+
+    def _gcv(self, log_sp: FloatArray, response: int) -> tuple[float, FloatArray, FloatArray]:
+        weighted = np.exp(log_sp)[:, None] * self.penalties
+        diagonal = weighted.sum(axis=0)
+        (root,), (half,), _ = self.normal.roots(diagonal[None], np.array([response]))
+        inverse, beta = root.T @ root, half @ root
+        cross, gram = self.normal.cross[:, response], self.normal.gram
+        rss = max(float(self.total[response] - 2 * (beta @ cross) + beta @ gram @ beta), LEAST)
+        left = max(self.n - self.intercept - float((1 - diagonal * inverse.diagonal()).sum()), 1e-9 * self.n)
+        middle = inverse - (inverse * diagonal) @ inverse  # A⁻¹ G A⁻¹
+        pull = diagonal * beta  # S β = Z'(y - Zβ)
+        slopes = -(weighted * beta) @ inverse  # dβ/dlog λ_j in rows
+        rss1 = -2 * slopes @ pull
+        curved = -((weighted[:, None] * slopes[None]) + (weighted[None] * slopes[:, None])) @ inverse
+        curved[np.arange(len(weighted)), np.arange(len(weighted))] += slopes
+        rss2 = 2 * slopes @ gram @ slopes.T - 2 * curved @ pull
+        left1 = weighted @ middle.diagonal()
+        left2 = np.diag(left1) - 2 * weighted @ (inverse * middle) @ weighted.T
+        log1 = rss1 / rss - 2 * left1 / left
+        log2 = rss2 / rss - np.outer(rss1, rss1) / rss**2 - 2 * left2 / left + 2 * np.outer(left1, left1) / left**2
+        value = float(np.log(self.n * rss / left**2))
+        return self.n / 2 * value, self.n / 2 * log1, self.n / 2 * log2
+
+
+# Where the search for smoothing parameters starts: REML may have several local minima.
+
+
+STEP = 5.0
+"""Distance of neighbouring grid points, in log λ."""
+
+KEEP = 3
+"""Best points of a grid that are started from."""
+
+DIAGONAL = 6.0
+"""Distance of the other starts from the centre where a model has several terms, in every log λ."""
+
+
+def starts_of(
+    values: Callable[[FloatArray], FloatArray], k: int, centre: FloatArray, n_penalties: Sequence[int], flat: float
+) -> list[list[FloatArray]]:
+    """Where to start the search for each of K functions, which may have several local minima.
+
+    A grid over the penalties of each term, or of each part of one (:func:`apart`), in turn, the others at the centre.
+    For one term the three best points that are no neighbours. For several, the best points of all terms taken together,
+    the second and the third ones, and points on the diagonal through the centre, where all penalties are light,
+    middling or heavy.
+
+    Parameters
+    ----------
+    values : callable
+        Points (b, M) -> values of the functions, shape (b, K).
+    k : int
+        Number K of functions.
+    centre : ndarray of shape (M,)
+    n_penalties : sequence of int
+        Number of penalties of each term.
+    flat : float
+        Values that exceed the least by less than this are no worse.
+
+    Returns
+    -------
+    list of K lists of ndarray of shape (M,)
+    """
+    grids = term_grids(n_penalties)
+    of_grids = [values(centre + grid) for grid in grids]
+    diagonal = [centre + shift for shift in (0.0, -DIAGONAL, DIAGONAL)] if len(grids) != 1 else []
+    starts = []
+    for which in range(k):
+        steps = [best_apart(grid, of_grid[:, which], flat, KEEP) for grid, of_grid in zip(grids, of_grids, strict=True)]
+        starts.append([centre + np.sum(together, axis=0) for together in zip(*steps, strict=True)] + diagonal)
+    return starts
+
+
+def apart(penalties: FloatArray, n_penalties: Sequence[int]) -> list[int]:
+    """Numbers of penalties of each term, and of parts of terms that no penalty is on together.
+
+    A smooth function for each of twenty levels is one term with twenty parts. Over two penalties of different parts no
+    grid is wanted.
+
+    Parameters
+    ----------
+    penalties : ndarray of shape (M, p)
+    n_penalties : sequence of int
+        Number of penalties of each term.
+    """
+    out: list[int] = []
+    on = (penalties > 0).astype(np.float64)
+    shared = on @ on.T
+    for first, count in zip(np.cumsum([0, *n_penalties]), n_penalties, strict=False):
+        together = shared[first : first + count, first : first + count]
+        ends = [i for i in range(1, count) if not together[:i, i:].any()]
+        out += np.diff([0, *ends, count]).tolist()
+    return out
+
+
+def term_grids(n_penalties: Sequence[int]) -> list[FloatArray]:
+    """Grids over the smoothing parameters of one term at a time, as steps from a point.
+
+    Two smoothing parameters of a term take 25 points, the only one of a term seven on a line. Three or more are taken
+    two at a time. So the number of points grows with the number of terms, and not as a power of it.
+
+    Parameters
+    ----------
+    n_penalties : sequence of int
+        Number of penalties of each term.
+
+    Returns
+    -------
+    list of ndarray of shape (points, M)
+        For each term with penalties; the nearer to the point the earlier.
+    """
+    grids = []
+    for first, count in zip(np.cumsum([0, *n_penalties]), n_penalties, strict=False):
+        own = range(first, first + count)
+        line = STEP * (np.arange(-2, 3) if count > 1 else np.arange(-3, 4))
+        steps = []
+        for axes in combinations(own, min(count, 2)) if count else ():
+            grid = np.zeros((line.size ** len(axes), sum(n_penalties)))
+            grid[:, axes] = list(product(line, repeat=len(axes)))
+            steps.append(grid)
+        if steps:
+            every = np.concatenate(steps)
+            grids.append(every[np.argsort(np.abs(every).sum(axis=1), kind="stable")])
+    return grids
+
+
+def best_apart(points: FloatArray, values: FloatArray, flat: float, keep: int) -> list[FloatArray]:
+    """Return the `keep` points of least value, no two of them neighbours on the grid.
+
+    Where values differ by less than `flat` from the least they are one, and the point that stands first is taken.
+    """
+    kept: list[FloatArray] = []
+    above = np.maximum(values - values.min(), flat)
+    for index in np.argsort(above, kind="stable"):
+        if all(np.abs(points[index] - other).max() > 1.5 * STEP for other in kept):
+            kept.append(points[index])
+        if len(kept) == keep:
+            break
+    return kept
