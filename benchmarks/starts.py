@@ -16,7 +16,7 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.solve.smoothing import smoothing_search as starts
 from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
 from fdadp.terms._feature_rows import FeatureMap
-from r_bridge.mgcv_tensor import TensorProduct, te_margin
+from r_bridge.mgcv_tensor_products import TensorProduct, te_margin
 
 GRID = np.linspace(0, 1, 25)
 WEIGHTS = quadrature_weights(GRID)

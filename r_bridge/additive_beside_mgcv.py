@@ -40,7 +40,7 @@ from fdadp.regression.fit_in_memory import estimate_whole
 from fdadp.solve.eigen.fit_to_scores import ComponentsFit, problem_of
 from fdadp.terms.additive_surface import Surface
 from r_bridge.difference_report import Difference, absolute, of_range, relative
-from r_bridge.mgcv_tensor import TensorProduct
+from r_bridge.mgcv_tensor_products import TensorProduct
 
 GCV_NOT_REPRODUCIBLE = {("affr_canadian", 0), ("affr_dti2", 0), ("affr_dti2", 1), ("affr_lip", 1)}
 """mgcv's GCV code truncates where ratios of smoothing parameters are extreme: these fits do not follow from them."""

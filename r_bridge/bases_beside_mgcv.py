@@ -10,7 +10,7 @@ import numpy as np
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.bsplines import BSplines
 from r_bridge.difference_report import Difference, absolute, relative
-from r_bridge.mgcv_tensor import TensorProduct, te_margin
+from r_bridge.mgcv_tensor_products import TensorProduct, te_margin
 
 CASES = (
     "basis_ps_k7_m22",

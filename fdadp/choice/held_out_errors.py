@@ -16,7 +16,7 @@ from fdadp.errors import InputError
 from fdadp.learners.shared.public_inputs import as_target
 from fdadp.privacy import Privacy
 from fdadp.privacy.private_entries import Table, labels, table
-from fdadp.private.public.curve_inputs import private_curves
+from fdadp.private.public.curve_shapes import private_curves
 from fdadp.regression import AdditiveFunctionOnFunction
 from fdadp.regression.private.fit import PrivateSettings, prepared
 from fdadp.regression.private.private_table import Entries, PrivateTable

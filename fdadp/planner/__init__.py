@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fdadp.planner.forecast import Forecast, plan
-from fdadp.planner.forecast_of_levels import LevelsForecast, plan_levels
+from fdadp.planner.forecast_of_multilevel_fpca import LevelsForecast, plan_levels
 from fdadp.planner.forecast_of_survival import HazardsForecast, SurvivalForecast, plan_hazards, plan_survival
 
 __all__ = [

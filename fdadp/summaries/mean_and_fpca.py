@@ -31,12 +31,12 @@ from fdadp.privacy.noise.sources import Noise
 from fdadp.privacy.study.verification import record_model
 from fdadp.private.levels.tail_shares import warn_of_tail
 from fdadp.private.public.column_ranges import Range
-from fdadp.private.public.curve_inputs import PrivateChunks, chunks_of
+from fdadp.private.public.curve_shapes import PrivateChunks, chunks_of
 from fdadp.private.public.prior import PublicPrior
 from fdadp.private.release.mechanisms import params_from_json, params_to_json
-from fdadp.summaries.curves import open_and_summarise
+from fdadp.summaries.curves import released_summary
 from fdadp.summaries.curves.mean_and_covariance import COVARIANCE, MEAN
-from fdadp.summaries.curves.open_and_summarise import Declared, HandedCurves, Summary
+from fdadp.summaries.curves.released_summary import Declared, HandedCurves, Summary
 
 Self = TypeVar("Self", bound="PrivateSummary")
 Facts = tuple[str, str, str, str]
@@ -98,7 +98,7 @@ class PrivateSummary(NestedParameters, ABC):
         """
         self._check_groups(groups)
         declared = self._declared()
-        source = open_and_summarise.public_chunks(chunks, t, groups, kind)
+        source = released_summary.public_chunks(chunks, t, groups, kind)
         declared.privacy.hold([("Y", declared.bounds)])
         self._check_saveable(source.columns)
         return self._release(HandedCurves(declared, source, source.groups, source))
@@ -106,7 +106,7 @@ class PrivateSummary(NestedParameters, ABC):
     def _fit(self: Self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> Self:
         declared = self._declared()
         chunks = chunks_of({"Y": Y}, groups)
-        curves = open_and_summarise.public_input(declared.privacy, Y, t, groups if chunks is None else None)
+        curves = released_summary.public_input(declared.privacy, Y, t, groups if chunks is None else None)
         data: Any = curves.values
         if chunks is not None:
             data = PrivateChunks(chunks[0], {"Y": curves.grid}, groups=chunks[1])
@@ -119,16 +119,14 @@ class PrivateSummary(NestedParameters, ABC):
         """Refuse what a summary cannot be made of; nothing is read."""
 
     def _declared(self) -> Declared:
-        return open_and_summarise.check(self.privacy, self.bounds, self.prior, self.allow_useless)
+        return released_summary.check(self.privacy, self.bounds, self.prior, self.allow_useless)
 
     def _remember(self, handed: HandedCurves, ledger: Ledger, outside: float) -> None:
         """Keep what was declared, whatever is set later, and what curves are given back as; warn of values outside."""
         self.ledger_, self.privacy_ = ledger, replace(handed.declared.privacy)
         self._fitted_with = {"privacy": self.privacy_, "bounds": handed.declared.bounds}
         self._kind, self._columns = handed.form.kind, handed.form.columns
-        warn_of_clipping(
-            outside, "the values of the curves", open_and_summarise.WIDEN, limit=open_and_summarise.OUTSIDE
-        )
+        warn_of_clipping(outside, "the values of the curves", released_summary.WIDEN, limit=released_summary.OUTSIDE)
 
     @abstractmethod
     def _release(self: Self, handed: HandedCurves) -> Self:
@@ -274,7 +272,7 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
     )
 
     def _release(self, handed: HandedCurves) -> PrivateMean:
-        found = open_and_summarise.summarise(handed, MEAN)
+        found = released_summary.summarise(handed, MEAN)
         self.grid_, self.n_ = handed.form.grid, found.n
         self.mean_ = sum(handed.declared.bounds) / 2 + found.functions @ found.mean
         # Factors R with R R' = covariance of the mean: noise, sampling of n curves, and clipping, whose bias is taken
@@ -441,7 +439,7 @@ class PrivateFPCA(PrivateSummary, Components):
             raise InputError("n_components must be a number, got None")
         declared, grid = handed.declared, handed.form.grid
         count_components(np.ones(min(declared.prior.n_response, grid.size)), self.n_components)
-        found = open_and_summarise.summarise(handed, COVARIANCE)
+        found = released_summary.summarise(handed, COVARIANCE)
         self._set(self._basis(found, grid, sum(declared.bounds) / 2))
         self.n_, self.covariance_noise_sd_ = found.n, found.covariance_sd * float(self.weights_.sum())
         self.variance_beyond_clip_ = found.beyond

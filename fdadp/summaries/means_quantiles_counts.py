@@ -21,7 +21,7 @@ from fdadp.errors import InputError, PrivacyError, PublicInputWarning
 from fdadp.functional.tables.curve_sample import names_of
 from fdadp.privacy.private_entries import RAGGED, Table, column_names, labels, table
 from fdadp.private.public.column_ranges import Range, public_range
-from fdadp.private.public.curve_inputs import private_curves
+from fdadp.private.public.curve_shapes import private_curves
 from fdadp.summaries import cohort_of_columns
 from fdadp.summaries.cohort_of_columns import MISSING_COUNTS, Estimates, Row, answer_to, declared_n, flat, open_cohort
 from fdadp.summaries.questions.column_questions import AskCells, CellCounts, NoisyEstimate, ask, half_width

@@ -22,7 +22,7 @@ from fdadp.private.levels.tail_shares import TINY, warn_of_tail
 from fdadp.repeated.multilevel_fpca import MultilevelComponents, wanted_of_levels
 from fdadp.repeated.two_level_components import TwoLevels, level_basis
 from fdadp.summaries.curves.mean_and_covariance import LEVELS
-from fdadp.summaries.curves.open_and_summarise import HandedCurves
+from fdadp.summaries.curves.released_summary import HandedCurves
 from fdadp.summaries.curves.two_levels import summarise_levels
 from fdadp.summaries.mean_and_fpca import Facts, PrivateSummary, said_of_grid
 

@@ -24,7 +24,7 @@ from fdadp.private.plan.budget_plan import Plan
 from fdadp.private.plan.budget_sharing import expected_left, release_n
 from fdadp.private.plan.private_design import PrivateDesign
 from fdadp.private.public.column_ranges import Range
-from fdadp.private.public.curve_inputs import LEAST_POINTS
+from fdadp.private.public.curve_shapes import LEAST_POINTS
 
 if TYPE_CHECKING:
     from fdadp.privacy.rows._sealed_row_functions import RowFunction

@@ -13,7 +13,7 @@ from fdadp.errors import InputError
 from fdadp.functional.tables.curve_sample import Curves, Kind, as_grid, names_of
 from fdadp.private.input_advice import advise
 from fdadp.private.model_from_releases import as_surface
-from fdadp.private.public.curve_inputs import PrivateChunks, chunks_of, private_curves
+from fdadp.private.public.curve_shapes import PrivateChunks, chunks_of, private_curves
 from fdadp.private.release.plan_and_spend import spend
 from fdadp.regression.additive.fitted_surface import FittedSurface, check_saveable
 from fdadp.regression.model_settings import ModelSettings

@@ -25,7 +25,7 @@ from fdadp.privacy import Privacy
 from fdadp.privacy.joined_tables import Joined, JoinedChunks, Key
 from fdadp.privacy.private_entries import Table, table
 from fdadp.privacy.rows._dask_partitions import PrivatePartitions, blocks_of
-from fdadp.private.public.curve_inputs import (
+from fdadp.private.public.curve_shapes import (
     is_irregular,
     is_one_way,
     public_head,

@@ -23,7 +23,7 @@ from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import Labels
 from fdadp.privacy.private_entries import Table, entries, numbers
 from fdadp.privacy.private_entries import table as private_table
-from fdadp.private.public.curve_inputs import check_groups
+from fdadp.private.public.curve_shapes import check_groups
 from fdadp.regression.private.chunked_tables import JoinedTables
 from fdadp.regression.private.private_table import PrivateTable
 from fdadp.regression.reading.label_joins import joined_labels

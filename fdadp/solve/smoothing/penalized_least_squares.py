@@ -253,7 +253,7 @@ class PenalizedLeastSquares:
         """Negative restricted log-likelihood, its gradient and Hessian in log λ; an unknown scale is profiled out.
 
         The intercept's ``log n / 2`` and mgcv's choice of coordinates are constants and left out
-        (``r_bridge.mgcv_tensor`` has them).
+        (``r_bridge.mgcv_tensor_products`` has them).
         """
         value, gradient, hessian = self._criteria.reml(np.asarray(log_sp)[None], np.array([response]))
         return float(value[0]) + self._reml_of_unit(response), gradient[0], hessian[0]

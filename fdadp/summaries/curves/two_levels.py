@@ -34,7 +34,7 @@ from fdadp.summaries.curves.mean_and_covariance import (
     release_covariance,
     release_mean,
 )
-from fdadp.summaries.curves.open_and_summarise import HandedCurves, PrivateCurves, observed_curves, opened
+from fdadp.summaries.curves.released_summary import HandedCurves, PrivateCurves, observed_curves, opened
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
 from fdadp.terms._feature_rows import FeatureMap
 from r_bridge._rpy2 import call
 from r_bridge.mgcv import gam_linear_functional
-from r_bridge.mgcv_tensor import TensorProduct, te_margin
+from r_bridge.mgcv_tensor_products import TensorProduct, te_margin
 
 DAYS = np.arange(1.0, 61.0)
 SHIFT = 17

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fdadp.errors import InputError
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.splines.diagonal_margins import SmoothMargin
-from r_bridge.mgcv_tensor import TensorProduct, te_margin
+from r_bridge.mgcv_tensor_products import TensorProduct, te_margin
 
 
 @pytest.mark.parametrize("case", ["basis_ps_k7_m22", "basis_ps_k10_m21", "basis_bs_cubic"])

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from fdadp import Privacy, SurvivalRegression
 from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
-from fdadp.planner import forecast_of_levels, forecast_of_survival, plan_hazards, plan_levels, plan_survival
+from fdadp.planner import forecast_of_multilevel_fpca, forecast_of_survival, plan_hazards, plan_levels, plan_survival
 from fdadp.planner.forecast_of_survival import Course
 from fdadp.planner.forecast_settings import Asked, Cohorts
 from fdadp.planner.simulated_cohort_of_terms import Said
@@ -62,7 +62,7 @@ def test_forecasts_of_levels_are_near_private_fits(n, epsilon, delta):
 
 
 def test_forecasts_of_levels_follow_what_is_said(monkeypatch):
-    monkeypatch.setattr(forecast_of_levels, "COHORTS", 6)
+    monkeypatch.setattr(forecast_of_multilevel_fpca, "COHORTS", 6)
     best = plan_levels(3000, 4, 1.0, 1e-6)
     for worse in (
         plan_levels(800, 4, 1.0, 1e-6),
@@ -242,7 +242,7 @@ def test_forecasts_stand_on_certificates_and_warn_of_nothing():
 
 
 def test_commands_say_what_python_says(monkeypatch, tmp_path):
-    monkeypatch.setattr(forecast_of_levels, "COHORTS", 2)
+    monkeypatch.setattr(forecast_of_multilevel_fpca, "COHORTS", 2)
     monkeypatch.setattr(forecast_of_survival, "COHORTS", Cohorts(2, 2, 1.0))
 
     def run(*words):

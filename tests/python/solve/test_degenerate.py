@@ -19,7 +19,7 @@ from fdadp.terms._feature_rows import FeatureMap
 from r_bridge import RWarning
 from r_bridge.additive_beside_mgcv import AffrFits
 from r_bridge.mgcv import gam_linear_functional
-from r_bridge.mgcv_tensor import TensorProduct, te_margin
+from r_bridge.mgcv_tensor_products import TensorProduct, te_margin
 
 KINDS = ("level", "shape", "treatment")
 

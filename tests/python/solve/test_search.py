@@ -15,7 +15,7 @@ from fdadp.solve.smoothing.normal_equations import NormalEquations
 from fdadp.solve.smoothing.penalized_least_squares import LOG_RANGE, PenalizedLeastSquares
 from fdadp.solve.smoothing.smoothing_search import term_grids
 from fdadp.terms._feature_rows import FeatureMap
-from r_bridge.mgcv_tensor import TensorProduct, te_margin
+from r_bridge.mgcv_tensor_products import TensorProduct, te_margin
 
 
 def additive(seed, n_terms, n=80, basis=6):

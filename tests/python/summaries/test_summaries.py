@@ -14,7 +14,7 @@ from private_settings import summary_settings
 from skfda import FDataGrid
 from sklearn.base import clone
 
-import fdadp.summaries.curves.open_and_summarise as release
+import fdadp.summaries.curves.released_summary as release
 from fdadp import PrivateFPCA, PrivateMean, PublicPrior, simulate_affr
 from fdadp.audit import Neighbours, replay_audit
 from fdadp.audit.replay import difference, fingerprint

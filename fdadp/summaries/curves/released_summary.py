@@ -43,7 +43,7 @@ from fdadp.privacy.noise.sources import Noise
 from fdadp.private.levels.observed_counts import release_observed, release_rest
 from fdadp.private.plan.budget_sharing import release_n
 from fdadp.private.public.column_ranges import Range, public_range
-from fdadp.private.public.curve_inputs import LEAST_POINTS, PrivateChunks, check_groups, private_curves
+from fdadp.private.public.curve_shapes import LEAST_POINTS, PrivateChunks, check_groups, private_curves
 from fdadp.private.public.prior import PublicPrior
 from fdadp.private.release.mechanisms import check_allow_useless, check_prior
 from fdadp.summaries.curves.mean_and_covariance import (

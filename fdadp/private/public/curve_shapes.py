@@ -109,7 +109,7 @@ def chunks_of(curves: Mapping[str, Any], groups: Any) -> tuple[Any, bool | None]
     Returns
     -------
     chunks, groups : re-iterable, True or None
-        As :class:`fdadp.private.public.curve_inputs.PrivateChunks` takes chunks and groups.
+        As :class:`fdadp.private.public.curve_shapes.PrivateChunks` takes chunks and groups.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def private_curves(
     empty : bool
         Whether there may be no curve at all: a refusal would tell a private n of 0 from 1.
     streamed : bool
-        Whether the caller hands the kernel chunks (:func:`fdadp.private.public.curve_inputs.chunks_of`) of curves whose
+        Whether the caller hands the kernel chunks (:func:`fdadp.private.public.curve_shapes.chunks_of`) of curves whose
         number of rows only reading would tell. No values stand for them here.
 
     Returns
