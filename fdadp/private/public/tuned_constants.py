@@ -208,7 +208,7 @@ PURE = replace(
     x_location=Aux(target=0.05, cap=0.03, max_error=0.5),
     x_centre=Aux(target=0.15, cap=0.01, max_error=0.5),
     y_rms=replace(GAUSSIAN.y_rms, cap=0.05, max_error=0.25),
-    y_location=Aux(target=0.1, cap=0.04, max_error=0.3),
+    y_location=Aux(target=0.1, cap=0.04, max_error=0.15),
     y_scale=replace(GAUSSIAN.y_scale, cap=0.02, max_error=0.5),
     y_spread=replace(GAUSSIAN.y_spread, cap=0.01, max_error=0.3),
     residual_scale=replace(GAUSSIAN.residual_scale, target=0.08, cap=0.03),
