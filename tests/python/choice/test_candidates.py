@@ -281,6 +281,7 @@ def test_a_plan_without_data_prints_every_step():
 # ------------------------------------------------------------------ studies
 
 
+@pytest.mark.filterwarnings("ignore:what was released speaks against:fdadp.errors.PublicInputWarning")  # wrong bounds
 @pytest.mark.parametrize("unit", ["row", pytest.param("person", marks=pytest.mark.long)])
 def test_every_step_is_an_entry_of_the_study(tmp_path, unit):
     X, y = rows(1000)
