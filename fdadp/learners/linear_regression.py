@@ -261,7 +261,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         --------
         >>> plan = DPLinearRegression(epsilon=1.0, delta=1e-6, bounds=(-1, 1), bounds_y=(-1, 1)).plan(5000, 8)
         >>> plan.worth(1.0), round(plan.moments, 3)
-        (True, 0.462)
+        (True, 0.46)
         """
         settings = self._settings()
         budget, share = settings.budget_share(self._accounting)

@@ -25,6 +25,7 @@ gaussian = pytest.mark.parametrize("learner", [x for x in LEARNERS if x.gaussian
 # ------------------------------------------------------------------ delta and n
 
 
+@pytest.mark.filterwarnings("ignore:what was released speaks against:fdadp.errors.PublicInputWarning")  # few rows
 @gaussian
 def test_learners_have_a_limit_on_delta_where_n_is_private(learner):
     """A delta of 0.9 was called "private end to end"."""

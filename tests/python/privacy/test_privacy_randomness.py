@@ -70,7 +70,7 @@ def test_the_kernel_imports_no_other_randomness():
                 makes.add((path.stem, getattr(top, "name", "")))
     simulations = {("sources", "SeededNoise"), ("distributed", "DistributedNoise"), ("audit", "replay_audit")}
     assert {one for one in makes if one[0] != "published"} <= simulations | {
-        ("_local", "_probe_rows"),
-        ("_local", "_far_rows"),
-        ("_local", "_same_bits"),
+        ("_sealed_row_functions", "_probe_rows"),
+        ("_sealed_row_functions", "_far_rows"),
+        ("_sealed_row_functions", "_same_bits"),
     }

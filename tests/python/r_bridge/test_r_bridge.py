@@ -205,7 +205,7 @@ def test_exports():
     assert set(r_bridge.__all__) <= set(dir(r_bridge))
     for name in r_bridge.__all__:
         assert getattr(r_bridge, name).__doc__
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match="No r_bridge attribute nothing"):
         r_bridge.nothing  # noqa: B018
 
 

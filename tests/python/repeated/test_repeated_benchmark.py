@@ -60,5 +60,6 @@ def test_coverage_is_counted_of_each_kind_and_its_record_has_its_form(monkeypatc
     assert coverage.HEAD in recorded
     rows = [row.strip("| ").split(" | ") for row in recorded.splitlines() if row.startswith("| ") and " to " in row]
     assert [int(row[0].replace(",", "")) for row in rows] == list(coverage.PERSONS)
-    shares = [[float(cell.split(" ")[0]) for cell in row[2:-1]] for row in rows]
-    assert all(0.93 <= share <= 0.97 for row in shares for share in (*row[:3], *row[6:]))
+    shares = [[tuple(map(float, cell.split(" ± "))) for cell in row[2:-1]] for row in rows]
+    for row in shares:
+        assert all(0.93 - error <= share <= 0.97 + error for share, error in (*row[:3], *row[6:])), row
