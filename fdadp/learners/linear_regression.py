@@ -21,7 +21,8 @@ from fdadp.learners.linear_regression_by_rounds import LinearRounds, fit_rounds
 from fdadp.learners.shared._declared_vs_released import Doubts
 from fdadp.learners.shared._estimator_base import PrivateRegressor
 from fdadp.learners.shared.noisy_second_moments import (
-    SQUARES,
+    CLIP,
+    JOINT_CLIP,
     RowMoments,
     posterior_coefficients,
     release_joint,
@@ -162,7 +163,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
             return np.concatenate((encode(x), t), axis=1)
 
         # Noise in zt', and in zz' times coefficients of length 1, over that of the Gaussian release
-        variance = _BREAK_EVEN * 4 * (encode.dimensions + q + 1) / (1.5 * (2 + SQUARES**2))
+        variance = _BREAK_EVEN * 4 * (encode.dimensions + q + 1) / (1.5 * CLIP**2)
         pure = cohort.pure or (self.mechanism_ == "moments" and cohort.pure_is_quieter(variance))
         wishart, p = self.mechanism_ == "wishart", encode.dimensions
         if wishart or pure:
@@ -182,7 +183,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         n, left = cohort.n, 1.0
         if n is None:
             n, left = cohort.count(share=COUNT).value, 1 - COUNT
-        plan = RoundsPlan(float(n), d, q, unit_noise(cohort, 1.0) / n, cohort.pure, left)
+        plan = _plan_of(n, d, q, unit_noise(cohort, 1.0), pure=cohort.pure, left=left)
         low, high = (
             np.append(x, y)
             for x, y in zip(box_of(self.bounds, self.data_norm, self.center, d), self._range, strict=True)
@@ -267,7 +268,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         budget, share = settings.budget_share(self._accounting)
         noise = noise_multiplier(budget.total * share, settings.stated_adjacency, pure=budget.pure)
         left = 1 - COUNT if settings.stated_adjacency == "add-remove" else 1.0
-        return RoundsPlan(float(n), d, q, noise / n, budget.pure, left)
+        return _plan_of(n, d, q, noise, pure=budget.pure, left=left)
 
     def predict(self, X: Any) -> FloatArray:
         """Targets, shape (m,) or (m, q), within ``bounds_y``; rows are clipped as in the fit."""
@@ -280,8 +281,13 @@ def _default_mechanism(cohort: Cohort, d: int, q: int, epsilon: float) -> str:
     """Rounds where n is declared and they pay, by public numbers alone."""
     if cohort.n is None:
         return "moments"
-    plan = RoundsPlan(float(cohort.n), d, q, unit_noise(cohort, 1.0) / cohort.n, cohort.pure)
+    plan = _plan_of(cohort.n, d, q, unit_noise(cohort, 1.0), pure=cohort.pure)
     return "rounds" if plan.worth(epsilon) else "moments"
+
+
+def _plan_of(n: float, d: int, q: int, noise: float, *, pure: bool, left: float = 1.0) -> RoundsPlan:
+    """The plan of rounds, of the noise that the whole budget leaves on a sum of sensitivity 1."""
+    return RoundsPlan(float(n), d, q, noise / n, pure, JOINT_CLIP if pure else CLIP, left)
 
 
 def _doubts_of_rounds(cohort: Cohort, found: LinearRounds, names: list[str], b0: float) -> tuple[str, ...]:

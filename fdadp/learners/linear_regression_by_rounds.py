@@ -18,6 +18,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.learners.coefficient_intervals import Equations
 from fdadp.learners.shared.noisy_second_moments import (
+    CLIP,
     RowMoments,
     posterior_coefficients,
     release_joint,
@@ -35,8 +36,6 @@ LONGEST = 1.0
 """Length of a row from which on it is shortened, in sizes times √d."""
 OF_ROWS = 1.8
 """Squared error of predictions over that of coefficients of rows of length 1."""
-OF_TARGETS = 2.09
-"""Squared clip of the second moment that has the targets in it."""
 START = 0.12
 """Where the histogram of residuals starts, in units of the target's clip."""
 KEPT = 0.97
@@ -158,7 +157,7 @@ def fit_rounds(cohort: Cohort, plan: RoundsPlan, low: FloatArray, high: FloatArr
         2 * places.size[d:],
         high[d:] - low[d:],
         n=n,
-        noise=math.sqrt(OF_TARGETS) * loud * plan.noise_at(plan.moments),
+        noise=CLIP * loud * plan.noise_at(plan.moments),
         share=plan.tail,
         name="tail of targets",
     ).at

@@ -34,6 +34,8 @@ class RoundsPlan:
         Sd of the noise that the whole budget leaves on a mean of sensitivity 1/n.
     pure : bool
         Pure ε.
+    moment_norm : float
+        Sensitivity of the second moment.
     left : float
         Of the budget, once a private n was released.
     """
@@ -43,6 +45,7 @@ class RoundsPlan:
     targets: int
     noise: float
     pure: bool
+    moment_norm: float
     left: float = 1.0
 
     @property
@@ -102,7 +105,7 @@ class RoundsPlan:
             *((f"counts in cells {t + 1}", self.counts, norm_of(q, pure=self.pure)) for t in range(len(CELLS))),
             ("distances from places", self.distances, norm_of(self.features, pure=self.pure)),
             ("tail of targets", self.tail, norm_of(self.targets, pure=self.pure)),
-            ("second moment of features and targets", self.moments, math.sqrt(2.09)),
+            ("second moment of features and targets", self.moments, self.moment_norm),
         ]
         for t in range(ROUNDS):
             lines.append((f"tail of residuals {t + 1}", self.tail, norm_of(self.targets, pure=self.pure)))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fdadp._common.symmetric_matrices import positive_part
 from fdadp._common.typing import FloatArray
 from fdadp.learners.shared._posterior_means import above_zero, empirical_bayes
 from fdadp.privacy import Cohort
@@ -22,6 +23,8 @@ _LOOKS = 3
 """Times that the noise on the matrix is priced by the coefficients it is multiplied by."""
 SQUARES = 0.3
 """Weight of the targets' squares in the release: they only tell the residual variance, roughly."""
+CLIP, JOINT_CLIP = math.sqrt(2 + SQUARES**2), 2.0
+"""Largest norm of what a person adds: of the upper triangle in L2, and of the whole matrix in the nuclear norm."""
 
 
 class RowMoments(NamedTuple):
@@ -46,7 +49,7 @@ def release_moments(cohort: Cohort, pair: RowFunction, p: int, q: int, *, share:
     weights[p:, p:] = SQUARES * np.eye(q)
     value, sd = cohort.sum_outer(
         lambda rows: (pair(rows), pair(rows)),
-        clip=math.sqrt(2 + SQUARES**2),
+        clip=CLIP,
         weights=weights,
         share=share,
         name="second moment of features and targets",
@@ -75,7 +78,7 @@ def release_joint(
     if wishart:
         moment, sd = cohort.wishart_moment(pair, clip=math.sqrt(2.0), share=share, name=name)
     else:
-        moment, sd = cohort.second_moment(pair, clip=2.0, share=share, name=name, norm="nuclear")
+        moment, sd = cohort.second_moment(pair, clip=JOINT_CLIP, share=share, name=name, norm="nuclear")
     off = sd / math.sqrt(2)
     return RowMoments(moment[:p, :p], moment[:p, p:], np.diag(moment)[p:], sd, off, off, sd)
 
@@ -101,8 +104,7 @@ def posterior_coefficients(m: RowMoments, k: int) -> Believed:
 
     The model is in the notes of :class:`fdadp.learners.DPLinearRegression`.
     """
-    values, axes = np.linalg.eigh(believed_moment(m))
-    A = np.asarray((axes * np.maximum(values, 0.0)) @ axes.T)
+    A = positive_part(believed_moment(m))
     b, p = m.cross[:, k], len(A)
     residual = min(max(m.squares[k] / max(np.trace(A), 1.0), 1e-2), 1.0)
     evidence, means, spreads = [], [], []
