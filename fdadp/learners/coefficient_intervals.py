@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.argument_checks import fraction
 from fdadp._common.guarantee_in_words import promised
+from fdadp._common.symmetric_matrices import positive_part
 from fdadp._common.typing import FloatArray
 from fdadp.learners.shared._estimator_base import Bounded
 from fdadp.learners.shared.public_encoding import feature_names
@@ -109,8 +110,7 @@ def estimate(equations: Equations, weights: FloatArray, offset: float, alpha: fl
     inf
     """
     A, step = equations.curvature, equations.step
-    values, axes = np.linalg.eigh(A)
-    sampling = equations.dispersion * np.asarray((axes * np.maximum(values, 0.0)) @ axes.T)
+    sampling = equations.dispersion * positive_part(A)
     u = solved(A, weights)
     value = offset + float(weights @ (equations.at + step))
     if not np.allclose(A @ u, weights, atol=1e-8 * np.abs(weights).max()):  # singular: some direction says nothing

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fdadp._common.symmetric_matrices import inverse_root
 from fdadp._common.typing import FloatArray
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.repeated.fixed_effects import MeanTerm, Weighed
@@ -125,9 +126,5 @@ def alike_along(form: LongForm, terms: Sequence[MeanTerm], inner: Weighed, white
 
 def _inverse(gram: FloatArray) -> FloatArray:
     """Inverse of an information; 0 in directions of which it knows nothing."""
-    size = np.sqrt(np.diag(gram))
-    size = np.where(size > 0, size, 1.0)
-    values, vectors = np.linalg.eigh(gram / size / size[:, None])
-    seen = values > SEEN * values[-1]
-    half = vectors[:, seen] / np.sqrt(values[seen]) / size[:, None]
-    return np.asarray(half @ half.T)
+    root = inverse_root(gram, SEEN)
+    return root @ root.T

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from fdadp._common.symmetric_matrices import root_of
+from fdadp._common.symmetric_matrices import inverse_root, root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
@@ -241,27 +241,18 @@ def concurvity(
     mgcv's ``concurvity``; Wood (2017), Generalized Additive Models, section 5.6.3, doi:10.1201/9781315370279.
     """
     own = gram[np.ix_(term, term)]
-    root = _inverse_root(own)
+    root = inverse_root(own, NOT_THERE)
     b = coefficients[term]
     length, total = float(b @ own @ b), float(np.trace(own))
     found = []
     for columns in others:
-        cross = _inverse_root(gram[np.ix_(columns, columns)]).T @ gram[np.ix_(columns, term)]
+        cross = inverse_root(gram[np.ix_(columns, columns)], NOT_THERE).T @ gram[np.ix_(columns, term)]
         shared = cross.T @ cross  # X'PX
         worst = float(np.linalg.norm(cross @ root, 2) ** 2) if root.size and cross.size else 0.0
         observed = float(b @ shared @ b) / length if length > 0 else np.nan
         estimate = float(np.trace(shared)) / total if total > 0 else np.nan
         found.append((min(worst, 1.0), min(observed, 1.0), min(estimate, 1.0)))
     return found
-
-
-def _inverse_root(gram: FloatArray) -> FloatArray:
-    """R of shape (p, r) with ``R' G R = I`` on what is there."""
-    scale = np.sqrt(np.diag(gram))
-    scale = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1.0), 0.0)
-    values, vectors = np.linalg.eigh(gram * np.outer(scale, scale))
-    there = values > NOT_THERE * max(float(values[-1]), 0.0) if values.size else np.zeros(0, dtype=bool)
-    return np.asarray(scale[:, None] * vectors[:, there] / np.sqrt(values[there]))
 
 
 # Tests that a random effect has no variance: exact for numbers, by flipped signs of curves for curves.
