@@ -402,20 +402,9 @@ def gaussian_multiplier(epsilon: float, delta: float, ridge: float, problems: in
     PrivacyError
         λ is so small that the Jacobian alone costs more than ε.
     """
-    jacobian = math.log1p(1 / (4 * ridge))
-    if problems * jacobian >= epsilon:
-        raise PrivacyError(
-            f"ridge must be at least {1 / (4 * math.expm1(epsilon / problems)):.3g} at this epsilon, got {ridge:g}"
-        )
-    low, high = 0.0, 1.0
-    while _hockey_stick(epsilon, high, jacobian, problems) <= delta:
-        low, high = high, 2 * high
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _hockey_stick(epsilon, middle, jacobian, problems) <= delta else (low, middle)
-    if low < 1e-6:
-        raise PrivacyError(f"ridge must be larger at epsilon {epsilon:g} and delta {delta:g}, got {ridge:g}")
-    return low
+    jacobian, _ = _jacobian_and_rest(epsilon, ridge, problems)
+    most = _largest(lambda mu: _hockey_stick(epsilon, mu, jacobian, problems) <= delta)
+    return _useful(most, epsilon, delta, ridge)
 
 
 @functools.lru_cache(maxsize=64)
@@ -431,11 +420,7 @@ def replaced_multiplier(epsilon: float, delta: float, ridge: float, problems: in
     PrivacyError
         λ is so small that the Jacobian alone costs more than ε.
     """
-    gap = epsilon - problems * math.log1p(1 / (4 * ridge))
-    if gap <= 0:
-        raise PrivacyError(
-            f"ridge must be at least {1 / (4 * math.expm1(epsilon / problems)):.3g} at this epsilon, got {ridge:g}"
-        )
+    _, gap = _jacobian_and_rest(epsilon, ridge, problems)
     ways = [
         (math.comb(problems, both) * math.comb(problems - both, one) * 2**one, math.sqrt(4 * both + one))
         for both in range(problems + 1)
@@ -446,15 +431,35 @@ def replaced_multiplier(epsilon: float, delta: float, ridge: float, problems: in
     def kept(mu: float) -> bool:
         return math.fsum(times * delta_from_mu(mu * move, gap) for times, move in ways) <= delta / (1 + ALLOWANCE)
 
-    high = 1.0
-    while kept(high):
-        high *= 2
-    low = bisected(kept, 0.0, high)[0]
+    most = _largest(kept)
     with contextlib.suppress(PrivacyError):
-        low = max(low, gaussian_multiplier(epsilon / 2, delta / (1 + math.exp(epsilon / 2)), ridge, problems))
-    if low < 1e-6:
+        most = max(most, gaussian_multiplier(epsilon / 2, delta / (1 + math.exp(epsilon / 2)), ridge, problems))
+    return _useful(most, epsilon, delta, ridge)
+
+
+def _jacobian_and_rest(epsilon: float, ridge: float, problems: int) -> tuple[float, float]:
+    """What the Jacobian of one problem costs at most, and what all leave of ε; refuses where that is nothing."""
+    jacobian = math.log1p(1 / (4 * ridge))
+    rest = epsilon - problems * jacobian
+    if rest <= 0:
+        raise PrivacyError(
+            f"ridge must be at least {1 / (4 * math.expm1(epsilon / problems)):.3g} at this epsilon, got {ridge:g}"
+        )
+    return jacobian, rest
+
+
+def _largest(kept: Callable[[float], bool]) -> float:
+    """Largest μ, to the last digit, that is allowed, as all smaller ones are; 0 where none is."""
+    low, high = 0.0, 1.0
+    while kept(high):
+        low, high = high, 2 * high
+    return bisected(kept, low, high, digits=17)[0]
+
+
+def _useful(mu: float, epsilon: float, delta: float, ridge: float) -> float:
+    if mu < 1e-6:
         raise PrivacyError(f"ridge must be larger at epsilon {epsilon:g} and delta {delta:g}, got {ridge:g}")
-    return low
+    return mu
 
 
 def _hockey_stick(epsilon: float, mu: float, jacobian: float, problems: int) -> float:
