@@ -109,15 +109,13 @@ def _class(path: str, allowed: Callable[[type], bool]) -> type:
 def class_at(path: str) -> type | None:
     """Return the class that a file names as ``module.Name``, None where there is none.
 
-    A class of this package is found by its name where its module was renamed after the file was written: no two
-    classes share a name. A class of another package is found only where its module is imported already.
+    A class of this package is found by its name where it has moved since the file was written: no two classes share a
+    name. A class of another package is found only where its module is imported already.
     """
     module, _, name = path.rpartition(".")
-    if module.startswith("fdadp.") and module not in sys.modules:
-        module = _modules_of_classes().get(name, "")
-        if module:
-            importlib.import_module(module)
     kind = getattr(sys.modules.get(module), name, None)
+    if kind is None and module.startswith("fdadp.") and name in _modules_of_classes():
+        kind = getattr(importlib.import_module(_modules_of_classes()[name]), name, None)
     return kind if isinstance(kind, type) else None
 
 

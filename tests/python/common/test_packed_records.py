@@ -74,10 +74,12 @@ def test_classes_that_may_not_be_made():
         unpack({"class": "os.system", "fields": {}}, numbers, lambda kind: True)
 
 
-def test_classes_whose_module_was_renamed_after_the_file_was_written():
+@pytest.mark.parametrize("module", ["fdadp.terms.as_it_was_called", "fdadp.errors"])
+def test_classes_that_moved_after_the_file_was_written(module):
+    """Out of a module that is no more, and out of one that is still there."""
     term = ff("X", k=(5, 6))
     tree, numbers = pack(term, "term")
-    tree["class"] = "fdadp.terms.as_it_was_called.FunctionalLinear"
+    tree["class"] = f"{module}.FunctionalLinear"
     assert unpack(tree, numbers, may_be_made) == term
 
 
