@@ -216,7 +216,7 @@ def seen_response(
     """
     key, over = "y spectrum", shapeless(rows.design)
     if over is None and not rows.design.scalar:
-        rows.notes.append(NO_LOOK)
+        rows.notes.append(NO_LOOK.format(rows.design.response_shares.size + FURTHER + FEWEST))
     if over is None or not releases.affords(key):  # which plans say
         return releases, variance, energy
     masses, sd = releases.histogram(key, ResponseEnergies(rows).shares)
@@ -241,7 +241,7 @@ def _roughened(design: PrivateDesign, rough: float) -> PrivateDesign:
 
 
 NO_LOOK = (
-    "no look at how rough responses are, which takes 32 evenly spaced points of t: what varies faster in t than the "
+    "no look at how rough responses are, which takes {} evenly spaced points of t: what varies faster in t than the "
     "prior expects is learned in part"
 )
 ROUGH_CURVES = (
