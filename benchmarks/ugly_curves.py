@@ -1,6 +1,7 @@
 """What looks at the data before the plan are worth: ``python benchmarks/ugly_curves.py [part ...]``.
 
-Paired: each cohort is fitted with the looks and without them, on the same noise. A share is that of the variance of the
+Paired: each cohort is fitted with the looks and without them, or with as much as the level of Y may have of the budget
+and with what it had before, on the same noise. A share is that of the variance of the
 true mean response, of 1,000 new people, that predictions explain. No constant was chosen on these seeds. The noise is
 seeded NumPy noise: for simulation only.
 """
@@ -24,7 +25,7 @@ import numpy as np
 from other_scenarios import GRID, SCENARIOS, cohort, share
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, __version__
-from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Tuning
+from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Aux, Tuning
 from fdadp.private.release.mechanisms import DPAFF
 
 RESULTS = Path(__file__).parent / "results" / "ugly-curves.md"
@@ -63,8 +64,23 @@ def without(tuning: Tuning) -> Tuning:
     return replace(tuning, x_spectrum=never, y_spectrum=never)
 
 
+def located_before(tuning: Tuning) -> Tuning:
+    """With the share of a pure budget that the level of Y had until version 0.2."""
+    return replace(tuning, y_location=Aux(target=0.1, cap=0.01, max_error=0.3))
+
+
+def in_range(y: tuple[float, float]) -> Callable[[str, int, int], Data]:
+    """A standard cohort of which this range of Y is declared."""
+
+    def drawn(name: str, n: int, seed: int) -> Data:
+        *data, bounds, grid = standard(name, n, seed)
+        return (*data, bounds | {"Y": y}, grid)  # type: ignore[return-value]
+
+    return drawn
+
+
 class Cell(NamedTuple):
-    """Cohorts, the size of them, how many, and the largest mean loss that is allowed."""
+    """Cohorts, their title by their name, the size of them, how many, and what they are beside."""
 
     title: str
     names: tuple[str, ...]
@@ -73,6 +89,7 @@ class Cell(NamedTuple):
     repeats: int
     delta: float | None = 1e-6
     epsilon: float = 1.0
+    before: Callable[[Tuning], Tuning] = without
 
 
 PARTS = {
@@ -91,6 +108,11 @@ PARTS = {
         Cell("", tuple(cohorts.SCENARIOS), standard, 1000, 60),
         Cell("", tuple(cohorts.SCENARIOS), standard, 10_000, 12),
         Cell("", tuple(cohorts.SCENARIOS), standard, 3000, 12, None),
+    ),
+    "range": tuple(
+        Cell(f"{{}}, Y in {y}", ("S1", "S2"), in_range(y), n, 12, None, before=located_before)
+        for n in (1000, 3000)
+        for y in ((-8.0, 8.0), (0.0, 100.0), (-500.0, 20.0))
     ),
 }
 
@@ -114,11 +136,11 @@ def lines(cell: Cell) -> Iterator[str]:
         for i in range(cell.repeats):
             data = cell.draw(name, cell.n, SEED + i)
             privacy = Privacy(cell.epsilon, delta=cell.delta, n=cell.n, random_state=SEED + i)
-            found[i] = [explained(data, own, privacy) for own in (without(tuning), tuning)]
+            found[i] = [explained(data, own, privacy) for own in (cell.before(tuning), tuning)]
         before, after = (f"{found[:, k].mean():.4f} ({found[:, k].min():.3f})" for k in (0, 1))
         change = found[:, 1] - found[:, 0]
         error = change.std(ddof=1) / math.sqrt(cell.repeats)
-        title = cell.title or name
+        title = cell.title.format(name) or name
         budget = f"{cell.n:,}, {cell.epsilon:g}{'' if cell.delta else ', pure'}"
         yield f"| {title} | {budget} | {cell.repeats} | {before} | {after} | {change.mean():+.4f} ± {error:.4f} |"
 
@@ -129,12 +151,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args(arguments)
     text = [
-        "# Looks before the plan",
+        "# Looks before the plan, and ranges of Y that are far off",
         "",
         f"`python benchmarks/ugly_curves.py {' '.join(args.parts)}`, fdadp {__version__}. Explained share of the true "
         "mean response of new people, mean (worst); ± is the standard error of the paired difference.",
         "",
-        "| cohorts | n, ε | cohorts | without looks | with looks | difference |",
+        "| cohorts | n, ε | cohorts | before | after | difference |",
         "|---|---|---|---|---|---|",
     ]
     for part in args.parts:
