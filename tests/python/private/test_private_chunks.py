@@ -247,7 +247,7 @@ def test_memory_does_not_grow_with_the_number_of_rows(monkeypatch):
         return found
 
     peak(1, 0)  # compiles
-    few, many = peak(2, 0), peak(8, 0)
+    few, many = peak(5, 0), peak(20, 0)
     assert many < 1.2 * few  # rows, features and responses of all chunks would be four times as much
-    bound = 2**21  # less than the rows of 8 chunks, 5 MB
-    assert few + bound / 2 < peak(8, bound) < many + 2.1 * bound
+    bound = 2**23  # less than the rows of 20 chunks, 13 MB, and more than what a fit needs besides, 6 MB
+    assert few + bound / 2 < peak(20, bound) < many + 2.1 * bound
