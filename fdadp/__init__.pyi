@@ -28,7 +28,7 @@ from .planner import plan as plan
 from .privacy import Budget as Budget
 from .privacy import Privacy as Privacy
 from .privacy.study import Study as Study
-from .private.public.prior import PublicPrior as PublicPrior
+from .private.public.gaussian_process_prior import PublicPrior as PublicPrior
 from .private.release.mechanisms import DPAFF as DPAFF
 from .regression import AdditiveFunctionOnFunction as AdditiveFunctionOnFunction
 from .regression.functional import FunctionalRegression as FunctionalRegression

@@ -13,7 +13,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from fdadp import PublicPrior
-from fdadp.planner.simulated_cohort_of_one_curve import outcomes
+from fdadp.planner.simulated_fit_of_one_curve import outcomes
 from fdadp.planner.simulation_table import ETAS, SIZES, TABLE, _key
 
 SEEDS = range(1, 4)

@@ -28,9 +28,9 @@ from fdadp._common.command_line_tools import console, no_window, plain_messages
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.datasets._data_locations import load_present
 from fdadp.errors import InputError
+from fdadp.federated.local_dp.gradient_randomizers import MECHANISMS, Coins
 from fdadp.federated.local_dp.parameters_and_server import LocalParameters, LocalServer
-from fdadp.federated.local_dp.randomizers import MECHANISMS, Coins
-from fdadp.federated.local_dp.user_device import LocalUsers
+from fdadp.federated.local_dp.user_gradients import LocalUsers
 from fdadp.federated.local_dp_logistic import LDPLogisticRegression, default_lr, division
 from fdadp.learners.shared.public_encoding import Numeric, PublicEncoder
 from studies.commands import command, run_each, say_absent, say_paths

@@ -8,7 +8,7 @@ from fdadp.datasets._data_locations import FunctionalDataset, WeatherDataset
 from fdadp.datasets._dti_tracts import load_dti, load_dti2
 from fdadp.datasets._icu import load_icu
 from fdadp.datasets._lip_emg import load_lip_emg
-from fdadp.datasets._nhanes_wear import load_nhanes_wear
+from fdadp.datasets._nhanes_wear_time import load_nhanes_wear
 from fdadp.datasets._simulated_curves import SimulatedCurves, simulate_affr, simulate_cosine
 
 __all__ = [

@@ -1,8 +1,8 @@
 from .federated_models import fit_in_clear as fit_in_clear
+from .local_dp.gradient_randomizers import randomizer as randomizer
 from .local_dp.parameters_and_server import LocalParameters as LocalParameters
 from .local_dp.parameters_and_server import LocalServer as LocalServer
-from .local_dp.randomizers import randomizer as randomizer
-from .local_dp.user_device import LocalClient as LocalClient
+from .local_dp.user_gradients import LocalClient as LocalClient
 from .local_dp.user_guarantee import shuffled_epsilon as shuffled_epsilon
 from .local_dp_logistic import LDPLogisticRegression as LDPLogisticRegression
 from .owner_chain_pca import PrivateLocalPCA as PrivateLocalPCA

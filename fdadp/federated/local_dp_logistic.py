@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
+from fdadp.federated.local_dp.gradient_randomizers import Coins, Randomizer
 from fdadp.federated.local_dp.parameters_and_server import LocalParameters, LocalServer
-from fdadp.federated.local_dp.randomizers import Coins, Randomizer
-from fdadp.federated.local_dp.user_device import LocalUsers
+from fdadp.federated.local_dp.user_gradients import LocalUsers
 from fdadp.federated.local_dp.user_guarantee import ledger, user_guarantee
 from fdadp.learners.shared.public_inputs import as_table, box, class_array, class_labels, positive
 

@@ -1,6 +1,6 @@
-from .additive_histograms import DPAdditiveHistograms as DPAdditiveHistograms
 from .additive_regressor import DPAdditiveRegressor as DPAdditiveRegressor
 from .boosted_stumps import DPBoostedStumps as DPBoostedStumps
+from .explainable_boosting import DPAdditiveHistograms as DPAdditiveHistograms
 from .forest import DPForestClassifier as DPForestClassifier
 from .forest import DPForestRegressor as DPForestRegressor
 from .kmeans import DPKMeans as DPKMeans

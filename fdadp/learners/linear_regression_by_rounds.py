@@ -30,7 +30,7 @@ from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 from fdadp.rounds.budget_plan import ROUNDS, RoundsPlan
 from fdadp.rounds.clips_for_tails import Clips, find_clips
 from fdadp.rounds.gaussian_update import gaussian_update
-from fdadp.rounds.location_and_spread import CELLS, Places, find_places, reach
+from fdadp.rounds.location_scale_histograms import CELLS, Places, find_places, reach
 
 LONGEST = 1.0
 """Length of a row from which on it is shortened, in sizes times √d."""

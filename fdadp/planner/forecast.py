@@ -11,14 +11,14 @@ import numpy as np
 from fdadp._common.argument_checks import one_of, whole
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner.forecast_display import Shown
-from fdadp.planner.simulated_cohort_of_one_curve import Outcome
+from fdadp.planner.simulated_fit_of_one_curve import Outcome
 from fdadp.planner.simulation_table import SimulatedOutcomes
 from fdadp.privacy import Privacy
 from fdadp.privacy.account.budget import Budget
 from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier
 from fdadp.privacy.guarantee_checks import ADJACENCIES, said_delta
 from fdadp.private.plan.budget_sharing import expected_left, least_n_epsilon
-from fdadp.private.public.prior import PublicPrior
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.release.plan_and_spend import preview
 

@@ -15,7 +15,7 @@ from fdadp.errors import InputError
 from fdadp.functional.tables.curve_sample import as_grid
 from fdadp.planner.forecast_display import Shown, narrower
 from fdadp.planner.forecast_settings import Cohorts, Spread
-from fdadp.planner.simulated_cohort_of_terms import (
+from fdadp.planner.simulated_fit_of_terms import (
     EFFECTS,
     EXPLAINABLE,
     OF_THE_REST,
@@ -28,11 +28,11 @@ from fdadp.planner.simulated_cohort_of_terms import (
 )
 from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier
-from fdadp.privacy.rows._person_contributions import MEAN, Law
+from fdadp.privacy.rows._person_row_caps import MEAN, Law
 from fdadp.private.plan.budget_sharing import expected_left
 from fdadp.private.plan.private_design import PrivateDesign, curves_column
 from fdadp.private.public.column_ranges import Column, CurvesColumn, LabelColumn, NumberColumn, public_range
-from fdadp.private.public.prior import PublicPrior
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.whitened.term_registry import white_term
 from fdadp.regression.formula import ParsedFormula, parse

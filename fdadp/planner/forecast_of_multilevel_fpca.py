@@ -15,8 +15,8 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.planner.forecast_display import AnyForecast
 from fdadp.planner.forecast_settings import Asked, Spread, quietly
-from fdadp.privacy.rows._person_contributions import check_most
-from fdadp.private.public.prior import PublicPrior
+from fdadp.privacy.rows._person_row_caps import check_most
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.summaries.multilevel_fpca import PrivateMultilevelFPCA
 
 COHORTS, POINTS, MOST_CURVES = 16, 51, 100_000

@@ -17,10 +17,10 @@ from fdadp.functional.tables.curve_sample import Curves
 from fdadp.planner.forecast_display import AnyForecast, narrower
 from fdadp.planner.forecast_of_formulas import _columns, _said
 from fdadp.planner.forecast_settings import Asked, Cohorts, Spread, quietly
-from fdadp.planner.simulated_cohort_of_terms import TINY, Said, _drawn, _records
+from fdadp.planner.simulated_fit_of_terms import TINY, Said, _drawn, _records
 from fdadp.private.plan.private_design import PrivateDesign
 from fdadp.private.public.column_ranges import CurvesColumn
-from fdadp.private.public.prior import PublicPrior
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.whitened.term_registry import white_term
 from fdadp.regression.formula import parse

@@ -13,7 +13,7 @@ import numpy as np
 from fdadp._common.argument_checks import one_of, whole
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
-from fdadp.planner.simulated_cohort_of_one_curve import LEAST_MULTIPLIER, noisy_budget
+from fdadp.planner.simulated_fit_of_one_curve import LEAST_MULTIPLIER, noisy_budget
 from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier
 from fdadp.privacy.guarantee_checks import ADJACENCIES, said_delta

@@ -17,8 +17,8 @@ import numpy as np
 
 from fdadp._version import __version__
 from fdadp.files.atomic_writes import replacing
-from fdadp.planner.simulated_cohort_of_one_curve import LEAST_MULTIPLIER, Outcome, outcomes
-from fdadp.private.public.prior import PublicPrior
+from fdadp.planner.simulated_fit_of_one_curve import LEAST_MULTIPLIER, Outcome, outcomes
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 
 SIZES = (100, 316, 1000, 3162, 10_000)
 """Simulated n. Beyond the last the sampling error is taken to be that of the last: a cautious prediction."""

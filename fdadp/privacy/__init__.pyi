@@ -11,7 +11,7 @@ from .cohort import Noisy as Noisy
 from .noise.sources import OpenDPNoise as OpenDPNoise
 from .noise.sources import SeededNoise as SeededNoise
 from .replayed_loss import TapeNoise as TapeNoise
-from .rows._person_contributions import Exchangeable as Exchangeable
+from .rows._person_row_caps import Exchangeable as Exchangeable
 from .rows._rowwise_arithmetic import person_moments as person_moments
 from .rows._rowwise_arithmetic import rowwise_exp as rowwise_exp
 from .rows._rowwise_arithmetic import rowwise_matmul as rowwise_matmul

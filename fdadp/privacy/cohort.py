@@ -47,7 +47,7 @@ from fdadp.privacy.kernel._sum_releases import SumReleases
 from fdadp.privacy.noise.distributed import DistributedNoise
 from fdadp.privacy.noise.sources import NOT_PROVED, Noise, OpenDPNoise
 from fdadp.privacy.rows._dask_partitions import vault_of
-from fdadp.privacy.rows._person_contributions import Law, check_most, law_of
+from fdadp.privacy.rows._person_row_caps import Law, check_most, law_of
 from fdadp.privacy.rows._sealed_row_functions import FAILED, RowFunction
 
 

@@ -28,7 +28,7 @@ from fdadp.private.public.column_ranges import (
     NumberColumn,
     unit_grid,
 )
-from fdadp.private.public.prior import CurvePrior
+from fdadp.private.public.gaussian_process_prior import CurvePrior
 from fdadp.private.release.dp_aff_of_families import FamilyFit
 from fdadp.private.release.residual_sizes import PrivateFit, Regression
 from fdadp.private.rows.errors_by_record import Probe, factors, looks_of

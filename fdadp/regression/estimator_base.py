@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.argument_checks import flag, whole
 from fdadp._common.dask_tasks import is_dask
-from fdadp._common.sklearn_parameters import NestedParameters
+from fdadp._common.nested_settings import NestedParameters
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
 from fdadp.privacy._unaccounted_fits import Kin

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.argument_checks import numbers, one_of
-from fdadp._common.sklearn_parameters import NestedParameters
+from fdadp._common.nested_settings import NestedParameters
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open_curves import is_foreign, opened_table
@@ -229,7 +229,7 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         ends = times_of_events(followed.time, followed.event)
         if ends.size <= MOST_PERIODS or self.baseline not in ("auto", "factor"):
             return False
-        from fdadp.regression.cox import fit_at_all_times
+        from fdadp.regression.cox_as_poisson import fit_at_all_times
 
         edges = np.concatenate(([0.0], ends))
         model = self._inner(names.of_periods("", Periods(edges, "exposure")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fdadp.rounds.location_and_spread import CELLS, norm_of
+from fdadp.rounds.location_scale_histograms import CELLS, norm_of
 
 CELL_NOISE, CELL_CAP = 0.03, 0.02
 """Sd of the noise on a share of persons in a cell that a count is given, and the most of the budget it may take."""

@@ -12,7 +12,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
 from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
-from fdadp.rounds.location_and_spread import norm_of, shown
+from fdadp.rounds.location_scale_histograms import norm_of, shown
 
 FIRST, LAST = -6, 18
 """Edges are 2^(k/2) times where the histogram starts, k from the first to the last at most."""

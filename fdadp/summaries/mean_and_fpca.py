@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.argument_checks import fraction
-from fdadp._common.sklearn_parameters import NestedParameters
+from fdadp._common.nested_settings import NestedParameters
 from fdadp._common.symmetric_matrices import root_of
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
@@ -29,10 +29,10 @@ from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy.clipped_shares import warn_of_clipping
 from fdadp.privacy.noise.sources import Noise
 from fdadp.privacy.study.verification import record_model
-from fdadp.private.levels.tail_shares import warn_of_tail
+from fdadp.private.levels.tail_law_and_clip import warn_of_tail
 from fdadp.private.public.column_ranges import Range
 from fdadp.private.public.curve_shapes import PrivateChunks, chunks_of
-from fdadp.private.public.prior import PublicPrior
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.private.release.mechanisms import params_from_json, params_to_json
 from fdadp.summaries.curves import released_summary
 from fdadp.summaries.curves.mean_and_covariance import COVARIANCE, MEAN

@@ -16,9 +16,9 @@ from fdadp.files.dataclass_json import pack, unpack
 from fdadp.files.npz_files import Layout
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.fpca.eigenbasis import count_components
-from fdadp.privacy.rows._person_contributions import check_most
+from fdadp.privacy.rows._person_row_caps import check_most
 from fdadp.private.levels.between_within_covariances import icc_interval
-from fdadp.private.levels.tail_shares import TINY, warn_of_tail
+from fdadp.private.levels.tail_law_and_clip import TINY, warn_of_tail
 from fdadp.repeated.multilevel_fpca import MultilevelComponents, wanted_of_levels
 from fdadp.repeated.two_level_components import TwoLevels, level_basis
 from fdadp.summaries.curves.mean_and_covariance import LEVELS

@@ -1,2 +1,4 @@
-"""The local model: what a user's device sends (``randomizers``, ``user_device``), and what a server makes of it
-(``parameters_and_server``)."""
+"""The local model: what a user's device sends, and what a server makes of it.
+
+``gradient_randomizers`` and ``user_gradients`` are the device's; ``parameters_and_server`` is the server's.
+"""

@@ -17,7 +17,7 @@ import numpy as np
 from fdadp._common.argument_checks import whole
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.federated.local_dp.randomizers import Randomizer, Reports, randomizer
+from fdadp.federated.local_dp.gradient_randomizers import Randomizer, Reports, randomizer
 from fdadp.files.regular_files import reading
 from fdadp.learners.shared.public_inputs import box, class_labels, positive
 

@@ -25,8 +25,8 @@ import numpy as np
 from fdadp._common.argument_checks import whole
 from fdadp._common.guarantee_in_words import promised
 from fdadp._common.typing import FloatArray, IntArray
+from fdadp.federated.local_dp.gradient_randomizers import CondensedLocal
 from fdadp.federated.local_dp.parameters_and_server import LocalParameters
-from fdadp.federated.local_dp.randomizers import CondensedLocal
 from fdadp.learners.shared.public_inputs import positive
 from fdadp.privacy import Ledger, Release
 from fdadp.privacy.account.epsilon_mu_rho import bisected, epsilon_from

@@ -15,7 +15,7 @@ from fdadp.privacy.account._reservations import Release
 
 if TYPE_CHECKING:
     from fdadp.privacy.certificate import Certificate
-    from fdadp.privacy.certificate.accuracy_lines import Expected
+    from fdadp.privacy.certificate.forecasts_and_r2 import Expected
 
 
 @dataclass(frozen=True, repr=False)

@@ -18,7 +18,7 @@ from fdadp.privacy.account._reservations import plain
 from fdadp.privacy.account.epsilon_mu_rho import epsilon_from_mu, mu_from_epsilon
 from fdadp.privacy.certificate import external_forms
 from fdadp.privacy.certificate import html_page as pages
-from fdadp.privacy.certificate.accuracy_lines import Expected, expected_lines, model_lines
+from fdadp.privacy.certificate.forecasts_and_r2 import Expected, expected_lines, model_lines
 from fdadp.privacy.certificate.ledger_recount import recounted, verify_ledger
 from fdadp.privacy.certificate.odds import PRIORS, Odds, odds_of
 from fdadp.privacy.certificate.signature import sign

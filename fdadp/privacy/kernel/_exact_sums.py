@@ -27,7 +27,7 @@ from fdadp.privacy.rows._clipped_sums import (
     outer_rows,
     quantise_rows,
 )
-from fdadp.privacy.rows._person_contributions import MEAN, Law
+from fdadp.privacy.rows._person_row_caps import MEAN, Law
 from fdadp.privacy.rows._sealed_row_functions import BLOCK, RowFunction, Rows, evaluate, sealed, silence
 from fdadp.privacy.rows._vault import Block, Vault
 

@@ -32,7 +32,7 @@ from fdadp.privacy.noise.distributed import DistributedNoise
 from fdadp.privacy.noise.sources import DRAWS, MATRICES, SELECTIONS, Noise, OpenDPNoise, Sampler
 from fdadp.privacy.rows._clipped_sums import L1, L2, LINF, NUCLEAR
 from fdadp.privacy.rows._dask_partitions import AnyVault
-from fdadp.privacy.rows._person_contributions import MEAN, Exchangeable, Law, moment_weights
+from fdadp.privacy.rows._person_row_caps import MEAN, Exchangeable, Law, moment_weights
 from fdadp.privacy.rows._sealed_row_functions import RowFunction, probe, silence
 
 _NORMS = {L1: "L1", L2: "L2", LINF: "L-infinity", NUCLEAR: "nuclear"}

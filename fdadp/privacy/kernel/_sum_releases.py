@@ -27,7 +27,7 @@ from fdadp.privacy.kernel._exact_sums import (
 from fdadp.privacy.kernel._kernel import Kernel, Noisy, check_clip, check_name
 from fdadp.privacy.noise._matrix_noise import BITS, LARGEST_ORDER, degrees, symmetric, triangle
 from fdadp.privacy.rows._clipped_sums import L1, L2, LINF, test_utilities
-from fdadp.privacy.rows._person_contributions import Exchangeable, moment_weights
+from fdadp.privacy.rows._person_row_caps import Exchangeable, moment_weights
 from fdadp.privacy.rows._rowwise_arithmetic import diameter_of, log_positions, of_table, person_moments
 from fdadp.privacy.rows._sealed_row_functions import BLOCK, RowFunction, Rows, evaluate
 

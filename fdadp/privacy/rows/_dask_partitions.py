@@ -31,7 +31,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import FailedReadError, PrivacyError
 from fdadp.privacy.account.budget import Account, Budget
 from fdadp.privacy.private_entries import NO_NUMBER, NOBODY, Table, check_ids, persons_of, table
-from fdadp.privacy.rows._person_contributions import row_keys, surplus
+from fdadp.privacy.rows._person_row_caps import row_keys, surplus
 from fdadp.privacy.rows._sealed_row_functions import FAILED, RowFunction, Spec, sealed, silence
 from fdadp.privacy.rows._vault import Vault, as_tables, parts_of, spec_of, spec_of_chunk
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from fdadp._common.typing import FloatArray
-from fdadp.privacy.rows._person_contributions import Exchangeable, moment_weights
+from fdadp.privacy.rows._person_row_caps import Exchangeable, moment_weights
 
 NARROW = 12
 """Columns up to which a product is faster with its sums in registers; public, so of no matter for a row's bits."""

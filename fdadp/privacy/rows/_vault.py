@@ -22,7 +22,7 @@ from fdadp.errors import FailedReadError, PrivacyError
 from fdadp.privacy.joined_tables import Joined
 from fdadp.privacy.private_entries import NOBODY, Persons, Table, check_ids, numbers, table
 from fdadp.privacy.rows._clipped_sums import leave_out_surplus
-from fdadp.privacy.rows._person_contributions import Keys, by_person, last_keys, row_keys, surplus
+from fdadp.privacy.rows._person_row_caps import Keys, by_person, last_keys, row_keys, surplus
 from fdadp.privacy.rows._sealed_row_functions import BLOCK, FAILED, RowFunction, Rows, Spec, evaluate, sealed, zero_rows
 
 Block = tuple[Rows, int, IntArray]
@@ -155,7 +155,7 @@ class Vault:
         A row whose id is missing belongs to nobody and is never used. True: the last part of each chunk are the ids of
         its rows. A sequence goes with chunks only where these are a list, whose order is fixed.
     max_rows : int, optional
-        Rows of a person that count at most (:mod:`fdadp.privacy.rows._person_contributions` says which), of joined rows
+        Rows of a person that count at most (:mod:`fdadp.privacy.rows._person_row_caps` says which), of joined rows
         the first; default all of them. The others are nobody's.
     """
 

@@ -33,7 +33,7 @@ from fdadp.privacy.study.verification import wrong_with
 
 if TYPE_CHECKING:
     from fdadp.privacy.certificate import Certificate
-    from fdadp.privacy.certificate.accuracy_lines import Expected
+    from fdadp.privacy.certificate.forecasts_and_r2 import Expected
 
 Bounds = Mapping[str, Sequence[Any]]
 

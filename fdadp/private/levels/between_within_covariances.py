@@ -17,7 +17,7 @@ from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.privacy import Cohort, person_moments, rowwise_norm
 from fdadp.privacy.clipped_shares import release_shares
 from fdadp.private.denoise.empirical_bayes import shrunk_scale
-from fdadp.private.levels.tail_shares import EDGES, PRIOR, TINY, ReleasedCovariance, Tail, clip_of, covariance_of
+from fdadp.private.levels.tail_law_and_clip import EDGES, PRIOR, TINY, ReleasedCovariance, Tail, clip_of, covariance_of
 
 Block = tuple[FloatArray, ...]
 ICC_DRAWS = 2000

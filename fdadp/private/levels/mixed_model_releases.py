@@ -42,7 +42,7 @@ from fdadp.private.levels.between_within_covariances import (
 )
 from fdadp.private.levels.mixed_model_rows import CENTRED, L1_OVER_L2, MixedCoordinates, MixedRows
 from fdadp.private.levels.observed_counts import release_observed, release_rest
-from fdadp.private.levels.tail_shares import EDGES, PRIOR, TINY, Tail, clip_of, covariance_of
+from fdadp.private.levels.tail_law_and_clip import EDGES, PRIOR, TINY, Tail, clip_of, covariance_of
 
 SHARES = {
     "persons": 0.005,

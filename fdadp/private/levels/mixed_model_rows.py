@@ -17,7 +17,7 @@ import numpy as np
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.privacy import Exchangeable, rowwise_matmul, rowwise_norm
 from fdadp.private.levels.between_within_covariances import Block, PersonRows, rows_there
-from fdadp.private.levels.tail_shares import TINY
+from fdadp.private.levels.tail_law_and_clip import TINY
 from fdadp.private.public.column_ranges import REACH, Column, LabelColumn, NumberColumn, Range, Scalars
 from fdadp.private.rows.projected_responses import Projection, observed_mean
 from fdadp.private.whitened.of_labels_and_numbers import WhiteLevels, WhiteNumbers

@@ -7,7 +7,7 @@ import math
 from fdadp.privacy import Cohort
 from fdadp.privacy.rows._sealed_row_functions import RowFunction
 from fdadp.private.denoise.empirical_bayes import shrunk
-from fdadp.private.levels.tail_shares import TINY
+from fdadp.private.levels.tail_law_and_clip import TINY
 
 REST = 0.1
 """Prior sd of the energy outside the functions, over the squared spread of curves."""

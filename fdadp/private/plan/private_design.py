@@ -18,7 +18,7 @@ from fdadp.private.whitened.of_additive_surfaces import WhiteSurface
 from fdadp.private.whitened.white_term import WhiteTerm
 
 if TYPE_CHECKING:
-    from fdadp.private.public.prior import PublicPrior
+    from fdadp.private.public.gaussian_process_prior import PublicPrior
 
 
 # White features of several terms in one order: those that explain most under the prior come first.

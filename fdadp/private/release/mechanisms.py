@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from fdadp._common.calling_language import advice
-from fdadp._common.sklearn_parameters import Parameters
+from fdadp._common.nested_settings import Parameters
 from fdadp.errors import FileFormatError, InputError, PrivacyError
 from fdadp.files.dataclass_json import class_at
 from fdadp.files.npz_files import plain
@@ -22,7 +22,7 @@ from fdadp.private.plan.budget_plan import Plan
 from fdadp.private.plan.budget_sharing import least_n_epsilon, make_plan
 from fdadp.private.plan.private_design import PrivateDesign
 from fdadp.private.public.column_ranges import Range
-from fdadp.private.public.prior import PublicPrior
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.private.public.tuned_constants import Tuning
 from fdadp.private.release.dp_aff import fit_dp_aff
 from fdadp.private.release.noisy_moments import NoisyMoments, fit_moments, plan_moments

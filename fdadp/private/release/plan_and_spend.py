@@ -19,7 +19,7 @@ from fdadp.privacy import Cohort, Privacy
 from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier, unit_noise
 from fdadp.privacy.guarantee_checks import check_delta
 from fdadp.privacy.noise.sources import Noise
-from fdadp.privacy.rows._person_contributions import MEAN, Law
+from fdadp.privacy.rows._person_row_caps import MEAN, Law
 from fdadp.private.plan.budget_plan import Plan
 from fdadp.private.plan.budget_sharing import expected_left, release_n
 from fdadp.private.plan.private_design import PrivateDesign

@@ -21,7 +21,7 @@ from fdadp.private.plan.budget_plan import Plan
 from fdadp.private.plan.budget_sharing import replanned
 from fdadp.private.plan.private_design import PrivateDesign, curves_column
 from fdadp.private.public.column_ranges import CurvesColumn, unit_grid
-from fdadp.private.public.prior import FURTHER, ROUGH_LENGTH
+from fdadp.private.public.gaussian_process_prior import FURTHER, ROUGH_LENGTH
 from fdadp.private.whitened.of_additive_surfaces import WhiteSurface
 
 if TYPE_CHECKING:

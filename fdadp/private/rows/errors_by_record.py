@@ -26,7 +26,7 @@ from fdadp.private.public.tuned_constants import Aux
 from fdadp.private.rows.projected_responses import observed_mean
 
 if TYPE_CHECKING:
-    from fdadp.private.public.prior import PublicPrior
+    from fdadp.private.public.gaussian_process_prior import PublicPrior
     from fdadp.private.release.planned_releases import Releases
     from fdadp.private.rows.row_functions import ResidualRows
 

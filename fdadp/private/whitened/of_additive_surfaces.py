@@ -17,7 +17,7 @@ from fdadp.private.whitened.white_term import WhiteTerm, column_of, white_axes
 from fdadp.terms.additive_surface import Surface
 
 if TYPE_CHECKING:
-    from fdadp.private.public.prior import PublicPrior
+    from fdadp.private.public.gaussian_process_prior import PublicPrior
 
 POINTS = 20
 

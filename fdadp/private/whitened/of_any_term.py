@@ -26,7 +26,7 @@ from fdadp.private.whitened.white_term import NEGLIGIBLE, OF_NUMBERS, WhiteTerm,
 from fdadp.terms.spec import TermDesign, TermSpec
 
 if TYPE_CHECKING:
-    from fdadp.private.public.prior import PublicPrior
+    from fdadp.private.public.gaussian_process_prior import PublicPrior
     from fdadp.private.whitened.term_registry import TermRequest
 
 

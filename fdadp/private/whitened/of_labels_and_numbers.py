@@ -16,7 +16,7 @@ from fdadp.private.public.column_ranges import UNIFORM_VARIANCE, Column, LabelCo
 from fdadp.private.whitened.white_term import OF_NUMBERS, WhiteTerm, column_of
 
 if TYPE_CHECKING:
-    from fdadp.private.public.prior import PublicPrior
+    from fdadp.private.public.gaussian_process_prior import PublicPrior
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ from fdadp.terms.spec import TermSpec, with_refund_k
 from fdadp.terms.times_column import CODINGS, By
 
 if TYPE_CHECKING:
-    from fdadp.private.public.prior import PublicPrior
+    from fdadp.private.public.gaussian_process_prior import PublicPrior
 
 # What a term asks of a private fit: public columns of the right kind, and no option without a private meaning.
 

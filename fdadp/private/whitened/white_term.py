@@ -17,7 +17,7 @@ from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.private.public.column_ranges import Column, CurvesColumn, LabelColumn, NumberColumn
 
 if TYPE_CHECKING:
-    from fdadp.private.public.prior import PublicPrior
+    from fdadp.private.public.gaussian_process_prior import PublicPrior
 
 NEGLIGIBLE = 1e-12
 """Directions with less of the largest variance than this are left out."""

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.argument_checks import flag, fraction, is_number, is_one_of, numbers, one_of, whole
 from fdadp._common.calling_language import warn
 from fdadp._common.dask_tasks import is_dask
-from fdadp._common.sklearn_parameters import NestedParameters
+from fdadp._common.nested_settings import NestedParameters
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError, PublicInputWarning
 from fdadp.functional.quadrature import RULES

@@ -18,9 +18,9 @@ from fdadp.regression.fitted.coefficient_functions import place_of
 from fdadp.regression.fitted.person_curves import PersonCurves
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.solve.errors.leave_one_out_residuals import Residuals
-from fdadp.solve.errors.residual_variance import ResidualVariance, looks, residual_variance
 from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors, left_out, unconditional_covariance_of_fit
 from fdadp.solve.errors.term_tests import TermTest
+from fdadp.solve.errors.variance_function import ResidualVariance, looks, residual_variance
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.form.long_form_design import LongForm
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fdadp.privacy.account.ledger import Ledger
     from fdadp.private.plan.budget_plan import Plan
     from fdadp.private.public.column_ranges import Column
-    from fdadp.private.public.prior import CurvePrior
+    from fdadp.private.public.gaussian_process_prior import CurvePrior
     from fdadp.regression.fitted.released_persons import ReleasedPersons
     from fdadp.regression.private.public_columns import PrivateColumns
 

@@ -20,7 +20,7 @@ from fdadp.functional.gap_filling import GAPS
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import Records
 from fdadp.privacy import Privacy
-from fdadp.privacy.rows._person_contributions import MEAN, Law
+from fdadp.privacy.rows._person_row_caps import MEAN, Law
 from fdadp.private.input_advice import advise, beyond_scale, describe_ranges
 from fdadp.private.model_from_releases import as_terms, importances, released_variance, unexplained_variance
 from fdadp.private.public.column_ranges import CurvesColumn, LabelColumn, NumberColumn

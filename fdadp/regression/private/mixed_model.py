@@ -22,14 +22,14 @@ from fdadp.functional.tables.records import TrainingSummary
 from fdadp.privacy import Cohort, Privacy
 from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier, unit_noise
 from fdadp.privacy.guarantee_checks import check_delta
-from fdadp.privacy.rows._person_contributions import check_most
+from fdadp.privacy.rows._person_row_caps import check_most
 from fdadp.private.levels.mixed_model_releases import EQUATION_CLIP, MixedReleases, fit_mixed, shares_of
 from fdadp.private.levels.mixed_model_rows import BoundedTerm, MixedCoordinates
 from fdadp.private.model_from_releases import ReleasedMean, ReleasedVariance, WhiteDesign
 from fdadp.private.plan.budget_plan import Plan
 from fdadp.private.plan.budget_sharing import expected_left, release_n
 from fdadp.private.public.column_ranges import NumberColumn
-from fdadp.private.public.prior import PublicPrior
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.private.public.tuned_constants import GAUSSIAN, PURE
 from fdadp.private.whitened.of_labels_and_numbers import WhiteLevels, WhiteNumbers
 from fdadp.private.whitened.white_term import WhiteTerm

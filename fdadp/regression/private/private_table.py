@@ -28,7 +28,7 @@ from fdadp.privacy.private_entries import labels, number_of, table
 from fdadp.private.plan.private_design import curves_column
 from fdadp.private.public.column_ranges import Column, LabelColumn, NumberColumn, Range, public_range
 from fdadp.private.public.curve_shapes import check_groups, private_curves, public_head
-from fdadp.private.public.prior import PublicPrior
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.regression.reading.label_joins import joined_labels, opened_columns, private_rows, refuse_unknown_length
 from fdadp.regression.reading.table_columns import ColumnKinds, ColumnTable, Grids
 

@@ -21,7 +21,7 @@ from fdadp.privacy.private_entries import numbers as entries_as_numbers
 from fdadp.private.plan.private_design import curves_column
 from fdadp.private.public.column_ranges import FILLERS, REACH, Column, CurvesColumn, NumberColumn, Range, public_range
 from fdadp.private.public.curve_shapes import is_irregular, table_of_irregular
-from fdadp.private.public.prior import PublicPrior
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.regression.private.private_table import DeclaredBounds, Entries, PrivateTable
 from fdadp.regression.reading.computed_columns import bounds_of, expression, row_function
 from fdadp.regression.reading.missing_entries import Completion

@@ -17,7 +17,7 @@ from fdadp.errors import InputError, PersonRowsWarning
 from fdadp.functional.tables.curve_inputs import as_curves
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import Labels, Records, in_order
-from fdadp.privacy.rows._person_contributions import LAWS, Law, law_of
+from fdadp.privacy.rows._person_row_caps import LAWS, Law, law_of
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.regression.reading.computed_columns import expression, tree_of
 from fdadp.regression.reading.missing_entries import Completion, treatments

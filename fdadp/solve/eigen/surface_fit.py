@@ -25,8 +25,8 @@ from fdadp.solve.eigen.fit_to_scores import (
     white_part,
 )
 from fdadp.solve.errors.leave_one_out_residuals import Residuals
-from fdadp.solve.errors.residual_variance import residual_variance
 from fdadp.solve.errors.sandwich import cluster_errors, left_out
+from fdadp.solve.errors.variance_function import residual_variance
 from fdadp.solve.fit.additive_fit import AdditiveFit, ByFunction
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.response_families import family_of

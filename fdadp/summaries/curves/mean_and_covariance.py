@@ -15,7 +15,7 @@ from fdadp.privacy.account.epsilon_mu_rho import unit_noise
 from fdadp.privacy.clipped_shares import release_shares
 from fdadp.private.denoise.empirical_bayes import shrunk_coefficients, shrunk_scale
 from fdadp.private.levels.between_within_covariances import Block, WithinShares
-from fdadp.private.levels.tail_shares import EDGES, PRIOR, ReleasedCovariance, Tail, clip_of, covariance_of
+from fdadp.private.levels.tail_law_and_clip import EDGES, PRIOR, ReleasedCovariance, Tail, clip_of, covariance_of
 
 # What private summaries were tuned to: shares of the budget and clips, by name and public.
 

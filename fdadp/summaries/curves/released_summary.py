@@ -44,7 +44,7 @@ from fdadp.private.levels.observed_counts import release_observed, release_rest
 from fdadp.private.plan.budget_sharing import release_n
 from fdadp.private.public.column_ranges import Range, public_range
 from fdadp.private.public.curve_shapes import LEAST_POINTS, PrivateChunks, check_groups, private_curves
-from fdadp.private.public.prior import PublicPrior
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.private.release.mechanisms import check_allow_useless, check_prior
 from fdadp.summaries.curves.mean_and_covariance import (
     CurveRowFunctions,

@@ -35,7 +35,7 @@ from fdadp.learners import (
 from fdadp.learners import logistic_regression as logistic_module
 from fdadp.privacy import Exchangeable, SeededNoise
 from fdadp.privacy.kernel._kernel import Kernel
-from fdadp.privacy.rows._person_contributions import Law
+from fdadp.privacy.rows._person_row_caps import Law
 from fdadp.regression.reading.person_periods import Periods, expanded_privately
 from fdadp.summaries import (
     PrivateTable1,

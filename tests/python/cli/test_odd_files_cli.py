@@ -18,7 +18,7 @@ from fdadp import FunctionalRegression
 from fdadp.cli.main import app
 from fdadp.errors import FileFormatError, PrivacyError
 from fdadp.federated.local_dp.parameters_and_server import LocalParameters
-from fdadp.federated.local_dp.user_device import LocalClient
+from fdadp.federated.local_dp.user_gradients import LocalClient
 
 
 def said(*words):

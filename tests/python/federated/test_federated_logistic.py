@@ -28,8 +28,8 @@ from typer.testing import CliRunner
 from fdadp import federated
 from fdadp.errors import FdadpError, InputError, MissingDataError, PrivacyError, PublicParameterMissing
 from fdadp.federated import LDPLogisticRegression, LocalClient, LocalParameters, LocalServer
-from fdadp.federated.local_dp.randomizers import MECHANISMS, Coins
-from fdadp.federated.local_dp.user_device import LocalUsers, _gradients
+from fdadp.federated.local_dp.gradient_randomizers import MECHANISMS, Coins
+from fdadp.federated.local_dp.user_gradients import LocalUsers, _gradients
 from fdadp.federated.local_dp_logistic import default_lr, division
 from fdadp.learners import Numeric
 from fdadp.privacy import Ledger
@@ -269,7 +269,7 @@ def test_reports_that_are_none_are_refused(name):
 
 # ------------------------------------------------------------------ who sees what
 
-CLIENT = "fdadp.federated.local_dp.user_device"
+CLIENT = "fdadp.federated.local_dp.user_gradients"
 
 
 @pytest.mark.parametrize("participation", ["disjoint", "all"])

@@ -16,8 +16,16 @@ from scipy.stats import norm
 from fdadp.audit import black_box_audit
 from fdadp.errors import InputError
 from fdadp.federated import LocalParameters, randomizer, shuffled_epsilon
-from fdadp.federated.local_dp.randomizers import FULL, MECHANISMS, Coins, PrivUnit, normals, threshold, uniforms
-from fdadp.federated.local_dp.user_device import LocalUsers
+from fdadp.federated.local_dp.gradient_randomizers import (
+    FULL,
+    MECHANISMS,
+    Coins,
+    PrivUnit,
+    normals,
+    threshold,
+    uniforms,
+)
+from fdadp.federated.local_dp.user_gradients import LocalUsers
 from fdadp.federated.local_dp.user_guarantee import shuffled_delta
 
 every = pytest.mark.parametrize("name", list(MECHANISMS))

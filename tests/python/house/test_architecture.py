@@ -176,7 +176,7 @@ def test_only_the_command_line_imports_the_demonstration() -> None:
     assert importers <= {"demo", "cli"}
 
 
-LOCAL_CLIENT = "fdadp.federated.local_dp.user_device"
+LOCAL_CLIENT = "fdadp.federated.local_dp.user_gradients"
 """The one module besides the kernel that reads private rows: a client of the local model holds its user's own record.
 
 That the estimator, the server and the ledger around it read none is tested while it runs (test_federated_logistic)."""
@@ -205,7 +205,7 @@ def test_only_the_local_client_reads_a_record_beside_the_kernel() -> None:
 
 
 def test_the_local_client_can_do_nothing_but_answer() -> None:
-    path = PACKAGE / "federated" / "local_dp" / "user_device.py"
+    path = PACKAGE / "federated" / "local_dp" / "user_gradients.py"
     assert {name.split(".")[0] for name, _ in imports_of(path)} <= CLIENT_MAY_IMPORT | {"__future__"}
     called = {node.func.id for node in ast.walk(parsed(path)) if is_plain_call(node)}
     assert not called & {"print", "open", "exec", "eval", "__import__", "input"}

@@ -20,8 +20,8 @@ from scipy.stats import beta
 
 from fdadp.errors import InputError, PrivacyError
 from fdadp.learners import Categorical, DPAdditiveHistograms, DPAdditiveRegressor, DPBoostedStumps, Numeric
-from fdadp.learners.additive_histograms import _steps
 from fdadp.learners.boosted_stumps import _edge
+from fdadp.learners.explainable_boosting import _steps
 from fdadp.learners.shared._public_bins import Bins, odds
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
 from fdadp.privacy import settings as privacy_settings

@@ -25,7 +25,7 @@ from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner import forecast_of_formulas, plan, simulation_table
 from fdadp.planner.forecast_settings import Cohorts
-from fdadp.planner.simulated_cohort_of_terms import Said
+from fdadp.planner.simulated_fit_of_terms import Said
 from fdadp.planner.simulation_table import ETAS, SIZES, TABLE, SimulatedOutcomes
 from fdadp.privacy import Budget
 from fdadp.private.plan.budget_plan import plan_rows

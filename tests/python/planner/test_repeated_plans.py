@@ -15,7 +15,7 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.planner import forecast_of_multilevel_fpca, forecast_of_survival, plan_hazards, plan_levels, plan_survival
 from fdadp.planner.forecast_of_survival import Course
 from fdadp.planner.forecast_settings import Asked, Cohorts
-from fdadp.planner.simulated_cohort_of_terms import Said
+from fdadp.planner.simulated_fit_of_terms import Said
 from fdadp.privacy import Budget
 from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier
 from fdadp.summaries import PrivateMultilevelFPCA, private_survival

@@ -11,7 +11,7 @@ from privacy_tools import NASTY, distance
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, Exchangeable, SeededNoise, TapeNoise, person_moments
-from fdadp.privacy.rows import _person_contributions, _rowwise_arithmetic
+from fdadp.privacy.rows import _person_row_caps, _rowwise_arithmetic
 
 MOST = 3
 LAWS = ["mean", "sum", "between", "within", Exchangeable(1.0), Exchangeable(math.inf)]
@@ -56,7 +56,7 @@ def reference(rows, law, g=None):
     """One person's moment, term by term."""
     rows = rows[np.isfinite(rows).all(axis=1)]
     g = rows if g is None else g
-    alpha, gamma = _person_contributions.moment_weights(law, MOST)
+    alpha, gamma = _person_row_caps.moment_weights(law, MOST)
     n = len(rows)
     left, right = rows.mean(axis=0), g.mean(axis=0)
     return alpha[n] * (rows - left).T @ (g - right) + gamma[n] * np.outer(left, right)
@@ -78,10 +78,10 @@ def test_values_are_those_of_the_definition(law):
 
 
 def test_the_laws_are_those_of_the_page():
-    alpha, gamma = _person_contributions.moment_weights(Exchangeable(0.5), 4)
+    alpha, gamma = _person_row_caps.moment_weights(Exchangeable(0.5), 4)
     n = np.arange(1, 5)
     assert np.allclose(alpha[1:], 1) and np.allclose(gamma[1:], n / (1 + n / 2))
-    assert (_person_contributions.moment_weights("within", 4)[0] == [0, 0, 1, 1 / 2, 1 / 3]).all()
+    assert (_person_row_caps.moment_weights("within", 4)[0] == [0, 0, 1, 1 / 2, 1 / 3]).all()
     # With all weight on rows these are the plain sums of products.
     rows = np.random.default_rng(2).normal(size=(1, 3, 2))
     products = np.einsum("ij,ik->jk", rows[0], rows[0])[np.triu_indices(2)]
@@ -119,7 +119,7 @@ def test_a_law_computed_by_subtraction_breaks_the_bound(monkeypatch):
     """Sums of products less the product of sums are no longer positive semidefinite far from 0: the mutant is seen."""
 
     def subtracted(f, law, g=None):
-        alpha, gamma = _person_contributions.moment_weights(law, f.shape[1])
+        alpha, gamma = _person_row_caps.moment_weights(law, f.shape[1])
         out = np.zeros((len(f), 3))
         for i, rows in enumerate(f):
             own = rows[np.isfinite(rows).all(axis=1)]

@@ -12,7 +12,7 @@ from mutants import mutate
 
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPBoostedStumps, DPLinearRegression, Numeric
-from fdadp.planner.simulated_cohort_of_one_curve import outcomes
+from fdadp.planner.simulated_fit_of_one_curve import outcomes
 from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise, Privacy, SeededNoise, epsilon_from
 from fdadp.privacy.account import epsilon_mu_rho as measures
 from fdadp.privacy.account.epsilon_mu_rho import amount_for, cost_of, delta_from_mu
@@ -20,7 +20,7 @@ from fdadp.privacy.kernel import _kernel
 from fdadp.privacy.noise import sources as noise
 from fdadp.privacy.noise.distributed import DistributedNoise
 from fdadp.privacy.noise.sources import Sampler
-from fdadp.private.public.prior import PublicPrior
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 
 ROWS = np.random.default_rng(0).uniform(size=(50, 3))
 

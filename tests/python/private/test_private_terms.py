@@ -17,7 +17,7 @@ from fdadp.private.model_from_releases import as_surface
 from fdadp.private.plan.budget_sharing import make_plan
 from fdadp.private.plan.private_design import FeatureGroups
 from fdadp.private.public.column_ranges import unit_grid
-from fdadp.private.public.prior import CurvePrior
+from fdadp.private.public.gaussian_process_prior import CurvePrior
 from fdadp.private.release.dp_aff import fit_dp_aff
 from fdadp.private.rows.row_functions import RowFunctions
 from fdadp.private.whitened.of_additive_surfaces import WhiteSurface

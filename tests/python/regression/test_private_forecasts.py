@@ -14,7 +14,7 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, TapeNoise
 from fdadp.privacy.replayed_loss import losses
 from fdadp.private.denoise.empirical_bayes import CALIBRATION_EDGES, HEAVY_INVERSE_DOF, predictive
-from fdadp.private.public.prior import PublicPrior
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.private.public.tuned_constants import GAUSSIAN
 from fdadp.private.release import dp_aff
 from fdadp.private.release.plan_and_spend import preview

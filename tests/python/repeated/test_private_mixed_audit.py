@@ -20,7 +20,7 @@ from fdadp.private.levels import mixed_model_releases
 from fdadp.private.levels.between_within_covariances import PersonRows
 from fdadp.private.levels.mixed_model_rows import CENTRED, MixedCoordinates, MixedRows
 from fdadp.private.public.column_ranges import LabelColumn, NumberColumn
-from fdadp.private.public.prior import PublicPrior
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.private.whitened.of_labels_and_numbers import WhiteLevels, WhiteNumbers
 
 T = 24

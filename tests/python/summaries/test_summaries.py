@@ -23,7 +23,7 @@ from fdadp.functional.fpca import dense_eigenbasis
 from fdadp.privacy import Budget, OpenDPNoise, SeededNoise, TapeNoise, epsilon_from_mu
 from fdadp.privacy.kernel._kernel import Kernel
 from fdadp.privacy.noise.distributed import DistributedNoise, noise_source
-from fdadp.private.levels.tail_shares import EDGES, Tail
+from fdadp.private.levels.tail_law_and_clip import EDGES, Tail
 
 N, GRID = 1000, np.linspace(0, 2, 31)
 BOUNDS = (-8, 8)

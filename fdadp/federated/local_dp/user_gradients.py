@@ -1,7 +1,7 @@
 """The user's side: the one place outside the privacy kernel that looks at a record, because it is the user's own.
 
 Nothing here sends, prints, logs or stores anything; what leaves are the bytes of
-:mod:`fdadp.federated.local_dp.randomizers`, and no error depends on a record.
+:mod:`fdadp.federated.local_dp.gradient_randomizers`, and no error depends on a record.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from scipy.special import expit
 
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
+from fdadp.federated.local_dp.gradient_randomizers import Coins, Reports
 from fdadp.federated.local_dp.parameters_and_server import LocalParameters
-from fdadp.federated.local_dp.randomizers import Coins, Reports
 from fdadp.learners.shared.public_inputs import as_table
 from fdadp.privacy import rowwise_matmul
 from fdadp.privacy.private_entries import codes_of, index_of, labels, numbers

@@ -19,7 +19,7 @@ from fdadp.private.model_from_releases import as_surface
 from fdadp.private.plan.budget_sharing import make_plan
 from fdadp.private.plan.private_design import PrivateDesign
 from fdadp.private.public.column_ranges import HALF_WIDTH
-from fdadp.private.public.prior import PublicPrior
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.private.release.dp_aff import fit_dp_aff
 from fdadp.private.rows.row_functions import RowFunctions
 from fdadp.solve.eigen.surface_fit import SurfaceFit

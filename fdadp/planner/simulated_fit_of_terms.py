@@ -13,14 +13,14 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.records import Records
-from fdadp.planner.simulated_cohort_of_one_curve import LEAST_MULTIPLIER, noisy_budget
+from fdadp.planner.simulated_fit_of_one_curve import LEAST_MULTIPLIER, noisy_budget
 from fdadp.privacy import Cohort, SeededNoise
-from fdadp.privacy.rows._person_contributions import MEAN, Law
+from fdadp.privacy.rows._person_row_caps import MEAN, Law
 from fdadp.private.model_from_releases import as_terms, draw_column, importances, released_variance
 from fdadp.private.plan.budget_plan import Plan
 from fdadp.private.plan.private_design import PrivateDesign
 from fdadp.private.public.column_ranges import Column, CurvesColumn, LabelColumn, NumberColumn
-from fdadp.private.public.prior import CurvePrior
+from fdadp.private.public.gaussian_process_prior import CurvePrior
 from fdadp.private.release.dp_aff import fit_dp_aff
 from fdadp.private.release.dp_aff_of_families import ATTENUATION, DPAFFOfFamily
 from fdadp.private.release.mechanisms import DPAFF

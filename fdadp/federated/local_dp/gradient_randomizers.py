@@ -439,7 +439,7 @@ def randomizer(
     Examples
     --------
     >>> import numpy as np
-    >>> from fdadp.federated.local_dp.randomizers import Coins
+    >>> from fdadp.federated.local_dp.gradient_randomizers import Coins
     >>> published = randomizer("cldp", 6, alpha=1.0)
     >>> published.kappa, published.epsilon
     (0.5, 3.0)
