@@ -4,6 +4,7 @@ python benchmarks/free_accuracy.py clones: ε of shuffled reports, with the clon
 python benchmarks/free_accuracy.py strategies: noise of cumulative counts, about zero and about a centre.
 python benchmarks/free_accuracy.py replaced: the linear term of objective perturbation where persons are replaced.
 python benchmarks/free_accuracy.py choice: a choice among two models at n = 500, of which the second has a term more.
+python benchmarks/free_accuracy.py selections: what plans of selections and sums would gain if counted exactly.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from scipy import optimize, stats
@@ -19,7 +21,13 @@ from scipy import optimize, stats
 from fdadp import Privacy, ScalarRegression, choose_privately
 from fdadp.errors import PrivacyError
 from fdadp.federated import shuffled_epsilon
-from fdadp.privacy.account.epsilon_mu_rho import gaussian_multiplier, replaced_multiplier
+from fdadp.privacy.account.epsilon_mu_rho import (
+    gaussian_multiplier,
+    mu_from,
+    range_from_mu,
+    replaced_multiplier,
+    rho_from,
+)
 from fdadp.privacy.rows._rowwise_arithmetic import diameter_of
 from fdadp.summaries.questions.moments_and_quantiles import strategy
 
@@ -105,11 +113,106 @@ def choice(cohorts: int = 16) -> None:
     )
 
 
+def plan_delta(epsilon: float, steps: Sequence[tuple[str, float]], width: float) -> float:
+    """δ of a plan of selections ("select", η) and sums ("sum", μ), from above; η are multiples of the width.
+
+    D(y) is the best δ that an adversary reaches from the likelihood ratio y = Q/P: convex, and falling from 1 at 0.
+    Chords of D between the points of a grid are above it. ``docs/theory/gaussian-dp.md#plans``.
+    """
+    at = np.arange(-math.ceil((epsilon + 3) / width), math.ceil((epsilon + 1) / width) + 1)
+    y = np.exp(width * at)
+    D = np.maximum(1 - math.exp(epsilon) * y, 0.0)
+    for kind, size in reversed(steps):
+        D = _selected(D, y, round(size / width)) if kind == "select" else _summed(D, y, size)
+    return float(D[at == 0][0])
+
+
+def _selected(D: np.ndarray, y: np.ndarray, cells: int) -> np.ndarray:
+    """Longest chord above y of any interval [a, a e^η]; between points of the grid its height is concave in a."""
+    far = (y[1] / y[0]) ** np.arange(1, cells + 2)
+    grow = far[cells - 1]
+    every = np.concatenate((y[0] / far[cells - 1 :: -1], y, y[-1] * far))
+    held = np.concatenate((np.ones(cells), D, np.full(cells + 1, D[-1])))
+    slope = np.diff(held) / np.diff(every)
+    cut = held[:-1] - slope * every[:-1]
+    best = D.copy()
+    for back in range(1, cells + 1):
+        left = np.arange(y.size) + cells - back  # a is in this piece, a e^η in that of `right`
+        right = left + cells
+        bend, fall = grow * np.maximum(slope[right] - slope[left], 0.0), y * np.maximum(cut[left] - cut[right], 0.0)
+        a = np.sqrt(np.divide(fall, bend, out=np.full_like(fall, np.inf), where=bend > 0))
+        a = np.clip(a, every[left], every[left + 1])
+        weight = (a * grow - y) / (a * (grow - 1))
+        height = weight * (cut[left] + slope[left] * a) + (1 - weight) * (cut[right] + slope[right] * a * grow)
+        best = np.maximum(best, height)
+    return np.minimum(best, 1.0)
+
+
+def _summed(D: np.ndarray, y: np.ndarray, mu: float) -> np.ndarray:
+    """Mean over a log-normal factor of mean 1: chords are sums of puts, priced by Black and Scholes (1973)."""
+    slope = np.concatenate(((D[:1] - 1) / y[:1], np.diff(D) / np.diff(y), [0.0]))
+    apart = math.log(y[1] / y[0]) * np.arange(-(y.size - 1), y.size)
+    place = (apart + mu**2 / 2) / mu
+    put = np.exp(apart) * stats.norm.cdf(place) - stats.norm.cdf(place - mu)
+    out = np.convolve(np.diff(slope), put[::-1])[y.size - 1 : 2 * y.size - 1] * y + D[-1]
+    return np.minimum(np.maximum(out, D), 1.0)
+
+
+def attacked(epsilon: float, eta: float, count: int, cells: int) -> float:
+    """δ that an adversary reaches in so many selections, who picks t among multiples of η / cells by what was lost."""
+    most = count * cells
+    lost = eta / cells * np.arange(-most, most + 1)
+    D = np.maximum(1 - np.exp(epsilon - lost), 0.0)
+    t = eta / cells * np.arange(1, cells)
+    p = (math.exp(eta) - np.exp(t)) / math.expm1(eta)
+    for _ in range(count):
+        padded = np.concatenate((np.zeros(cells), D, np.full(cells, D[-1])))
+        n = D.size
+        ways = [q * padded[cells + d : cells + d + n] + (1 - q) * padded[d : d + n] for d, q in enumerate(p, 1)]
+        D = np.maximum(D, np.max(ways, axis=0))
+    return float(D[most])
+
+
+def selections(epsilon: float = 1.0, delta: float = 1e-6) -> None:
+    """Largest ranges that plans allow, counted in Gaussian DP, in zCDP and exactly."""
+    mu, rho = mu_from(epsilon, delta), rho_from(epsilon, delta)
+    for count, cells in ((4, 64), (16, 32), (64, 16)):
+        gdp, zcdp = range_from_mu(mu / math.sqrt(count)), math.sqrt(8 * rho / count)
+        plan = partial(_selections_delta, epsilon, count, cells)
+        most = _most(lambda eta, plan=plan: plan(eta) <= delta, zcdp)
+        print(
+            f"{count} selections at ({epsilon:g}, {delta:g}): range {gdp:.4f} (Gaussian DP), {zcdp:.4f} (zCDP), "
+            f"{most:.4f} (exactly): noise x {gdp / most:.2f}, {zcdp / most:.2f}; an adversary reaches delta "
+            f"{attacked(epsilon, most, count, cells):.3g} of {plan(most):.3g}"
+        )
+    for rounds in (10, 50):
+        most = _most(lambda amount, rounds=rounds: _stumps_delta(epsilon, rounds, amount) <= delta, rho)
+        print(f"boosted stumps, {rounds} rounds: noise x {math.sqrt(rho / most):.2f} of zCDP's")
+
+
+def _selections_delta(epsilon: float, count: int, cells: int, eta: float) -> float:
+    return plan_delta(epsilon, [("select", eta)] * count, eta / cells)
+
+
+def _stumps_delta(epsilon: float, rounds: int, amount: float) -> float:
+    """Of DPBoostedStumps: .7 of each round selects a test, .3 weighs it."""
+    eta, mu = math.sqrt(8 * 0.7 * amount / rounds), math.sqrt(2 * 0.3 * amount / rounds)
+    return plan_delta(epsilon, [("select", eta), ("sum", mu)] * rounds, eta / 12)
+
+
+def _most(holds: Callable[[float], bool], start: float) -> float:
+    low, high = start, start
+    while holds(high):
+        low, high = high, 1.5 * high
+    return low if high == low else optimize.bisect(lambda x: 0.5 - holds(x), low, high, xtol=1e-4 * low)
+
+
 PARTS: dict[str, Callable[[], None]] = {
     "clones": clones,
     "strategies": strategies,
     "replaced": replaced,
     "choice": choice,
+    "selections": selections,
 }
 
 if __name__ == "__main__":

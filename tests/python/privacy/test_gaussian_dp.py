@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from free_accuracy import attacked, plan_delta
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, SeededNoise
@@ -198,3 +199,27 @@ def test_a_discrete_gaussian_is_worse_than_the_real_one_of_its_own_variance():
     epsilons = np.linspace(0.1, 4, 200).tolist()
     ratio = exact_deltas(3.0, (2,), epsilons) / [delta_from_mu(2 / 3, e) for e in epsilons]
     assert 1.1 < ratio.max() < 1.2
+
+
+@pytest.mark.parametrize(("epsilon", "eta", "count"), [(1.0, 0.5, 3), (0.5, 0.2, 8), (2.0, 0.4, 12), (0.2, 0.5, 1)])
+def test_a_plan_of_selections_costs_what_an_adversary_reaches_and_little_more(epsilon, eta, count):
+    """The bound of theory/gaussian-dp.md#plans is above every strategy on a grid, whichever grid, and falls to them."""
+    bounds = [plan_delta(epsilon, [("select", eta)] * count, eta / cells) for cells in (8, 16, 64)]
+    reached = max(attacked(epsilon, eta, count, cells) for cells in (8, 17, 64))
+    assert reached <= bounds[2] * (1 + 1e-9)
+    assert bounds[2] <= bounds[1] * (1 + 1e-9) <= bounds[0] * (1 + 2e-9)
+    assert bounds[2] <= 1.1 * reached
+    if count > 1:  # one t for all is not the worst case
+        t = math.log((1 + math.exp(eta)) / 2)
+        p = (math.exp(eta) - math.exp(t)) / math.expm1(eta)
+        up = np.arange(count + 1)
+        chance = np.array([math.comb(count, k) * p**k * (1 - p) ** (count - k) for k in up])
+        assert chance @ np.maximum(1 - np.exp(epsilon - count * t + (count - up) * eta), 0) < reached
+
+
+def test_a_plan_of_sums_is_gaussian_and_one_that_mixes_is_dearer_than_its_parts():
+    sums = plan_delta(1.0, [("sum", 0.2)] * 4, 0.01)
+    assert sums == pytest.approx(delta_from_mu(0.4, 1.0), rel=5e-3) and sums >= delta_from_mu(0.4, 1.0)
+    both = plan_delta(1.0, [("select", 0.3), ("sum", 0.2)] * 4, 0.3 / 16)
+    assert both > max(sums, plan_delta(1.0, [("select", 0.3)] * 4, 0.3 / 16))
+    assert both < delta_from_mu(math.sqrt(0.16 + 4 * mu_from_range(0.3) ** 2), 1.0)
