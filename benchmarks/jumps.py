@@ -58,7 +58,7 @@ def problem(specs: list[TermSpec], seed: int) -> PenalizedLeastSquares:
     y = mean + noise * np.exp(rng.uniform(-3, 1)) * (np.std(mean) + 0.1)
     group = rng.integers(0, 4, n).astype(str).astype(object)
     records = Records(n, {"X": Curves(x, GRID), "z": z, "x": number, "g": group})
-    seen = TrainingSummary.of(lambda: iter([records]))
+    seen = TrainingSummary.of([records])
     form = LongForm(tuple(spec.fixed(seen, GRID) for spec in [Intercept(), MeanCurve(), *specs]), GRID)
     system = LongSums.of(form, form.features(records), y).system(form)
     return PenalizedLeastSquares(

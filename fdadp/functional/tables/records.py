@@ -284,12 +284,12 @@ class SeenRows:
 
 
 def _over(
-    read: Callable[[], Iterator[Records]],
+    blocks: Sequence[Records],
     function: Callable[[Records], Any],
     merge: Callable[[Any, Any], Any],
     finish: Callable[[Any], Any] | None = None,
 ) -> Any:
-    value = reduce(merge, map(function, read()))
+    value = reduce(merge, map(function, blocks))
     return value if finish is None else finish(value)
 
 
@@ -335,16 +335,16 @@ class TrainingSummary:
     @classmethod
     def of(
         cls,
-        read: Callable[[], Iterator[Records]],
+        blocks: Sequence[Records],
         observed: tuple[IntArray, FloatArray] | None = None,
         weights: FloatArray | None = None,
     ) -> TrainingSummary:
-        """See all rows once, with their weights (n,); `read` gives a fresh iterator over them."""
+        """See all rows once, block by block, with their weights (n,)."""
         parts, start = [], 0
-        for block in read():
+        for block in blocks:
             parts.append(SeenRows.of(block, None if weights is None else weights[start : start + block.n]))
             start += block.n
-        return reduce(SeenRows.merge, parts).all_of(partial(_over, read), observed)
+        return reduce(SeenRows.merge, parts).all_of(partial(_over, blocks), observed)
 
     def levels_of(self, name: str) -> tuple[Any, ...]:
         """Levels of a column of labels, or of whole numbers.

@@ -122,7 +122,7 @@ def fixed_on(
             reaching[column.name] = np.append(own, own[:2])
     order = {column.name: column.levels for column in public if isinstance(column, LabelColumn)}
     records = replace(records_of(placed_in(public, reaching, affine)), order=order)
-    design = spec.fixed(TrainingSummary.of(lambda: iter([records])), t)
+    design = spec.fixed(TrainingSummary.of([records]), t)
     return design.learned(design.trained(records)[1], records.n) if design.separable else design
 
 

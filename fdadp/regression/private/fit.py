@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -242,9 +243,7 @@ def prepared(
     of_curves = settings.of_curves
     whitened = [white_term(term, by_name, prior, curves=of_curves, t=t, beside=names) for term in terms]
 
-    def design() -> PrivateDesign:
-        return PrivateDesign.of(prior, columns, whitened, t)
-
+    design = partial(PrivateDesign.of, prior, columns, whitened, t)
     public = {"model": " + ".join(names)} | _public(columns, found.made, asked, name, t, prior.describe()) | of_offset
     mixed = None
     if persons is not None:

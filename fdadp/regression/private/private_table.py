@@ -22,6 +22,7 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open_curves import is_foreign, opened
 from fdadp.functional.containers.opened_tables import OpenedColumn, OpenedCurves
 from fdadp.functional.tables.curve_sample import Curves
+from fdadp.functional.tables.label_matching import same_rows
 from fdadp.functional.tables.records import in_order
 from fdadp.privacy import Privacy
 from fdadp.privacy.private_entries import labels, number_of, table
@@ -263,19 +264,16 @@ class PrivateTable:
             source: self._y if one.beside else self._data if framed else self._table.held(one.column)
             for source, one in zip(sources, asked, strict=True)
         }
-        values = tuple(map(self.entries, asked))
         named = isinstance(groups, str)
         if groups is not None and not (named and (framed or not self.has(groups))):
             inputs["groups"] = self.raw(groups) if named else groups
         labels = joined_labels(by, inputs)
         if labels is None:
             refuse_unknown_length(inputs)
+        values = tuple(map(self.entries, asked))
+        if labels is None:
             groups = self.raw(groups) if named else groups
-            n_rows = values[-1].shape[0]
-            if any(part.shape[0] != n_rows for part in values):
-                raise InputError(f"columns and {response} must have the same number of rows")
-            if groups is not None:
-                check_groups(groups, n_rows)
+            return values, self._by_position(inputs, values, groups, response, public=privacy.labels == "public")
         tables = list(zip(sources, values, strict=True))
 
         def chunk(j: int, column: Any) -> Any:
@@ -285,6 +283,20 @@ class PrivateTable:
             return replace(found, shape=found.shape[:1], convert=lambda rows: found.convert(rows).reshape(len(rows)))
 
         return private_rows(labels, tables, groups, privacy, inputs, chunk)
+
+    @staticmethod
+    def _by_position(
+        inputs: Mapping[str, Any], values: Sequence[Any], groups: Any, response: str, *, public: bool
+    ) -> Any:
+        """Persons of rows that belong together by position; labels are compared where they are public."""
+        n_rows = values[-1].shape[0]
+        if any(part.shape[0] != n_rows for part in values):
+            raise InputError(f"columns and {response} must have the same number of rows")
+        if groups is not None:
+            check_groups(groups, n_rows)
+        if public:
+            same_rows(**{**inputs, "groups": groups})
+        return groups
 
 
 def stand_in(column: Any) -> Any:

@@ -23,7 +23,6 @@ from fdadp.functional.containers.open_curves import is_foreign, opened
 from fdadp.functional.containers.opened_tables import OpenedColumn, OpenedTable, rows_of
 from fdadp.functional.tables.curve_inputs import row_labels
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.label_matching import same_rows
 from fdadp.privacy import Privacy
 from fdadp.privacy.joined_tables import NO_ROW, Joined, JoinedChunks, joined_rows, key_of
 from fdadp.privacy.private_entries import Table, meaning, table
@@ -226,18 +225,18 @@ def name_of(labels: Labels) -> str:
 
 
 def private_rows(
-    labels: Labels | None,
+    labels: Labels,
     tables: Sequence[tuple[str, Table]],
     groups: Any,
     privacy: Privacy,
     inputs: Mapping[str, Any],
     convert: Callable[[int, Any], Any] = lambda _, column: column,
-) -> tuple[Any, Any]:
-    """What a private fit hands to the kernel, and whose the rows are; nothing is read.
+) -> tuple[Any, None]:
+    """What a private fit hands to the kernel where rows are joined by their labels; nothing is read.
 
     Parameters
     ----------
-    labels : mapping of str to Index, or None
+    labels : mapping of str to Index
         Of :func:`joined_labels`.
     tables : sequence of (str, Table)
         The input that each table is of, and the table. The last one holds the response.
@@ -253,18 +252,13 @@ def private_rows(
     InputError
         Ids beside the labels; of labels that are public, others in one of the inputs.
     """
-    public = privacy.labels == "public"
-    if labels is None:
-        if public:
-            same_rows(**inputs, groups=groups)
-        return tuple(own for _, own in tables), groups
     name = name_of(labels)
     if groups is not None and not (isinstance(groups, str) and groups == name):
         raise InputError(
             f"groups must be left out where rows are joined by their labels, for these say whose a row is; or be their "
             f"name, {name!r}. If they are no persons, {by_place()}"
         )
-    if public:
+    if privacy.labels == "public":
         own = [labels_read(inputs[name]) if is_labelled(inputs[name]) else one for name, one in labels.items()]
         _refuse_others(list(labels), [key_of(one) for one in own])
     known = _tables({name: inputs[name] for name in labels})

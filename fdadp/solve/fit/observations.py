@@ -147,7 +147,7 @@ class Observations:
         elif t is not None and not np.isfinite(self.y.sum()):
             record, at = np.nonzero(~np.isnan(self.y))
             made = record, t[at]
-        return TrainingSummary.of(lambda: (records[rows] for rows in records.blocks()), made, self.of_records)
+        return TrainingSummary.of([records[rows] for rows in records.blocks()], made, self.of_records)
 
     def added(self) -> FloatArray:
         """Offsets, in the shape of the response."""

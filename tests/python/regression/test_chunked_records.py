@@ -67,7 +67,7 @@ def test_chunks_are_the_rows_of_a_table(source):
     made = source()
     chunks = ChunkedRecords(made, NAMES, "Y", {"X": S} if isinstance(made, tuple | dict) else None, progress=False)
     assert chunks.of_first(lambda first: ColumnTable(first).kinds()["X"]) == "curves"
-    seen = TrainingSummary.of(lambda: (records for records, _ in chunks.read()))
+    seen = TrainingSummary.of([records for records, _ in chunks.read()])
     assert seen.n == chunks.n == N and seen.levels_of("region") == tuple(np.unique(REGION))
     assert seen.curves_of("X").range == (X.min(), X.max())
     weights = np.array([0.1, 0.25, 0.4, 0.25])

@@ -157,7 +157,7 @@ def design(formula, table):
     parsed = parse(formula, ColumnTable(table).kinds())
     names = tuple(dict.fromkeys(c for spec in parsed.terms for c in spec.columns))
     records, _ = read_records(table, names)
-    seen = TrainingSummary.of(lambda: iter([records]))
+    seen = TrainingSummary.of([records])
     columns = [spec.fixed(seen, None).features(records) for spec in parsed.terms]
     ones = [np.ones((records.n, 1))] if parsed.intercept else []
     return np.hstack([*ones, *columns])

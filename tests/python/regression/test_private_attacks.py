@@ -203,6 +203,17 @@ def test_labels_of_rows_count_only_where_they_are_public(plain):
         fitted(shuffled, number(Privacy(4.0, 1e-6, n=N, labels="public", random_state=3)))
 
 
+def test_groups_are_taken_beside_labels_that_are_public():
+    data, ids = people(), np.repeat(np.arange(N // 2), 2)
+    own, public = (Privacy(8.0, 1e-6, n=N // 2, labels=labels, random_state=3) for labels in (None, "public"))
+    plain = fitted(data, number(own), groups=ids).fitted_.fit.coefficients
+    np.testing.assert_array_equal(fitted(data, number(public), groups=ids).fitted_.fit.coefficients, plain)
+    labelled = data | {"y": pd.Series(data["y"], index=[f"p{i}" for i in range(N)])}
+    with pytest.raises(InputError, match="y and groups must have the same row labels"):
+        others = pd.Series(ids, index=[f"p{i}" for i in range(N)][::-1])
+        fitted(labelled, number(public), groups=others, by="position")
+
+
 def test_a_column_of_the_table_names_persons():
     data = people()
     ids = np.repeat(np.arange(N // 2), 2)

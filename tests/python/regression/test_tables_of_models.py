@@ -82,7 +82,7 @@ def test_labels_of_every_kind():
         "whole": [3.0, 1.0, 3.0],
     }
     records, _ = read_records(data, tuple(data))
-    seen = TrainingSummary.of(lambda: iter([records[:1], records[1:]]))
+    seen = TrainingSummary.of([records[:1], records[1:]])
     assert records.labels("cut").tolist() == ["(0, 5]", "(5, 10]", "(0, 5]"]
     assert {name: seen.levels_of(name) for name in data} == {
         "text": ("a", "b"),
@@ -233,7 +233,7 @@ def test_an_odd_entry_is_named_where_numbers_are_wanted():
         with pytest.raises(InputError, match=r"z must hold numbers, got '3\?' in row 102"):
             wanted.numbers("z")
     with pytest.raises(InputError, match=r"z must hold numbers, got '3\?' in row 102"):
-        TrainingSummary.of(lambda: iter([records[:1], records[1:]])).numbers_of("z")
+        TrainingSummary.of([records[:1], records[1:]]).numbers_of("z")
 
 
 def test_assign_calls_curves():

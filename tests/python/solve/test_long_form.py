@@ -28,7 +28,7 @@ def records(n=30):
 )
 def test_standard_errors_are_those_of_the_rows(specs, t, numbers_at_a_time, monkeypatch):
     data = records()
-    seen = TrainingSummary.of(lambda: iter([data]))
+    seen = TrainingSummary.of([data])
     form = LongForm(tuple(spec.fixed(seen, T) for spec in (Intercept(), MeanCurve(), *specs)), T)
     root = np.random.default_rng(1).normal(size=(form.size, form.size))
     covariance, rows = root @ root.T, form.rows(data, t)

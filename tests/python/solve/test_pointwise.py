@@ -51,7 +51,7 @@ def test_sums_are_those_of_the_rows(model, at_a_time, monkeypatch):
 @pytest.mark.parametrize("term", [terms.concurrent("Z"), terms.ff("X", limits="s<t"), terms.ff("X")])
 def test_features_of_single_observations(term):
     data, seen = records(), response()
-    design = term.fixed(TrainingSummary.of(lambda: iter([data])), np.append(seen.t, T))
+    design = term.fixed(TrainingSummary.of([data]), np.append(seen.t, T))
     found = design.features_at(data, seen.record, seen.t)
     points, place = np.unique(seen.t, return_inverse=True)
     features = design.features(data, points)

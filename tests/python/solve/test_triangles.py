@@ -20,7 +20,7 @@ from fdadp.terms.numbers.scalar_linear import Intercept, MeanCurve
 def model(specs, columns, y, t):
     """Long form, its rows and the problem."""
     records = Records(len(y), columns)
-    seen = TrainingSummary.of(lambda: iter([records]))
+    seen = TrainingSummary.of([records])
     form = LongForm(tuple(spec.fixed(seen, t) for spec in [Intercept(), MeanCurve(), *specs]), t)
     system = LongSums.of(form, form.features(records), y).system(form)
     problem = PenalizedLeastSquares(

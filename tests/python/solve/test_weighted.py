@@ -36,7 +36,7 @@ def records(n=11, seed=0):
 
 
 def form_of(specs, data, t=T):
-    seen = TrainingSummary.of(lambda: iter([data]))
+    seen = TrainingSummary.of([data])
     mean = [Intercept(), MeanCurve(k=6)] if t is not None else [Intercept()]
     return LongForm(tuple(spec.fixed(seen, t) for spec in [*mean, *specs]), np.zeros(1) if t is None else t)
 

@@ -20,7 +20,7 @@ def form_and_records(specs, n=40, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, 4)) @ np.stack([np.cos(k * np.pi * T) for k in range(4)])
     records = Records(n, {"X": Curves(x, T), "z": rng.normal(size=n)})
-    seen = TrainingSummary.of(lambda: iter([records]))
+    seen = TrainingSummary.of([records])
     return LongForm(tuple(spec.fixed(seen, T) for spec in specs), T), records, rng
 
 

@@ -22,7 +22,7 @@ def records(n=30, grid=S, seed=0):
 
 
 def seen(*blocks):
-    return TrainingSummary.of(lambda: iter(blocks))
+    return TrainingSummary.of(blocks)
 
 
 def features(term, data, t=None):

@@ -23,7 +23,7 @@ def records(n=20, grid=S, seed=0):
 
 
 def seen(*blocks):
-    return TrainingSummary.of(lambda: iter(blocks))
+    return TrainingSummary.of(blocks)
 
 
 @pytest.mark.parametrize("rule", ["trapezoid", "simpson"])

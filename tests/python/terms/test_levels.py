@@ -20,7 +20,7 @@ def table(labels):
 
 def levels(labels):
     rows = table(labels)
-    return Levels.of(TrainingSummary.of(lambda: iter([rows])), "region")
+    return Levels.of(TrainingSummary.of([rows]), "region")
 
 
 def curves(region, seed=0):
@@ -41,7 +41,7 @@ def test_numbers_that_are_equal_are_the_same_level():
     assert found.levels == (1, 2)
     numbers = Records(3, {"region": np.array([1.0, 2.0, 1.0])})  # a column of floats
     assert (found.indicators(numbers) == [[1, 0], [0, 1], [1, 0]]).all()
-    assert Levels.of(TrainingSummary.of(lambda: iter([numbers])), "region").levels == (1, 2)
+    assert Levels.of(TrainingSummary.of([numbers]), "region").levels == (1, 2)
 
 
 @pytest.mark.parametrize(

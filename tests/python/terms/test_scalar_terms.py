@@ -27,7 +27,7 @@ def fixed(term, t=T, data=None):
     rows = {k: v.astype(object if v.dtype.kind == "U" else float) for k, v in columns.items() if k not in "XYy"}
     rows["X"] = as_curves(columns["X"], S, name="X")
     records = Records(len(columns["z"]), rows)
-    return term.fixed(TrainingSummary.of(lambda: iter([records])), t), records
+    return term.fixed(TrainingSummary.of([records]), t), records
 
 
 EVERY = [
@@ -202,7 +202,7 @@ def test_a_hundred_thousand_rows_need_no_more_than_their_features():
     rows = Records(n, {**data, "g": rng.choice(list("abc"), n).astype(object)})
     for term in (terms.s("z"), terms.te("z", "w"), terms.s("z", by="g", bs="ps")):
         tracemalloc.start()
-        term.fixed(TrainingSummary.of(lambda: iter([rows])), T).features(rows)
+        term.fixed(TrainingSummary.of([rows]), T).features(rows)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 300e6, (term.name, peak)
