@@ -35,7 +35,7 @@ from fdadp.regression.fitted.fitted_model import Fitted, FittedResponse
 from fdadp.regression.fitted.model_files import may_be_made
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.regression.reading.missing_entries import Completion
-from fdadp.regression.reading.table_columns import Covariates, units_of
+from fdadp.regression.reading.table_columns import Covariates
 from fdadp.solve.eigen.surface_fit import SurfaceFit
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class FittedSurface(Fitted):
         return cls(
             response=FittedResponse(name="Y", curves=y.without_rows()),
             errors=_errors_of(surface),
-            covariates=Covariates({"X": x.grid}, completion, units_of({"X": x})),
+            covariates=Covariates({"X": x.grid}, completion, {} if x.unit is None else {"X": x.unit}),
             null_deviance=float("nan"),
             basis=surface.basis,
             surface=surface,

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fdadp._common.calling_language import warn
-from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
+from fdadp._common.typing import ArrayLike, CurveData, IntArray
 from fdadp.errors import IdentificationWarning, InputError
-from fdadp.functional.containers.open_curves import opened
 from fdadp.functional.containers.opened_tables import OpenedCurves, in_memory, on_grid, pieces_together
 from fdadp.functional.fpca.eigenbasis import check_observed
 from fdadp.functional.tables.curve_inputs import as_curves, check_finite
@@ -27,54 +26,21 @@ from fdadp.regression.fit_in_memory import Estimate, ModelSpec, estimate_whole, 
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.regression.reading.chunked_records import ChunkedRecords
 from fdadp.regression.reading.missing_entries import Completion, completed_response
-from fdadp.solve.eigen.fit_to_scores import ComponentsFit, ComponentsOfGaps
-from fdadp.solve.eigen.surface_fit import SurfaceFit, surface_of_gaps
-from fdadp.solve.fit.observations import ChunkedObservations, Observations
+from fdadp.solve.eigen.surface_fit import SurfaceFit
+from fdadp.solve.fit.observations import ChunkedObservations
 from fdadp.solve.form.long_form_design import LongForm
-from fdadp.terms.curves.functional_additive import FunctionalAdditive, additive
-from fdadp.terms.spec import TermDesign
+from fdadp.terms.curves.functional_additive import CentredSurface
 
 if TYPE_CHECKING:
     from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
-
-
-@dataclass(frozen=True)
-class SurfaceOfCurves(FunctionalAdditive):
-    """The term ``sff(X)`` of :class:`fdadp.AdditiveFunctionOnFunction`: F has mean zero at each s."""
-
-    @classmethod
-    def of(cls, model: AdditiveFunctionOnFunction) -> SurfaceOfCurves:
-        """That of a model; the size along the response is not used."""
-        k, m = (1, model.n_basis_s, model.n_basis_x), (model.degree - 1, model.penalty_order)
-        return cls("X", k, m, model.quadrature, model.period_s, model.x_transform)
-
-    @property
-    def name(self) -> str:
-        """The column."""
-        return self.column
-
-    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
-        """P-splines over the range of X and over s; their scale, and the mean of F, are learned with the sums.
-
-        Raises
-        ------
-        InputError
-            Too few curves, or constant ones.
-        """
-        least, (low, high) = 2 * self.m[1] + 1, seen.curves_of(self.column).range
-        if seen.n < least:
-            raise InputError(f"X and Y must hold at least {least} curves, got {seen.n}")
-        if not low < high:
-            raise InputError(f"X must vary, got the constant {low:g} everywhere")
-        assert self.k is not None
-        names, more = ("n_basis_x", "n_basis_s", "period_s"), {"period": self.period, "x_transform": self.x_transform}
-        return additive("X", "X", seen, self.k[1:], self.m, self.rule, names=names, centred=True, **more)  # type: ignore[arg-type]
+    from fdadp.regression.reading.training_rows import Training
 
 
 def settings_of(model: AdditiveFunctionOnFunction) -> ModelSettings:
     """The settings of the same model as a regression on terms."""
+    k, m = (1, model.n_basis_s, model.n_basis_x), (model.degree - 1, model.penalty_order)  # none along the response
     return ModelSettings(
-        formula=(SurfaceOfCurves.of(model),),
+        formula=(CentredSurface("X", k, m, model.quadrature, model.period_s, model.x_transform),),
         smoothing=model.smoothing,
         missing=model._gaps,
         progress=model.progress,
@@ -107,16 +73,15 @@ def fit_curves(
         check_observed(y.values, "Y")
     whole = completed_response(y, "gaps" if gaps else model._gaps)
     _, training, persons, estimate = estimate_whole(settings_of(model), {"X": x}, whole, None, groups=groups, by=by)
-    found = _published(estimate, training.observed)
 
     def read(_: str) -> Any:
         records, own = training.observed.records, whole
         if gaps:  # the published scheme is about complete curves
-            about = training.observed.predictor(found.fit.form, found.fit.coefficients)
+            about = training.observed.predictor(estimate.fit.form, estimate.fit.coefficients)
             own = completed_response(y, "fpca", about)
         return iter([(records, own)])
 
-    return _with_noise(model, found, read, persons, training.covariates.completion, x, y)
+    return _fitted(model, estimate, training, read, persons, x, y)
 
 
 def fit_chunks(
@@ -139,8 +104,7 @@ def fit_chunks(
     estimate = estimated(spec, own, observed)
     if pairs.n != known and (again := form(pairs.n)).size != own.size:  # only now known how few curves there are
         estimate = estimated(spec, again, observed)
-    found = _published(estimate, None)
-    return _with_noise(model, found, pairs.read, None, Completion.none(), x, replace(y, kind=kind or y.kind))
+    return _fitted(model, estimate, None, pairs.read, None, x, replace(y, kind=kind or y.kind))
 
 
 def _ends(records: Records, _: Any) -> tuple[float, float]:
@@ -152,44 +116,38 @@ def _further(one: tuple[float, float], other: tuple[float, float]) -> tuple[floa
     return min(one[0], other[0]), max(one[1], other[1])
 
 
-def _published(estimate: Estimate, observed: Observations | None) -> SurfaceFit:
-    """The surface of a fit; warns of what is not identified."""
-    components = estimate.components
-    if isinstance(components, ComponentsOfGaps):
-        assert observed is not None
-        found = surface_of_gaps(components, observed)
-        slopes = found.fit.identified[len(found.by_function.rest) :].reshape(-1, len(found.values))
-        identified = np.asarray(slopes.all(axis=1))
-    else:
-        assert isinstance(components, ComponentsFit)
-        found, identified = SurfaceFit.of(components), components.scores.identified
-    if not identified.all():
-        names = ", ".join(found.term.directions(np.flatnonzero(~identified).tolist()))
-        warn(
-            f"the curves X do not identify {names}: among the training curves they are functions of the other "
-            "integrals of this kind, or do not vary (as for one shape times a number). They are left out; the fit is "
-            "not affected, predictions for curves of another shape rest on this choice",
-            IdentificationWarning,
-        )
-    return found
-
-
-def _with_noise(
+def _fitted(
     model: AdditiveFunctionOnFunction,
-    found: SurfaceFit,
+    estimate: Estimate,
+    training: Training | None,
     read: Pass,
     persons: IntArray | None,
-    completion: Completion,
     x: Curves,
     y: Curves,
 ) -> FittedSurface:
-    """The fitted model; a mechanism that is not private end to end adds its noise."""
+    """The surface of a fit, to which a mechanism that is not private end to end adds its noise.
+
+    Warns
+    -----
+    IdentificationWarning
+        Naming what the curves do not identify.
+    """
+    assert estimate.components is not None
+    found = SurfaceFit.of(estimate.components, None if training is None else training.observed)
+    if found.unidentified:
+        warn(
+            f"the curves X do not identify {', '.join(found.unidentified)}: among the training curves they are "
+            "functions of the other integrals of this kind, or do not vary (as for one shape times a number). They are "
+            "left out; the fit is not affected, predictions for curves of another shape rest on this choice",
+            IdentificationWarning,
+        )
     fitted_with: dict[str, Any] = {"privacy": None}
     if model.privacy is not None:
         mechanism = mechanism_of(model.mechanism)
         assert isinstance(mechanism, NoiseAfterFit)
         fitted_with = {"privacy": replace(model.privacy), "mechanism": model.mechanism}
         found = mechanism.perturb(found, read, model.privacy, persons)
+    completion = Completion.none() if training is None else training.covariates.completion
     return FittedSurface.of(found, completion, x, y, fitted_with=fitted_with)
 
 
@@ -220,12 +178,14 @@ def curve_pairs(source: Any, s: Any = None, t: Any = None, progress: bool | str 
 def pairs_of(x: Any, y: Any, s: Any = None, t: Any = None) -> Callable[[], Iterator[tuple[Any, Any]]] | None:
     """Pieces of curves of which at least one sample was opened, to be read on demand; None where none was.
 
+    Tables of other libraries are opened before (:func:`fdadp.regression.reading.label_joins.aligned`).
+
     Raises
     ------
     InputError
         Samples of queries of their own, which may give their rows in another order each time.
     """
-    given = {"X": opened(x, "X"), "Y": opened(y, "Y")}
+    given = {"X": x, "Y": y}
     if not any(isinstance(curves, OpenedCurves) for curves in given.values()):
         return None
     columns = {

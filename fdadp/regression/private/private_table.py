@@ -258,22 +258,20 @@ class PrivateTable:
         InputError
             Columns of different lengths that belong together by position; the text tells none.
         """
-        framed = isinstance(self._data, pd.DataFrame)
-        sources = [f"{response}, the response" if one.beside else "data" if framed else one.column for one in asked]
-        inputs: dict[str, Any] = {
-            source: self._y if one.beside else self._data if framed else self._table.held(one.column)
-            for source, one in zip(sources, asked, strict=True)
-        }
-        named = isinstance(groups, str)
-        if groups is not None and not (named and (framed or not self.has(groups))):
-            inputs["groups"] = self.raw(groups) if named else groups
+        values = tuple(map(self.entries, asked))
+        sources, inputs = self._inputs(asked, groups, response)
         labels = joined_labels(by, inputs)
         if labels is None:
             refuse_unknown_length(inputs)
-        values = tuple(map(self.entries, asked))
-        if labels is None:
-            groups = self.raw(groups) if named else groups
-            return values, self._by_position(inputs, values, groups, response, public=privacy.labels == "public")
+            groups = self.raw(groups) if isinstance(groups, str) else groups
+            n_rows = values[-1].shape[0]
+            if any(part.shape[0] != n_rows for part in values):
+                raise InputError(f"columns and {response} must have the same number of rows")
+            if groups is not None:
+                check_groups(groups, n_rows)
+            if privacy.labels == "public":
+                same_rows(**{**inputs, "groups": groups})
+            return values, groups
         tables = list(zip(sources, values, strict=True))
 
         def chunk(j: int, column: Any) -> Any:
@@ -284,19 +282,18 @@ class PrivateTable:
 
         return private_rows(labels, tables, groups, privacy, inputs, chunk)
 
-    @staticmethod
-    def _by_position(
-        inputs: Mapping[str, Any], values: Sequence[Any], groups: Any, response: str, *, public: bool
-    ) -> Any:
-        """Persons of rows that belong together by position; labels are compared where they are public."""
-        n_rows = values[-1].shape[0]
-        if any(part.shape[0] != n_rows for part in values):
-            raise InputError(f"columns and {response} must have the same number of rows")
-        if groups is not None:
-            check_groups(groups, n_rows)
-        if public:
-            same_rows(**{**inputs, "groups": groups})
-        return groups
+    def _inputs(self, asked: Sequence[Entries], groups: Any, response: str) -> tuple[list[str], dict[str, Any]]:
+        """The input that each column is of; and all inputs by name, whose labels say how rows belong together."""
+        framed = isinstance(self._data, pd.DataFrame)
+        sources = [f"{response}, the response" if one.beside else "data" if framed else one.column for one in asked]
+        inputs: dict[str, Any] = {
+            source: self._y if one.beside else self._data if framed else self._table.held(one.column)
+            for source, one in zip(sources, asked, strict=True)
+        }
+        named = isinstance(groups, str)
+        if groups is not None and not (named and (framed or not self.has(groups))):
+            inputs["groups"] = self.raw(groups) if named else groups
+        return sources, inputs
 
 
 def stand_in(column: Any) -> Any:

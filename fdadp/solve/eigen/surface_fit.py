@@ -97,8 +97,11 @@ class SurfaceFit:
     plan: object = None
 
     @classmethod
-    def of(cls, found: ComponentsFit) -> SurfaceFit:
-        """That of one term fitted to scores."""
+    def of(cls, found: ComponentsFit | ComponentsOfGaps, observed: Observations | None = None) -> SurfaceFit:
+        """That of one term fitted to scores; or to the observed points of curves with gaps, `observed`."""
+        if isinstance(found, ComponentsOfGaps):
+            assert observed is not None
+            return _of_gaps(found, observed)
         scores = found.scores
         sums, left = scores.sums, scores.left
         (term,) = sums.designs
@@ -131,6 +134,12 @@ class SurfaceFit:
         """Coefficients of the features, shape (p, K)."""
         return self.fit.coefficients[len(self.by_function.rest) :].reshape(-1, len(self.values))
 
+    @property
+    def unidentified(self) -> list[str]:
+        """Integrals of X that the training curves do not identify."""
+        identified = self.fit.identified[len(self.by_function.rest) :].reshape(-1, len(self.values))
+        return self.term.directions(np.flatnonzero(~identified.all(axis=1)).tolist())
+
     def with_values(self, values: FloatArray, variances: FloatArray) -> SurfaceFit:
         """The fit with other values of F, each farther from the truth by a variance of its function's (K,)."""
         held, c = self.by_function, len(self.by_function.rest)
@@ -153,7 +162,7 @@ class SurfaceFit:
 # is known best, and nothing of how well it is known on average.
 
 
-def surface_of_gaps(found: ComponentsOfGaps, observed: Observations) -> SurfaceFit:
+def _of_gaps(found: ComponentsOfGaps, observed: Observations) -> SurfaceFit:
     """Make the surface of a fit of one term to the observed points of curves.
 
     Parameters

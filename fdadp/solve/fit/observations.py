@@ -141,13 +141,13 @@ class Observations:
 
     def summary(self, t: FloatArray | None) -> TrainingSummary:
         """What one pass over the records sees, of responses on the grid t or at points of their own."""
-        records, made = self.records, None
+        records, weights, made = self.records, self.of_records, None
         if self.points is not None:
             made = self.points.record, self.points.t
         elif t is not None and not np.isfinite(self.y.sum()):
             record, at = np.nonzero(~np.isnan(self.y))
             made = record, t[at]
-        return TrainingSummary.of([records[rows] for rows in records.blocks()], made, self.of_records)
+        return TrainingSummary.of([records[rows] for rows in records.blocks()], made, weights)
 
     def added(self) -> FloatArray:
         """Offsets, in the shape of the response."""

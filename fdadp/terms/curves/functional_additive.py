@@ -80,6 +80,38 @@ class FunctionalAdditive(TermSpec):
         return additive(*own, period=self.period, x_transform=self.x_transform, along_first=True, **along)
 
 
+@dataclass(frozen=True)
+class CentredSurface(FunctionalAdditive):
+    """The surface of :class:`fdadp.AdditiveFunctionOnFunction`: F has mean zero over the training curves at each s.
+
+    Its errors name the arguments of that estimator. Parameters are those of :class:`FunctionalAdditive`.
+    """
+
+    @property
+    def name(self) -> str:
+        """The column."""
+        return self.column
+
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
+        """P-splines over the range of X and over s; their scale, and the mean of F, are learned with the sums.
+
+        Raises
+        ------
+        InputError
+            Too few curves, or constant ones.
+        """
+        column, least = self.column, 2 * self.m[1] + 1
+        low, high = seen.curves_of(column).range
+        if seen.n < least:
+            raise InputError(f"{column} and Y must hold at least {least} curves, got {seen.n}")
+        if not low < high:
+            raise InputError(f"{column} must vary, got the constant {low:g} everywhere")
+        names = ("n_basis_x", "n_basis_s", "period_s")
+        k = several(self.k, 3, f"k of {self.name}")[1:]
+        more: Any = {"period": self.period, "x_transform": self.x_transform, "names": names, "centred": True}
+        return additive(self.name, column, seen, k, self.m, self.rule, **more)
+
+
 def additive(
     name: str,
     column: str,
