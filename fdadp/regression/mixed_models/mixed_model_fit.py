@@ -482,7 +482,7 @@ def _person_curves(
         moment=law.moment,
         degrees=_degrees(form, mix, law),
         edf=law.edf,
-        unsure=smoothed.unsure,
+        unsure=smoothed.unsure(),
         weights=law.weights(form, mix, smoothed.turn),
         chosen=bool(chosen.bic),
         whiteness=chosen.whiteness,

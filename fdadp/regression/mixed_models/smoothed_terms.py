@@ -14,16 +14,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fdadp._common.symmetric_matrices import inverse_root
+from fdadp._common.symmetric_matrices import inverse_root, positive_part
 from fdadp._common.typing import FloatArray
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.repeated.fixed_effects import MeanTerm, Weighed
-from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors, with_smoothing_chosen_again
+from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors
 from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.form.long_form_design import LongForm, System, kept_of
 
 SEEN = 1e-12
 """Share of the largest information below which a direction is not identified without penalties."""
+LOGARITHMS = np.arange(-14, 12.01, 0.25)
+"""Of smoothing parameters that are integrated over, about where penalty and information are alike."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +36,17 @@ class SmoothedTerms:
     ----------
     fit : AdditiveFit
         With W as information, and H⁻¹ as spread.
-    turn : ndarray of shape (p, p)
-        ``H⁻¹ W V``, V the covariance of b: from scores of the mixed model to changes of the coefficients.
-    sampling : ndarray of shape (p, p)
-        ``H⁻¹ W V W H⁻¹``.
+    working : System
+        Its normal equations, of errors that are alike.
+    spread : ndarray of shape (p, p)
+        V, the covariance of b in the mixed model.
     restricted : float
         -log restricted likelihood of the mixed model at these smoothing parameters.
     """
 
     fit: AdditiveFit
-    turn: FloatArray
-    sampling: FloatArray
+    working: System
+    spread: FloatArray
     restricted: float
 
     @classmethod
@@ -70,36 +72,119 @@ class SmoothedTerms:
         pulled = scale * weights @ plain
         working = System(scale * weights, pulled, float(plain @ pulled), system.n_rows)
         fit = fit_gaussian(form, working, settings.smoothing, n, settings.n_unpenalized, scale=scale)
-        turn = scale * fit.inverse @ weights @ spread
         exact = fit_gaussian(form, system, fit.smoothing_parameters, n, scale=scale)
-        sampling = scale * turn @ weights @ fit.inverse
-        return cls(fit, turn, (sampling + sampling.T) / 2, exact.criterion)
+        return cls(fit, working, spread, exact.criterion)
 
     @property
-    def bias(self) -> FloatArray:
-        """Squares of what penalties take away, as Bayes' posterior has it, shape (p, p)."""
-        own = self.fit
-        return np.asarray(own.bayesian_covariance - own.sigma2 * own.inverse @ own.gram @ own.inverse)
+    def turn(self) -> FloatArray:
+        """``H⁻¹ W V``: from scores of the mixed model to changes of the coefficients, shape (p, p)."""
+        return np.asarray(self.fit.inverse @ self.fit.gram @ self.spread)
 
-    @property
-    def covariance(self) -> FloatArray:
-        """Of the coefficients about the truth at known smoothing parameters, shape (p, p)."""
-        return self.sampling + self.bias
+    def unsure(self, spread: FloatArray | None = None) -> FloatArray:
+        """What not knowing the smoothing parameters adds to the covariance of the coefficients, shape (p, p).
 
-    @property
-    def unsure(self) -> FloatArray:
-        """What choosing smoothing parameters adds to it, shape (p, p)."""
-        again = with_smoothing_chosen_again(self.fit)
-        return np.asarray(again @ self.sampling @ again.T - self.sampling)
+        Each in turn is integrated over, by the restricted likelihood of errors that are alike and a flat prior on the
+        standard deviation ``λ^{-1/2}`` of what it penalises. Where REML takes an effect for constant, λ is infinite and
+        its derivatives are 0; the likelihood of other λ is not.
+
+        Parameters
+        ----------
+        spread : ndarray of shape (p, p), optional
+            Covariance of the unpenalised estimates. Default: the mixed model's.
+
+        References
+        ----------
+        Gelman (2006), Prior distributions for variance parameters in hierarchical models, doi:10.1214/06-BA117A.
+        """
+        own, spread = self.fit, self.spread if spread is None else spread
+        added = np.zeros_like(spread)
+        if own.hessian is None:  # smoothing parameters are given
+            return added
+        known = _covariance(own, spread)
+        for m in range(own.form.n_penalties):
+            along = _AlongOne.of(own, m)
+            weights = along.likelihood(self.working.cross) * along.factors**-0.5
+            weights /= weights.sum()
+            apart = along.coefficients(self.working.cross) - own.coefficients
+            moved = along.covariance(own.gram @ spread @ own.gram, weights)
+            added += positive_part(moved - known + (apart.T * weights) @ apart)
+        return added
 
     def outcome(self) -> AdditiveFit:
         """The fit with its covariance in place of that of errors that are alike."""
-        spread = self.covariance / self.fit.sigma2
+        spread = _covariance(self.fit, self.spread) / self.fit.sigma2
         return replace(self.fit, spread=spread, criterion=self.restricted, hessian=None)
 
     def by_person(self, scores: FloatArray) -> ClusterErrors:
         """Errors from scores (I, p) of the mixed model, one a person."""
-        return cluster_errors(self.fit, scores @ self.turn.T)
+        found = cluster_errors(replace(self.fit, hessian=None), scores @ self.turn.T)
+        seen = scores @ self.spread
+        return replace(found, covariance=found.covariance + self.unsure(seen.T @ seen))
+
+
+def _covariance(fit: AdditiveFit, spread: FloatArray) -> FloatArray:
+    """Of smoothed estimates about the truth at known smoothing parameters, of unpenalised ones of covariance `spread`.
+
+    Squares of what penalties take away are as Bayes' posterior has them.
+    """
+    taken = fit.inverse @ fit.gram
+    found = taken @ (spread @ taken.T - fit.sigma2 * fit.inverse) + fit.bayesian_covariance
+    return np.asarray((found + found.T) / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class _AlongOne:
+    """A smoothed fit at other values of one smoothing parameter: ``H⁻¹ = K D K'`` with D diagonal.
+
+    Attributes
+    ----------
+    fit : AdditiveFit
+    factors : ndarray of shape (J,)
+        The parameter, in units in which penalty and information are alike.
+    turn : ndarray of shape (p, r)
+        K.
+    shares : ndarray of shape (J, r)
+        D.
+    penalties : ndarray of shape (J, p)
+        Diagonals of all penalties.
+    """
+
+    fit: AdditiveFit
+    factors: FloatArray
+    turn: FloatArray
+    shares: FloatArray
+    penalties: FloatArray
+
+    @classmethod
+    def of(cls, fit: AdditiveFit, m: int) -> _AlongOne:
+        own, seen = fit.form.stacked_penalties[m], fit.identified
+        others = np.delete(fit.smoothing_parameters, m) @ np.delete(fit.form.stacked_penalties, m, axis=0)
+        alike = fit.gram.diagonal()[own > 0].sum() / own.sum()
+        root = inverse_root((fit.gram + np.diag(others + alike * own))[np.ix_(seen, seen)], SEEN)
+        taken, axes = np.linalg.eigh(alike * (root.T * own[seen]) @ root)
+        factors, turn = np.exp(LOGARITHMS), np.zeros((len(seen), len(taken)))
+        turn[seen] = root @ axes
+        left = (1 - np.clip(taken, 0, 1)) + factors[:, None] * np.clip(taken, 0, 1)
+        return cls(fit, factors, turn, 1 / left, others + factors[:, None] * alike * own)
+
+    def coefficients(self, cross: FloatArray) -> FloatArray:
+        """At each value, shape (J, p)."""
+        return np.asarray((self.shares * (self.turn.T @ cross)) @ self.turn.T)
+
+    def likelihood(self, cross: FloatArray) -> FloatArray:
+        """Restricted, over its greatest value, shape (J,)."""
+        taken = self.shares @ (self.turn.T @ cross) ** 2 / self.fit.scale
+        held = self.penalties[:, (self.penalties[0] > 0) & self.fit.identified]
+        twice = taken + np.log(self.shares).sum(axis=1) + np.log(held).sum(axis=1)
+        return np.asarray(np.exp((twice - twice.max()) / 2))
+
+    def covariance(self, meat: FloatArray, weights: FloatArray) -> FloatArray:
+        """Mean of :func:`_covariance` at all values, of ``meat = W V W`` (p, p) and weights (J,); shape (p, p)."""
+        sigma2 = self.fit.sigma2
+        inner = self.turn.T @ (meat - sigma2 * self.fit.gram) @ self.turn
+        inner *= (self.shares.T * weights) @ self.shares
+        inner[np.diag_indices_from(inner)] += sigma2 * (weights @ self.shares)
+        return np.asarray(self.turn @ inner @ self.turn.T)
 
 
 def alike_along(form: LongForm, terms: Sequence[MeanTerm], inner: Weighed, white: FloatArray) -> FloatArray:
