@@ -81,14 +81,16 @@ print.fdadp_plan <- function(x, ...) {
   invisible(x)
 }
 
-#' What private components, survival and hazards will be worth
+#' What private components, mixed models, survival and hazards will be worth
 #'
-#' Before any data are touched: what private components of persons and of their curves will hold, how wide the limits of a
-#' private survival curve will be, and what a private regression of times to an event will explain. The first and the last
-#' simulate and fit cohorts, which takes up to half a minute.
+#' Before any data are touched: what private components of persons and of their curves will hold, how well a private mixed model
+#' will know its effects, how wide the limits of a private survival curve will be, and what a private regression of times to an
+#' event will explain. All but survival simulate and fit cohorts, which takes up to half a minute.
 #'
 #' @param n Number of people.
 #' @param max_rows Curves of a person that count at most.
+#' @param within,person_rows As of [dp_fdadp()]: names of columns that vary within persons, and how their rows count.
+#' @param explained Share of the variance of curves that effects explain; default drawn about a tenth.
 #' @param epsilon,delta The budget; `delta` left out or 0 means pure epsilon.
 #' @param rows How many curves each person has, or shares of people with 1, 2, ... curves; default 1 to `max_rows`, equally often.
 #' @param npc Components of each level, of which the captured variance is told.
@@ -99,13 +101,16 @@ print.fdadp_plan <- function(x, ...) {
 #' @param lost Share of people who are censored before the last time.
 #' @param classes Classes that are told apart, equally large.
 #' @param level Of the limits.
-#' @param formula,bounds,points As of [plan_dp()], of a formula such as `Surv(months, died) ~ lf(X) + age`.
+#' @param formula,bounds,points As of [plan_dp()], of a formula such as `Surv(months, died) ~ lf(X) + age`, or
+#'   `Y ~ age + re(id, covariance = "free")`.
 #' @param spread Standard deviation over people of the logarithm of hazards, or of odds.
-#' @param effects,numbers,importances As of [plan_dp()]; what is not said is drawn anew for each cohort.
+#' @param effects,numbers,importances As of [plan_dp()]; what is not said is drawn anew for each cohort. Curves of persons are as rough
+#'   as the effects.
 #' @param family,baseline `"binomial"` or `"poisson"`; `"auto"`, `"factor"`, `"smooth"` or `"linear"`.
 #' @param adjacency As of [plan_dp()].
 #' @return A list of class `fdadp_plan` with the `text` of the forecast. `plan_levels()`: `captured`, a data frame of `level`, `mean`, `worst`
-#'   and `best` (what the worst tenth of cohorts has at most, and the best at least) and `error`; `icc_width`. `plan_survival()`: `widths`, a data frame of `time`, `survival`,
+#'   and `best` (what the worst tenth of cohorts has at most, and the best at least) and `error`; `icc_width`. `plan_mixed()`: `share`, `worst_share`,
+#'   `best_share`, `standard_errors` (of terms, over the standard deviation of curves), `icc_width`, `cohorts`, `untold`. `plan_survival()`: `widths`, a data frame of `time`, `survival`,
 #'   `width`, `exact_width` (without privacy) and, of two classes, `difference_width`; `coverage`. `plan_hazards()`: `share`, `worst_share`, `best_share`,
 #'   `cohorts`, `untold`, `error`, `mean_error`, `survival_error`.
 #' @examples
@@ -121,6 +126,30 @@ plan_levels <- function(n, max_rows, epsilon = 1, delta = NULL, rows = NULL, npc
     n_components = as_whole(npc), icc = icc, white = white, adjacency = adjacency
   )
   plan$captured <- as.data.frame(lapply(plan$captured, unlist))
+  structure(plan, class = "fdadp_plan")
+}
+
+#' @rdname plan_levels
+#' @export
+plan_mixed <- function(formula, n, epsilon = 1, delta = NULL, bounds, max_rows, within = NULL, points = NULL, rows = NULL, icc = 0.5, white = 0.2,
+                       explained = NULL, effects = NULL, numbers = NULL, importances = NULL, person_rows = NULL, adjacency = NULL) {
+  no_na(
+    n = n, epsilon = epsilon, delta = delta, max_rows = max_rows, within = within, rows = rows, icc = icc, white = white, explained = explained,
+    effects = effects, numbers = unlist(numbers), importances = unlist(importances), person_rows = person_rows, adjacency = adjacency
+  )
+  if (!inherits(formula, "formula") || length(formula) != 3) {
+    input_error("formula must be of the form Y ~ terms + re(id, covariance = \"free\"), got ", paste(deparse(formula), collapse = " "))
+  }
+  if (!is.list(bounds) || is.null(names(bounds))) input_error("bounds must be a list by column, list(age = c(low, high)), got ", class(bounds)[1])
+  plan <- call_python(
+    "plan_mixed",
+    formula = paste(text_of(formula[[2]]), "~", as_python(formula[[3]])), n = as_whole(n), epsilon = epsilon, delta = delta,
+    bounds = lapply(bounds, as_bounds), max_rows = as_whole(max_rows), within = as.list(within), points = lapply(points, as_whole),
+    rows = if (length(rows) == 1) as_whole(rows) else rows, icc = icc, white = white, explained = explained, effects = effects,
+    numbers = lapply(numbers, as.list), importances = as.list(importances), person_rows = person_rows, adjacency = adjacency
+  )
+  plan$standard_errors <- unlist(plan$standard_errors)
+  plan$untold <- as.character(unlist(plan$untold))
   structure(plan, class = "fdadp_plan")
 }
 

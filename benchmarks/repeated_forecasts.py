@@ -1,4 +1,7 @@
-"""Forecasts beside fits: several curves a person, survival, hazards: ``python benchmarks/repeated_forecasts.py``.
+"""Forecasts beside fits: several curves a person, mixed models, survival, hazards.
+
+    python benchmarks/repeated_forecasts.py                   all four tables, an hour
+    python benchmarks/repeated_forecasts.py --parts mixed     one of them; the others stay as they are
 
 Persons are drawn from laws that the planner does not know. A forecast is told what a user could say before there are
 data: persons, budget, numbers of curves, an intraclass correlation; survival, losses, how far hazards are apart.
@@ -10,14 +13,16 @@ import argparse
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import private_levels as curves
+import private_mixed as mixed
 from hazards import S, followed_by_period
 
-from fdadp import Privacy, SurvivalRegression
-from fdadp.planner import plan_hazards, plan_levels, plan_survival
+from fdadp import FunctionalRegression, Privacy, SurvivalRegression
+from fdadp.planner import plan_hazards, plan_levels, plan_mixed, plan_survival
 from fdadp.summaries import PrivateMultilevelFPCA, private_survival
 
 DELTA = 1e-6
@@ -171,53 +176,147 @@ def hazards(name: str, n: int, epsilon: float, delta: float | None, seeds: int) 
     return f"| {name} | {said(n, epsilon, delta)} | {' | '.join(cells)} |"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=16)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "repeated-forecasts.md")
-    seeds = parser.parse_args().seeds
-    warnings.simplefilter("ignore")
-    lines = [
-        "# Forecasts beside fits: several curves a person, survival, hazards",
-        "",
-        f"`python benchmarks/repeated_forecasts.py --seeds {seeds}`. Each cell: forecast, mean of fits (difference).",
-        "",
+# Private mixed models.
+
+MIXED = "Y ~ age + weekend + re(id, covariance='free')"
+VARIANCES = np.array([0.16 / 9, 0.045 * 10 / 49])
+"""Of the effects of age and of weekend, over persons, rows and t."""
+WHOLE = curves.OF_PERSONS.sum() + curves.OF_ROWS.sum() + 0.25
+NEW = 2000
+"""Rows of others that means are judged on."""
+
+
+def of_days(n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Gaussian persons and days, as in the benchmark of private mixed models."""
+    return mixed.cohort(n, rng)
+
+
+def of_heavy_days(n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """The same with scores of Student's law of 4 degrees of freedom."""
+    Y, ids = heavy(n, rng)
+    age, weekend = rng.uniform(-1, 1, n)[ids], (rng.integers(0, 7, ids.size) >= 5) * 1.0
+    Y = Y + np.outer(age, mixed.EFFECTS["age"]) + np.outer(weekend, mixed.EFFECTS["weekend"])
+    return {"Y": Y, "age": age, "weekend": weekend, "id": ids}
+
+
+MIXED_LAWS = {"days": of_days, "heavy tails": of_heavy_days}
+
+
+def mixed_fit(law: str, n: int, privacy: Privacy, seed: int) -> list[float]:
+    """Standard errors of both effects, of one sd, over that of curves; width of the ICC's interval; share of means."""
+    rng = np.random.default_rng([seed, n, 31])
+    data = MIXED_LAWS[law](n, rng)
+    how = {"bounds": mixed.BOUNDS, "max_rows": 7, "within": ("weekend",), "progress": False}
+    model = FunctionalRegression(MIXED, privacy=privacy, **how).fit(data)
+    errors = [data[name].std() * np.sqrt((model.coef(name, se=True)["se"] ** 2).mean()) for name in ("age", "weekend")]
+    new = {"age": rng.uniform(-1, 1, NEW), "weekend": (rng.integers(0, 7, NEW) >= 5) * 1.0}
+    truth = sum(np.outer(new[name], mixed.EFFECTS[name]) for name in new) + mixed.EFFECTS["mean"]
+    off = np.asarray(model.predict(new)) - truth
+    low, high = model.persons_.icc_interval()
+    share = 1 - (off**2).mean() / ((truth - truth.mean(axis=0)) ** 2).mean()
+    return [*(float(one) / np.sqrt(WHOLE) for one in errors), high - low, max(float(share), -1.0)]
+
+
+def mixed_models(law: str, n: int, epsilon: float, delta: float | None, seeds: int) -> str:
+    found = np.array([mixed_fit(law, n, Privacy(epsilon, delta, n=n, random_state=s), s) for s in range(seeds)])
+    told = plan_mixed(
+        MIXED,
+        n,
+        epsilon,
+        delta,
+        bounds=mixed.BOUNDS,
+        max_rows=7,
+        within=("weekend",),
+        rows=curves.NUMBERS,
+        icc=round(curves.ICC, 2),
+        white=0.08,
+        explained=float(VARIANCES.sum() / (WHOLE + VARIANCES.sum())),
+        effects="smooth",
+        numbers={"age": (0, 0.577), "weekend": (2 / 7, 0.452)},
+        importances=dict(zip(("age", "weekend"), VARIANCES, strict=True)),
+    )
+    real = [*found[:, :2].mean(axis=0), np.median(found[:, 2])]
+    own = [*told.standard_errors.values(), told.icc_width]
+    cells = [f"{a:.4f}, {b:.4f} ({a / b - 1:+.0%})" for a, b in zip(own, real, strict=True)]
+    share = f"{told.share.mean:.2f} (tenths {told.share.worst:.2f}, {told.share.best:.2f}), {found[:, 3].mean():.2f}"
+    return f"| {law} | {said(n, epsilon, delta)} | {' | '.join(cells)} | {share} |"
+
+
+# The page.
+
+EPSILONS = ((1.0, DELTA), (0.2, DELTA), (1.0, None))
+OF_HAZARDS = ((1000, 1.0, DELTA), (3000, 1.0, DELTA), (3000, 1.0, None), (10_000, 0.5, DELTA))
+OF_MIXED = [
+    ("days", 1000, 1.0, DELTA),
+    ("days", 2000, 0.5, DELTA),
+    ("days", 2000, 1.0, DELTA),
+    ("days", 5000, 1.0, DELTA),
+    ("days", 20_000, 1.0, DELTA),
+    ("days", 2000, 1.0, None),
+    ("days", 5000, 1.0, None),
+    ("heavy tails", 2000, 1.0, DELTA),
+    ("heavy tails", 5000, 1.0, DELTA),
+    ("heavy tails", 5000, 1.0, None),
+]
+PARTS: dict[str, tuple[str, str, Callable[..., str], list[tuple[Any, ...]]]] = {
+    "levels": (
+        "Components of persons and of their curves.",
         "| curves | persons, ε | persons' variance held by four components | rows' | width of the ICC's interval |",
-        "|---|---|---|---|---|",
-    ]
-
-    def told(line: str) -> None:
-        lines.append(line)
-        print(line, flush=True)
-
-    for name in LEVELS:
-        for n in (1000, 5000):
-            for epsilon, delta in BUDGETS:
-                if (n, delta) != (1000, None):
-                    told(levels(name, n, epsilon, delta, seeds))
-    lines += [
-        "",
+        levels,
+        [
+            (name, n, *budget)
+            for name in LEVELS
+            for n in (1000, 5000)
+            for budget in BUDGETS
+            if (n, budget[1]) != (1000, None)
+        ],
+    ),
+    "mixed": (
+        "Private mixed models, `Y ~ age + weekend + re(id, covariance='free')`, at most 7 rows a person: standard "
+        "errors of one standard deviation of age and of weekend, over that of curves, beside the means of fits; width "
+        "of the ICC's interval, medians; share of the variance of means, at least -1 a cohort. Told: rows, ICC, white "
+        "noise, smooth effects, what they explain (.8 %), importances, means and sds.",
+        "| curves | persons, ε | standard error of age | of weekend | width of the ICC's interval | share |",
+        mixed_models,
+        OF_MIXED,
+    ),
+    "survival": (
         "Widths of limits of a survival curve at months 3, 6 and 12, told survival at all ends; and off by so much, "
-        "told only the last one (a constant hazard):",
-        "",
+        "told only the last one (a constant hazard). Four times as many samples.",
         "| persons, ε | month 3 | month 6 | month 12 | told the last one only |",
-        "|---|---|---|---|---|",
-    ]
-    for n in (500, 2000, 10_000):
-        for epsilon, delta in ((1.0, DELTA), (0.2, DELTA), (1.0, None)):
-            told(survival(n, epsilon, delta, 4 * seeds))
-    lines += [
-        "",
+        survival,
+        [(n, *budget) for n in (500, 2000, 10_000) for budget in EPSILONS],
+    ),
+    "hazards": (
         "Hazards: share of their variance over persons that is explained; error of a person's hazard over the mean "
         "hazard; error of the mean hazard of a period over itself. Told: smooth effects, importances, mean, sd of age.",
-        "",
         "| hazards | persons, ε | explained, told | told nothing of terms | error of a person's, told | of the mean |",
-        "|---|---|---|---|---|---|",
-    ]
-    for name in HAZARDS:
-        for n, epsilon, delta in ((1000, 1.0, DELTA), (3000, 1.0, DELTA), (3000, 1.0, None), (10_000, 0.5, DELTA)):
-            told(hazards(name, n, epsilon, delta, seeds))
-    parser.parse_args().out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        hazards,
+        [(name, *cell) for name in HAZARDS for cell in OF_HAZARDS],
+    ),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=24)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="made anew; others stay")
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "repeated-forecasts.md")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    before = given.out.read_text(encoding="utf-8").split("\n## ")[1:] if given.out.exists() else []
+    pages = {text.split("\n")[0].strip(): text.strip() for text in before}
+    for name in given.parts:
+        what, header, row, cells = PARTS[name]
+        lines = [name, "", f"{what} {given.seeds} samples of each.", "", header, "|---" * (header.count("|") - 1) + "|"]
+        for cell in cells:
+            lines.append(row(*cell, given.seeds))
+            print(lines[-1], flush=True)
+        pages[name] = "\n".join(lines)
+    head = "# Forecasts beside fits: several curves a person, mixed models, survival, hazards\n\n"
+    head += "`python benchmarks/repeated_forecasts.py`. Each cell: forecast, mean of fits (difference).\n"
+    text = "".join(f"\n## {pages[name]}\n" for name in PARTS if name in pages)
+    given.out.write_text(head + text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -201,24 +201,53 @@ class OfCourse:
         return {"survival": given[0] if len(given) == 1 else given, "lost": self.lost}
 
 
+ROWS = "Curves that each person has; repeated: shares of persons with 1, 2, ... curves."
+
+
+def _rows(given: list[float] | None) -> Any:
+    """Rows of persons, as functions of the planner take them."""
+    if not given:
+        return None
+    return given if len(given) > 1 else int(given[0]) if given[0].is_integer() else given[0]
+
+
 def plan_levels(
     release: OfRelease,
     *,
     max_rows: Annotated[int, typer.Option(help="Curves of a person that count at most.")],
-    rows: Annotated[
-        list[float] | None,
-        typer.Option(help="Curves that each person has; repeated: shares of persons with 1, 2, ... curves."),
-    ] = None,
+    rows: Annotated[list[float] | None, typer.Option(help=ROWS)] = None,
     components: Annotated[int, typer.Option(help="Components of each level.")] = 4,
     icc: Annotated[float, typer.Option(help="Share of the smooth variance that is between persons.")] = 0.5,
     white: Annotated[float, typer.Option(help="Share of the variance of single points that is noise.")] = 0.2,
 ) -> None:
     """Predict what private components of persons and of their curves will hold, before any data are touched."""
-    own: Any = None
-    if rows:
-        own = rows if len(rows) > 1 else int(rows[0]) if rows[0].is_integer() else rows[0]
-    how: dict[str, Any] = {"rows": own, "n_components": components, "icc": icc, "white": white}
+    how: dict[str, Any] = {"rows": _rows(rows), "n_components": components, "icc": icc, "white": white}
     _show(fdadp.planner.plan_levels(max_rows=max_rows, **release.asked, **how), release.out)
+
+
+def plan_mixed(
+    formula: Annotated[str, typer.Argument(help="As \"Y ~ age + re(id, covariance='free')\".")],
+    release: OfRelease,
+    *,
+    max_rows: Annotated[int, typer.Option(help="Rows of a person that count at most.")],
+    bounds: Annotated[list[str] | None, typer.Option(metavar="NAME=PUBLIC", help=BOUNDS)] = None,
+    points: Annotated[list[str] | None, typer.Option(metavar="NAME=POINTS", help="Grid of the response.")] = None,
+    within: Annotated[list[str] | None, typer.Option(help="A column that varies within persons.")] = None,
+    rows: Annotated[list[float] | None, typer.Option(help=ROWS)] = None,
+    icc: Annotated[float, typer.Option(help="Share of the smooth variance that is between persons.")] = 0.5,
+    white: Annotated[float, typer.Option(help="Share of the variance of single points that is noise.")] = 0.2,
+    explained: Annotated[
+        float | None, typer.Option(help="Share of the variance of curves that effects explain.")
+    ] = None,
+    effects: Annotated[str | None, typer.Option(help="rough or smooth. (default: between both, drawn)")] = None,
+    numbers: Annotated[list[str] | None, typer.Option(metavar="NAME=MEAN:SD", help=NUMBERS)] = None,
+    importances: Annotated[list[str] | None, typer.Option(metavar="TERM=SHARE", help=IMPORTANCES)] = None,
+) -> None:
+    """Predict what a private mixed model will explain, before any data are touched."""
+    how: dict[str, Any] = {"bounds": bounds_of(bounds), "grids": points_of(points), "within": tuple(within or ())}
+    how |= {"rows": _rows(rows), "icc": icc, "white": white, "explained": explained, "effects": effects}
+    how |= _of_terms(numbers, importances)
+    _show(fdadp.planner.plan_mixed(formula, max_rows=max_rows, **release.asked, **how), release.out)
 
 
 def plan_survival(

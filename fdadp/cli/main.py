@@ -12,7 +12,7 @@ import typer
 from fdadp._common.command_line_tools import Plain, Variadic
 from fdadp._version import __version__
 from fdadp.cli import saved_models as views
-from fdadp.cli.demo_audit_plan import audit, demo, plan, plan_hazards, plan_levels, plan_survival
+from fdadp.cli.demo_audit_plan import audit, demo, plan, plan_hazards, plan_levels, plan_mixed, plan_survival
 from fdadp.cli.federated import app as federated
 from fdadp.cli.fit import fit
 from fdadp.cli.mfpca_and_survival import mfpca, survival
@@ -48,7 +48,7 @@ def fdadp(
 
 
 of_models = (fit, predict, evaluate, views.summary, views.ledger, views.plot)
-plans = (plan, plan_levels, plan_survival, plan_hazards)
+plans = (plan, plan_levels, plan_mixed, plan_survival, plan_hazards)
 for command in (*of_models, mean, fpca, mfpca, table1, survival, *plans):
     app.command()(spread(command))
 app.add_typer(study, name="study")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -215,8 +215,8 @@ def plan_formula(
     noise, left = _noise(n, epsilon, delta, adjacency, law, mechanism)
     pure, spending = delta is None, mechanism if asked is None else asked.spending(mechanism)
     plan = planned(spending, n, noise, design, law.usual_rows, pure=pure, law=law)
-    said = _said(mostly_zero, explained, effects, numbers, importances, design)
-    said = replace(said, usual=EXPLAINABLE if mechanism.anchor is None else OF_THE_REST)
+    usual = EXPLAINABLE if mechanism.anchor is None else OF_THE_REST
+    said = _said(mostly_zero, explained, effects, numbers, importances, design, usual=usual)
     cohorts = _simulated(design, mechanism, responses, n, noise, law, pure=pure, said=said, **laws)
     return TermsForecast(
         formula=formula,
@@ -315,7 +315,14 @@ def _averages(cohorts: Sequence[OfTerms], terms: Sequence[Any]) -> dict[str, Any
 
 
 def _said(
-    mostly_zero: Sequence[str], explained: Any, effects: Any, numbers: Any, importances: Any, design: PrivateDesign
+    mostly_zero: Sequence[str],
+    explained: Any,
+    effects: Any,
+    numbers: Any,
+    importances: Any,
+    design: PrivateDesign,
+    *,
+    usual: float = EXPLAINABLE,
 ) -> Said:
     """What is said of the persons to simulate, checked."""
     if explained is not None and (not is_number(explained) or not 0 < explained < 1):
@@ -327,6 +334,7 @@ def _said(
         importances=_importances(importances, [term.name for term in design.groups.terms]),
         effects=None if effects is None else one_of(effects, "effects", tuple(EFFECTS)),
         explained=None if explained is None else float(explained),
+        usual=usual,
     )
 
 

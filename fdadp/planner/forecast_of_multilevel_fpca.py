@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -97,6 +97,8 @@ class DrawnLevels:
         Share of the variance between persons of what is smooth.
     white : float
         Share of all variance that is white.
+    power : float
+        Of the prior shares of functions, that curves fall off with.
 
     Attributes
     ----------
@@ -105,10 +107,13 @@ class DrawnLevels:
     mean : ndarray of shape (T,)
     """
 
-    def __init__(self, rng: np.random.Generator, grid: FloatArray, icc: float, white: float) -> None:
+    def __init__(
+        self, rng: np.random.Generator, grid: FloatArray, icc: float, white: float, *, power: float = 1.0
+    ) -> None:
         self.weights = quadrature_weights(grid)
         functions, shares = ROUGHER.response_functions(grid, self.weights)
-        root = functions * np.sqrt(shares)
+        shares = np.maximum(shares, 0.0) ** power  # of few points there are more functions than have a share
+        root = functions * np.sqrt(shares / shares.sum())
         self.mean, self.white = root @ rng.normal(size=shares.size), white
         self._roots: dict[str, FloatArray] = {}
         for name, share in zip(LEVELS, (icc, 1 - icc), strict=True):
@@ -209,11 +214,10 @@ def plan_levels(
     shares = _row_shares(rows, max_rows)
     few = min(asked.n, int(MOST_CURVES / (shares @ np.arange(1, shares.size + 1))))
     icc = fraction(icc, "icc")
-    if not is_number(white) or not 0 <= white < 1:
-        raise InputError(f"white must be a share of at least 0 and below 1, got {white!r}")
+    white = white_share(white)
     kept = whole(n_components, "n_components")
     how = {"n_components": kept, "bounds": (-HALF, HALF), "max_rows": max_rows, "prior": prior}
-    found = np.array([_one_cohort(asked, few, shares, icc, float(white), how, seed) for seed in range(COHORTS)])
+    found = np.array([_one_cohort(asked, few, shares, icc, white, how, seed) for seed in range(COHORTS)])
     return LevelsForecast(
         **vars(asked),
         max_rows=max_rows,
@@ -224,6 +228,13 @@ def plan_levels(
         icc_width=float(np.median(found[:, 2])),
         cohorts=COHORTS,
     )
+
+
+def white_share(white: Any) -> float:
+    """Share of the variance of single points that is noise, checked."""
+    if not is_number(white) or not 0 <= white < 1:
+        raise InputError(f"white must be a share of at least 0 and below 1, got {white!r}")
+    return float(white)
 
 
 def _row_shares(rows: int | Sequence[float] | None, max_rows: int) -> FloatArray:

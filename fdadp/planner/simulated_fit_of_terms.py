@@ -51,6 +51,8 @@ UNEVEN = 2.0
 """Of Dirichlet's law of the shares of labels: three of them have .54, .30 and .16 of the persons on average."""
 ZERO, SHAPE, PART = 0.8, 2.0, 0.1
 """Of numbers that are mostly zero: the share that is, and the gamma law of the others, as parts of the range."""
+AT_ENDS = 1e-3
+"""Least sum of both parameters of a beta law: numbers are at the ends of their range, as zeros and ones are."""
 Y_HALF = 8.0
 """Half-width of the public range of responses, which have variance one."""
 LATENT = math.pi**2 / 3
@@ -253,7 +255,20 @@ def _drawn(
     rows = RowFunctions(design, bounds)
     placed = {column.name: said.placed(column, rng) for column in design.numbers}
     rows.columns |= placed
-    block = _block(tuple(rows.columns.values()), design.prior.x, n + TEST_ROWS, rng, said.mostly_zero)
+    block = _block(tuple(rows.columns.values()), design.prior.x, n + TEST_ROWS, rng, said)
+    return block, signal_of(rows, block, placed, rng, said, power)
+
+
+def signal_of(
+    rows: RowFunctions,
+    block: tuple[FloatArray, ...],
+    placed: Mapping[str, NumberColumn],
+    rng: np.random.Generator,
+    said: Said,
+    power: float,
+) -> FloatArray:
+    """Effects of all terms (rows, T) on rows of these entries, of coefficients that are drawn."""
+    design = rows.design
     count = design.feature_shares.size
     features = rows.features_of(block, count + 1)[:, 1:]
     spread = {name: column for name, column in placed.items() if name not in said.mostly_zero}
@@ -273,7 +288,7 @@ def _drawn(
             effect = signal(np.where(own[:, None], theta, 0.0))
             away = float(((effect - effect.mean(axis=0)) ** 2 @ design.t_weights).mean())
             theta[own] *= math.sqrt(said.importances[term.name] / max(away, TINY))
-    return block, signal(theta)
+    return signal(theta)
 
 
 def _coefficients(
@@ -357,8 +372,19 @@ def _mostly_zero(column: NumberColumn, n: int, rng: np.random.Generator) -> Floa
     return high - away if _zero_is_high(column) else low + away
 
 
+def _as_told(column: NumberColumn, n: int, rng: np.random.Generator) -> FloatArray:
+    """Numbers of the mean and standard deviation that were told: of the beta law that has them, on their range.
+
+    A normal law that is cut at the ends of the range has less: .53 where .577 of half the range was told.
+    """
+    most = 1 - column.location**2  # the variance of a number that is at one end or the other
+    both = max(most / column.scale**2 - 1, AT_ENDS)
+    high = (1 + column.location) / 2
+    return np.asarray(column.mid + column.half * (2 * rng.beta(both * high, both * (1 - high), n) - 1))
+
+
 def _block(
-    columns: Sequence[Column], prior: CurvePrior, n: int, rng: np.random.Generator, mostly_zero: Sequence[str]
+    columns: Sequence[Column], prior: CurvePrior, n: int, rng: np.random.Generator, said: Said
 ) -> tuple[FloatArray, ...]:
     """Entries of all columns as the kernel would hand them over."""
     out: list[FloatArray] = []
@@ -366,8 +392,10 @@ def _block(
         if isinstance(column, LabelColumn):
             shares = rng.dirichlet(np.full(len(column.levels), UNEVEN))
             out.append(rng.choice(len(column.levels), n, p=shares).astype(np.float64))
-        elif isinstance(column, NumberColumn) and column.name in mostly_zero:
+        elif isinstance(column, NumberColumn) and column.name in said.mostly_zero:
             out.append(_mostly_zero(column, n, rng))
+        elif isinstance(column, NumberColumn) and column.name in said.numbers:
+            out.append(_as_told(column, n, rng))
         else:
             drawn = draw_column(column, prior, n, rng)
             out.append(drawn.values if isinstance(drawn, Curves) else drawn)

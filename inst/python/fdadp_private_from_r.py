@@ -87,6 +87,26 @@ def plan_levels(**asked: Any) -> dict[str, Any]:
     return {"captured": captured, "icc_width": forecast.icc_width, "text": str(forecast)}
 
 
+def plan_mixed(
+    formula: str,
+    bounds: Mapping[str, Any],
+    points: Mapping[str, Any] | None,
+    within: Any,
+    numbers: Mapping[str, Any] | None,
+    importances: Mapping[str, Any] | None,
+    **asked: Any,
+) -> dict[str, Any]:
+    """Forecast of a private mixed model."""
+    own = {name: public(given) for name, given in dict(bounds).items()}
+    said: dict[str, Any] = {"grids": dict(points or {}), "numbers": dict(numbers or {}), "within": tuple(within or ())}
+    said["importances"] = dict(importances or {})
+    forecast = planner.plan_mixed(formula, bounds=own, **said, **asked)
+    share = forecast.share
+    found = {"share": share.mean, "worst_share": share.worst, "best_share": share.best, "text": str(forecast)}
+    found |= {"standard_errors": dict(forecast.standard_errors), "icc_width": forecast.icc_width}
+    return found | {"cohorts": forecast.cohorts, "untold": list(forecast.untold)}
+
+
 def plan_survival(**asked: Any) -> dict[str, Any]:
     """Forecast of the limits of a private survival curve."""
     forecast = planner.plan_survival(**asked)

@@ -9,15 +9,25 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from fdadp import Privacy, SurvivalRegression
+from fdadp import FunctionalRegression, Privacy, SurvivalRegression
 from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
-from fdadp.planner import forecast_of_multilevel_fpca, forecast_of_survival, plan_hazards, plan_levels, plan_survival
+from fdadp.planner import (
+    forecast_of_mixed_models,
+    forecast_of_multilevel_fpca,
+    forecast_of_survival,
+    plan_hazards,
+    plan_levels,
+    plan_mixed,
+    plan_survival,
+)
 from fdadp.planner.forecast_of_survival import Course
 from fdadp.planner.forecast_settings import Asked, Cohorts
-from fdadp.planner.simulated_fit_of_terms import Said
+from fdadp.planner.simulated_fit_of_terms import Said, _block
 from fdadp.privacy import Budget
 from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier
+from fdadp.private.public.column_ranges import NumberColumn
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.summaries import PrivateMultilevelFPCA, private_survival
 
 T = 60
@@ -231,6 +241,90 @@ def test_terms_of_the_period_and_all_adjacencies_are_planned_for(monkeypatch):
         assert forecast.share.mean > 0.5 and adjacency in str(forecast)
 
 
+MIXED = "Y ~ age + weekend + re(id, covariance='free')"
+OF_MIXED = {"bounds": {"Y": (-6, 6), "age": (-1, 1), "weekend": (0, 1)}, "max_rows": 4, "within": ("weekend",)}
+
+
+def private_mixed(n, delta, seed):
+    """Standard errors of both effects, of one sd, over the sd of curves; and the width of the ICC's interval."""
+    Y, ids = curves(n, seed)
+    rng = np.random.default_rng([seed, n])
+    age, weekend = rng.uniform(-1, 1, n)[ids], (rng.random(ids.size) < 2 / 7) * 1.0
+    Y = np.sin(np.pi * t) + Y + np.outer(age, 0.4 * t) + np.outer(weekend, 0.3 * np.cos(np.pi * t))
+    privacy = Privacy(1.0, delta, n=n, random_state=seed)
+    model = FunctionalRegression(MIXED, privacy=privacy, progress=False, **OF_MIXED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit({"Y": Y, "age": age, "weekend": weekend, "id": ids}, grids={"Y": t})
+    found = [
+        x.std() * np.sqrt((model.coef(name, se=True)["se"] ** 2).mean())
+        for name, x in (("age", age), ("weekend", weekend))
+    ]
+    low, high = model.persons_.icc_interval()
+    return [*found, high - low]
+
+
+@pytest.mark.parametrize(("n", "delta"), [(1000, 1e-6), (2000, None)])
+def test_forecasts_of_mixed_models_are_near_private_fits(n, delta):
+    """Within 15 % of means, and a bit for chance; numbers were narrower and curves rougher than was told: 40 %."""
+    found = np.array([private_mixed(n, delta, seed) for seed in range(16)])
+    age, weekend = found[:, :2].mean(axis=0)
+    told = {"numbers": {"age": (0, 0.577), "weekend": (2 / 7, 0.452)}, "effects": "smooth", "explained": 0.026}
+    told |= {"importances": {"age": 0.66, "weekend": 0.34}, "grids": {"Y": T}}
+    forecast = plan_mixed(MIXED, n, 1.0, delta, **OF_MIXED, **told)
+    assert forecast.standard_errors["age"] == pytest.approx(age, rel=0.18)
+    assert forecast.standard_errors["weekend"] == pytest.approx(weekend, rel=0.18)
+    assert forecast.icc_width == pytest.approx(np.median(found[:, 2]), rel=0.2)
+    assert forecast.untold == () and "covariance of means" in str(forecast.plan)
+
+
+def test_forecasts_of_mixed_models_follow_what_is_said(monkeypatch):
+    monkeypatch.setattr(forecast_of_mixed_models, "COHORTS", Cohorts(6, 6, 1.0))
+    told = OF_MIXED | {"grids": {"Y": 21}}
+    best = plan_mixed(MIXED, 2000, 1.0, 1e-6, **told)
+    assert best.untold == ("explained", "effects", "numbers", "importances") and "about 0.10" in str(best)
+    for worse in (
+        plan_mixed(MIXED, 700, 1.0, 1e-6, **told),
+        plan_mixed(MIXED, 2000, 0.3, 1e-6, **told),
+        plan_mixed(MIXED, 2000, 1.0, **told),
+        plan_mixed(MIXED, 2000, 1.0, 1e-6, adjacency="replace", **told),
+    ):
+        assert worse.icc_width > best.icc_width
+        assert all(worse.standard_errors[name] > best.standard_errors[name] for name in ("age", "weekend"))
+    more = plan_mixed(MIXED, 2000, 1.0, 1e-6, explained=0.4, **told)
+    assert more.share.mean > best.share.mean and "0.40" in str(more)
+    smooth = plan_mixed(MIXED, 2000, 1.0, 1e-6, effects="smooth", **told)
+    rough = plan_mixed(MIXED, 2000, 1.0, 1e-6, effects="rough", **told)
+    assert smooth.standard_errors["age"] < rough.standard_errors["age"]
+
+
+@pytest.mark.parametrize(
+    ("formula", "how", "says"),
+    [
+        ("Y ~ age", {}, "a term beside it"),
+        ("Y ~ re(id, covariance='free')", {}, "a term beside it"),
+        ("Y ~ age + re(id, covariance='free')", {"max_rows": 1}, "max_rows"),
+        ("Y ~ age + re(id, covariance='free')", {"white": 1.0}, "white must be a share"),
+        ("Y ~ age + re(id, covariance='free')", {"bounds": None}, "bounds must say"),
+        ("Y ~ age + re(id, covariance='free')", {"numbers": {"age": (0, 3)}}, "numbers of age"),
+    ],
+)
+def test_what_a_forecast_of_a_mixed_model_lacks_is_said(formula, how, says):
+    with pytest.raises((InputError, PrivacyError), match=says):
+        plan_mixed(formula, 1000, **{"bounds": {"Y": (-6, 6), "age": (-1, 1)}, "max_rows": 4, **how})
+
+
+@pytest.mark.parametrize(("mean", "sd"), [(54.0, 20.8), (38.6, 32.5), (60.0, 10.0)])
+def test_numbers_have_the_mean_and_sd_that_were_told(mean, sd):
+    """Of an even law, of two ends, of a bell: a normal law that was cut at the bounds had 8 to 20 % less."""
+    said = Said(numbers={"age": (mean, sd)})
+    rng = np.random.default_rng(0)
+    column = said.placed(NumberColumn("age", 0, (18.0, 90.0)), rng)
+    (drawn,) = _block([column], PublicPrior().x, 40_000, rng, said)
+    assert drawn.min() >= 18 and drawn.max() <= 90
+    assert drawn.mean() == pytest.approx(mean, abs=0.6) and drawn.std() == pytest.approx(sd, rel=0.02)
+
+
 def test_forecasts_stand_on_certificates_and_warn_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -260,6 +354,13 @@ def test_commands_say_what_python_says(monkeypatch, tmp_path):
     formula = "Surv(time, died) ~ age"
     code, text = run("plan-hazards", formula, *asked, *edges, "--bounds", "age=0:9")
     own = plan_hazards(formula, 900, 1.0, 1e-6, times=[0.0, 2.0, 4.0], bounds={"age": (0, 9)})
+    assert code == 0 and str(own) in text
+    monkeypatch.setattr(forecast_of_mixed_models, "COHORTS", Cohorts(2, 2, 1.0))
+    said = ("--bounds", "Y=-6:6", "--bounds", "age=0:9", "--max-rows", 3, "--points", "Y=11", "--explained", 0.2)
+    formula = "Y ~ age + re(id, covariance='free')"
+    code, text = run("plan-mixed", formula, *asked, *said, "--rows", 2)
+    bounds = {"Y": (-6, 6), "age": (0, 9)}
+    own = plan_mixed(formula, 900, 1.0, 1e-6, bounds=bounds, max_rows=3, grids={"Y": 11}, explained=0.2, rows=2)
     assert code == 0 and str(own) in text
     code, text = run("plan-levels", *asked, "--max-rows", 1)
     assert code == 2 and "max_rows must be at least 2" in text
