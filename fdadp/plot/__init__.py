@@ -5,11 +5,6 @@ They read the model or the curves they are given: a picture of a fit without pri
 private.
 """
 
-from __future__ import annotations
+from lazy_loader import attach_stub
 
-from fdadp.plot._fitted_surface import surface
-from fdadp.plot._matplotlib_figures import PALETTE
-from fdadp.plot._response_curves import eigenfunctions, mean, predictions, residuals
-from fdadp.plot._term_effects import terms
-
-__all__ = ["PALETTE", "eigenfunctions", "mean", "predictions", "residuals", "surface", "terms"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,19 +1,8 @@
-"""Functional principal components: one estimator, and the eigenbases it is made of."""
+"""Functional principal components: one estimator, and the eigenbases it is made of.
 
-from fdadp.functional.fpca.eigenbasis import Eigenbasis, dense_eigenbasis
-from fdadp.functional.fpca.estimator import FPCA
-from fdadp.functional.fpca.face import FaceSmoother, face_eigenbasis, face_smooth
-from fdadp.functional.fpca.sparse import sc_eigenbasis
-from fdadp.functional.fpca.ssvd import gavish_donoho, ssvd_eigenbasis
+Names are loaded on first use.
+"""
 
-__all__ = [
-    "FPCA",
-    "Eigenbasis",
-    "FaceSmoother",
-    "dense_eigenbasis",
-    "face_eigenbasis",
-    "face_smooth",
-    "gavish_donoho",
-    "sc_eigenbasis",
-    "ssvd_eigenbasis",
-]
+from lazy_loader import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

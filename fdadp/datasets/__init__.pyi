@@ -1,0 +1,14 @@
+from ._adult_and_bank import TableDataset as TableDataset
+from ._adult_and_bank import load_adult as load_adult
+from ._adult_and_bank import load_bank_marketing as load_bank_marketing
+from ._canadian_weather import load_canadian_weather as load_canadian_weather
+from ._data_locations import FunctionalDataset as FunctionalDataset
+from ._data_locations import WeatherDataset as WeatherDataset
+from ._dti_tracts import load_dti as load_dti
+from ._dti_tracts import load_dti2 as load_dti2
+from ._icu import load_icu as load_icu
+from ._lip_emg import load_lip_emg as load_lip_emg
+from ._nhanes_wear_time import load_nhanes_wear as load_nhanes_wear
+from ._simulated_curves import SimulatedCurves as SimulatedCurves
+from ._simulated_curves import simulate_affr as simulate_affr
+from ._simulated_curves import simulate_cosine as simulate_cosine

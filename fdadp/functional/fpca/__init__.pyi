@@ -1,0 +1,9 @@
+from .eigenbasis import Eigenbasis as Eigenbasis
+from .eigenbasis import dense_eigenbasis as dense_eigenbasis
+from .estimator import FPCA as FPCA
+from .face import FaceSmoother as FaceSmoother
+from .face import face_eigenbasis as face_eigenbasis
+from .face import face_smooth as face_smooth
+from .sparse import sc_eigenbasis as sc_eigenbasis
+from .ssvd import gavish_donoho as gavish_donoho
+from .ssvd import ssvd_eigenbasis as ssvd_eigenbasis

@@ -1,0 +1,14 @@
+from .cohort_of_columns import Estimates as Estimates
+from .mean_and_fpca import PrivateFPCA as PrivateFPCA
+from .mean_and_fpca import PrivateMean as PrivateMean
+from .means_quantiles_counts import SuggestedBounds as SuggestedBounds
+from .means_quantiles_counts import private_count as private_count
+from .means_quantiles_counts import private_cross_table as private_cross_table
+from .means_quantiles_counts import private_histogram as private_histogram
+from .means_quantiles_counts import private_mean as private_mean
+from .means_quantiles_counts import private_quantiles as private_quantiles
+from .means_quantiles_counts import private_variance as private_variance
+from .means_quantiles_counts import suggest_bounds as suggest_bounds
+from .multilevel_fpca import PrivateMultilevelFPCA as PrivateMultilevelFPCA
+from .survival_curves import private_survival as private_survival
+from .table1 import PrivateTable1 as PrivateTable1
