@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ import fdadp
 from fdadp._common.command_line_tools import console
 from fdadp.cli import shared_options as option
 from fdadp.cli.private_files import bounds_of, points_of
-from fdadp.cli.shared_options import BOUNDS, by_name
+from fdadp.cli.shared_options import BOUNDS, by_name, given, refuse_given
 from fdadp.errors import InputError
 
 
@@ -76,6 +76,9 @@ def _draw(draw: Callable[[], Any], path: Path, end: str = "") -> None:
 # What a private fit will explain, before any data are touched.
 
 
+Epsilon = Annotated[float, typer.Option(help="Budget.")]
+Delta = Annotated[float, typer.Option(help="Of (ε, δ), as 1e-6; 0: pure ε.")]
+Adjacency = Annotated[str, typer.Option(help="zero-out (n public), add-remove (n private) or replace.")]
 NUMBERS, IMPORTANCES = "mean and sd of a number.", "share of the explained variance, of all terms or none."
 
 
@@ -123,12 +126,10 @@ def _mean_and_sd(text: str) -> tuple[float, float]:
 def plan(
     formula: Annotated[str | None, typer.Argument(metavar="[FORMULA]", help="As 'Y ~ ff(X) + s(age)'.")] = None,
     n: Annotated[int | None, typer.Option(help="Persons; left out, the smallest n that reaches --accuracy.")] = None,
-    epsilon: Annotated[float, typer.Option(help="Budget.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="Of (ε, δ), as 1e-6; 0: pure ε.")] = 0.0,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 0.0,
     accuracy: Annotated[float | None, typer.Option(help="Wanted share of the explainable variance, as 0.9.")] = None,
-    adjacency: Annotated[
-        str, typer.Option(help="zero-out (n public), add-remove (n private) or replace.")
-    ] = "zero-out",
+    adjacency: Adjacency = "zero-out",
     *,
     said: OfFormula,
     out: Annotated[Path | None, typer.Option(help="Folder for forecast.txt and forecast.png.")] = None,
@@ -139,12 +140,7 @@ def plan(
     """
     forecast: Any
     if formula is None:
-        if any(value not in (default, []) for value, default in zip(astuple(said), astuple(OfFormula()), strict=True)):
-            raise InputError(
-                "--bounds and --points are there for formulas, as 'Y ~ ff(X) + s(age)', as are --family, --rate, "
-                "--offset, --errors, --mostly-zero, --explained, --effects, --numbers, --importances, --person-rows "
-                "and --max-rows"
-            )
+        refuse_given(given(said), "is there for formulas, as 'Y ~ ff(X) + s(age)'")
         forecast = fdadp.plan(None, n, epsilon, delta, accuracy=accuracy, adjacency=adjacency)
     else:
         if n is None or accuracy is not None:
@@ -173,9 +169,9 @@ class OfRelease:
     """Persons and budget of what is forecast, and where the text goes."""
 
     n: Annotated[int, typer.Option(help="Persons.")]
-    epsilon: Annotated[float, typer.Option(help="Budget.")] = 1.0
-    delta: Annotated[float, typer.Option(help="Of (ε, δ), as 1e-6; 0: pure ε.")] = 0.0
-    adjacency: Annotated[str, typer.Option(help="zero-out (n public), add-remove (n private) or replace.")] = "zero-out"
+    epsilon: Epsilon = 1.0
+    delta: Delta = 0.0
+    adjacency: Adjacency = "zero-out"
     out: Annotated[Path | None, typer.Option(help="Folder for forecast.txt.")] = None
 
     @property
@@ -197,8 +193,8 @@ class OfCourse:
     @property
     def asked(self) -> dict[str, Any]:
         """As functions of the planner take them."""
-        given = self.survival or [0.5]
-        return {"survival": given[0] if len(given) == 1 else given, "lost": self.lost}
+        expected = self.survival or [0.5]
+        return {"survival": expected[0] if len(expected) == 1 else expected, "lost": self.lost}
 
 
 ROWS = "Curves that each person has; repeated: shares of persons with 1, 2, ... curves."

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fdadp.cli.input_files import FileFormat, has_ids, read_file
+from fdadp.cli.input_files import CurvesFile, FileFormat, has_ids, read_file
+from fdadp.cli.shared_options import check_suffix
 from fdadp.errors import InputError
 from fdadp.files.atomic_writes import SECRET, replacing, write_text
 from fdadp.files.regular_files import bytes_of, text_of
@@ -75,9 +76,8 @@ def rows(
     """At an owner: put rows of files, joined by the labels in their first columns, into the file for its node."""
     import numpy as np
 
-    if out.suffix != ".npz":
-        raise InputError(f"--out must end in .npz, got {out.name!r}")
-    frames = [read_file(file, FileFormat()) for file in files]
+    check_suffix(out, "--out", ".npz")
+    frames = [read_file(CurvesFile(file), FileFormat()) for file in files]
     places = [{} if len(frames) == 1 else _rows_by_id(file, frame) for file, frame in zip(files, frames, strict=True)]
     for file, own in zip(files, places, strict=True):
         odd = sorted(map(str, own.keys() ^ places[0].keys()))

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import fdadp
-from fdadp.cli import input_files
+from fdadp.cli import input_files, private_files
 from fdadp.cli import shared_options as option
-from fdadp.cli.input_files import FileFormat
-from fdadp.cli.mfpca_and_survival import EventOptions, TimesToEvent
-from fdadp.cli.private_files import PrivateFiles, bounds_of, check_writable, labels_of, save_model, write_ledger
-from fdadp.cli.shared_options import ONLY_PRIVATE, components_of, refuse_given
+from fdadp.cli.input_files import CurvesFile, FileFormat
+from fdadp.cli.private_files import PrivateFiles
+from fdadp.cli.shared_options import ONLY_PRIVATE, components_of, given, refuse_given
 from fdadp.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,42 +39,61 @@ class Sizes:
         None
     )
 
-    @property
-    def given(self) -> dict[str, str | None]:
-        """Values by the names of options."""
-        return {f"--{name.replace('_', '-')}": value for name, value in asdict(self).items()}
 
+@dataclass(frozen=True)
+class EventOptions:
+    """Periods of a regression of times to an event."""
 
-# The additive model of two files of curves on the command line.
+    times: Annotated[
+        str | None,
+        typer.Option(help="Of Surv(time, event): " + option.EDGES.format("periods") + " (default: times of events)"),
+    ] = None
+    baseline: Annotated[
+        str | None, typer.Option(help="Of Surv(time, event): factor, smooth or linear in the period. (default: auto)")
+    ] = None
 
 
 @dataclass(frozen=True)
-class Additive:
-    """The additive model of curves Y on curves X, as options ask for it, which are texts or None."""
+class RegressionRequest(ABC):
+    """A regression as options ask for it: its rows, whose they are, how files are read, and its settings."""
 
-    files: dict[str, Path]
-    sizes: Sizes
-    settings: dict[str, Any]
+    rows: option.DataOptions
+    groups: str | None
     how: FileFormat
-    id: str | None
+    settings: dict[str, Any]
 
-    def fit(self, table: Path | None, groups: str | None) -> Any:
+    @abstractmethod
+    def fit(self) -> Any:
         """Fit without privacy."""
-        if table is not None or groups is not None:
+
+    @abstractmethod
+    def fit_privately(self, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool) -> Any:
+        """Show the plan where the number of persons is declared, then fit from files; None for a dry run."""
+
+
+@dataclass(frozen=True)
+class Additive(RegressionRequest):
+    """The additive model of curves Y on curves X, of two files."""
+
+    files: dict[str, CurvesFile]
+    sizes: Sizes
+
+    def fit(self) -> Any:
+        """Fit without privacy."""
+        if self.rows.table is not None or self.groups is not None:
             raise InputError("--table and --groups are there for formulas, and for private fits of two files")
         model = self._model()
-        data, by = input_files.labelled_files(self.files, self.how, id=self.id)
+        data, by = input_files.labelled_files(self.files, self.how, id=self.rows.id)
         return model.fit(*data.values(), by=by)
 
-    def fit_privately(
-        self, table: Path | None, groups: str | None, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool
-    ) -> Any:
-        """Show the plan, then fit from files; None for a dry run."""
-        refuse_given(self.sizes.given, "cannot be chosen in a private fit: the public plan sets sizes")
+    def fit_privately(self, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool) -> Any:
+        """Show the plan where the number of persons is declared, then fit from files; None for a dry run."""
+        groups, table, id = self.groups, self.rows.table, self.rows.id
+        refuse_given(given(self.sizes), "cannot be chosen in a private fit: the public plan sets sizes")
         if (table is None) is not (groups is None):
             raise InputError("--table and --groups must be given together with two files: whose each row is")
-        files = PrivateFiles.of(self.files, table, self.id, self.how).by_names(groups, privacy)
-        if self.id is not None or self.how.long is not None:
+        files = PrivateFiles.of(self.files, table, self.how, id).by_names(groups, privacy)
+        if id is not None or self.how.long is not None:
             refuse_given(
                 {"--table": table, "--groups": groups}, "must be left out with --id, which says whose each row is"
             )
@@ -93,9 +111,7 @@ class Additive:
                 yield (block["X"], block["Y"]) if groups is None else (block["X"], block["Y"], block[groups])
 
         source = rows if files.id is None else files.joined()
-        model.fit_chunks(source, s=grids["X"], t=grids["Y"], groups=None if groups is None else True)
-        typer.echo("" if privacy.n is not None else f"{model.plan_}\n")
-        return model
+        return model.fit_chunks(source, s=grids["X"], t=grids["Y"], groups=None if groups is None else True)
 
     def _model(self, **private: Any) -> Any:
         sizes: dict[str, Any] = {f"n_{name}": _basis(getattr(self.sizes, name)) for name in ("basis_x", "basis_s")}
@@ -159,106 +175,101 @@ def fit(
       fdadp fit X.csv Y.csv --bounds X=30:180 --bounds Y=30:180 --epsilon 0.5 --study wards.fdadp
     """
     input_files.check_out(out)
-    how = replace(how, grid=labels_of(grid))
+    how = replace(how, grid=private_files.labels_of(grid))
     has_persons = groups is not None or rows.id is not None or person_of(what[0]) is not None
     law = of_persons.law(has_persons=has_persons)
     privacy = private.privacy()
-    beside = {"--curves": rows.curves, "--family": family, "--offset": offset, **events.given}
+    beside = {"--curves": rows.curves, "--family": family, "--offset": offset, **given(events)}
     settings = {"smoothing": smoothing, "missing": missing, "progress": "auto" if progress is None else progress}
-    asked = _model_asked_for(what, how, rows.id, sizes, beside, settings, law)
+    request = _requested(what, sizes, beside, (rows, groups, how), settings | law)
     if privacy is None:
         refuse_given({"--bounds": bounds, "--grid": grid, "--dry-run": dry_run}, ONLY_PRIVATE)
-        model = asked.fit(rows.table, groups)
+        model = request.fit()
     else:
         refuse_given({"--no-header": not how.header}, "cannot be in a private fit: a file's first line names columns")
-        check_writable(out)
-        model = asked.fit_privately(rows.table, groups, privacy, bounds_of(bounds), dry_run=dry_run)
+        private_files.check_writable(out)
+        model = request.fit_privately(privacy, private_files.bounds_of(bounds), dry_run=dry_run)
         if model is None:
             return
-        write_ledger(model, out)
-    save_model(model, out)
+        typer.echo("" if privacy.n is not None else f"{getattr(model, 'model_', model).plan_}\n")
+        private_files.write_ledger(model.ledger_, privacy, out)
+    private_files.save_model(model, out)
 
 
-def _model_asked_for(
+def _requested(
     what: list[str],
-    how: FileFormat,
-    id: str | None,
     sizes: Sizes,
     beside: dict[str, Any],
+    files: tuple[option.DataOptions, str | None, FileFormat],
     settings: dict[str, Any],
-    law: dict[str, Any],
-) -> Additive | Formula | TimesToEvent:
+) -> RegressionRequest:
     """The model of two files, or that of a formula.
 
     Parameters
     ----------
     what : list of str
         The command's arguments.
-    how, id
-        How files are read, and the column that names the persons.
     sizes : Sizes
         Of the model of two files.
     beside : dict of str
         Options that are there for formulas only, with their values.
+    files
+        Which files, whose each row is, and how files are read.
     settings : dict of str
-        Of both: ``smoothing``, ``missing``, ``progress``.
-    law : dict of str
-        How the rows of a person count, where that was given.
+        Of both: ``smoothing``, ``missing``, ``progress``; and how the rows of a person count, where that was given.
 
     Raises
     ------
     InputError
         Neither two files nor one formula, or options of the other kind.
     """
+    missing, within = settings["missing"], {"--within": settings.get("within")}
     if len(what) == 2 and not any("~" in one for one in what):
-        beside = {**beside, "--within": law.get("within")}
-        refuse_given(beside, "is there for formulas, as 'Y ~ ff(X) + s(age)', and not for two files")
-        settings = {**settings, **law, "missing": input_files.treatment_of(settings["missing"])}
-        return Additive(dict(zip("XY", map(Path, what), strict=True)), sizes, settings, how, id)
-    if len(what) == 1 and "~" in what[0]:
-        refuse_given(
-            sizes.given, "is there for two files, X and Y: in a formula sizes stand within terms, as ff(X, k=8)"
+        refuse_given(beside | within, "is there for formulas, as 'Y ~ ff(X) + s(age)', and not for two files")
+        named = {name: CurvesFile(Path(file)) for name, file in zip("XY", what, strict=True)}
+        return Additive(*files, settings | {"missing": input_files.treatment_of(missing)}, named, sizes)
+    if len(what) != 1 or "~" not in what[0]:
+        raise InputError(
+            "fit must have a formula, as 'Y ~ ff(X)', or two files, of predictor and of response curves, got "
+            f"{' '.join(map(repr, what))}"
         )
-        settings = {**settings, **law, "missing": input_files.treatments_of(settings["missing"])}
-        if what[0].lstrip().startswith("Surv("):
-            return TimesToEvent.of(what[0], beside, settings, how, id)
+    refuse_given(given(sizes), "is there for two files, X and Y: in a formula sizes stand within terms, as ff(X, k=8)")
+    settings = settings | {"missing": input_files.treatments_of(missing)}
+    if what[0].lstrip().startswith("Surv("):
         refuse_given(
-            {name: beside[name] for name in ("--times", "--baseline")}, "is there for formulas of Surv(time, event)"
+            {"--offset": beside["--offset"], "--max-rows": settings.get("max_rows"), **within},
+            "must be left out of Surv()",
         )
-        settings["family"] = beside["--family"] or "gaussian"
-        return Formula(what[0], beside["--curves"], settings, beside["--offset"], how, id)
-    raise InputError(
-        "fit must have a formula, as 'Y ~ ff(X)', or two files, of predictor and of response curves, got "
-        f"{' '.join(map(repr, what))}"
+        settings["times"] = private_files.edges_of(beside["--times"], "--times")
+        settings["baseline"] = beside["--baseline"] or "auto"
+        return TimesToEvent(*files, settings | {"family": beside["--family"] or "binomial"}, what[0])
+    refuse_given(
+        {name: beside[name] for name in ("--times", "--baseline")}, "is there for formulas of Surv(time, event)"
     )
+    return Formula(*files, settings | {"family": beside["--family"] or "gaussian"}, what[0], beside["--offset"])
 
 
 @dataclass(frozen=True)
-class Formula:
+class Formula(RegressionRequest):
     """A regression by a formula, of files of curves by name and of a table."""
 
     formula: str
-    curves: list[str] | None
-    settings: dict[str, Any]
     offset: str | None
-    how: FileFormat
-    id: str | None
 
-    def fit(self, table: Path | None, groups: str | None) -> Any:
+    def fit(self) -> Any:
         """Fit without privacy."""
-        data, by = input_files.read_columns(self.curves, table, self.how, id=self.id)
+        data, by = input_files.read_columns(self.rows, self.how)
         refuse_given({"--within": self.settings.get("within")}, ONLY_PRIVATE)
         kind = model_of(self.formula, [name for name, c in data.items() if getattr(c, "ndim", 1) == 2], data)
         model = kind(self.formula, **self.settings)
-        beside = {"groups": groups, "offset": self.offset, "by": by}
+        beside = {"groups": self.groups, "offset": self.offset, "by": by}
         return model.fit(data, **{name: value for name, value in beside.items() if value is not None})
 
-    def fit_privately(
-        self, table: Path | None, groups: str | None, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool
-    ) -> Any:
-        """Show the plan, then fit from files; None for a dry run."""
-        files = PrivateFiles.of(input_files.named_files(self.curves), table, self.id, self.how)
-        files = files.by_names(groups or person_of(self.formula), privacy)
+    def fit_privately(self, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool) -> Any:
+        """Show the plan where the number of persons is declared, then fit from files; None for a dry run."""
+        curves = input_files.named_files(self.rows.curves)
+        files = PrivateFiles.of(curves, self.rows.table, self.how, self.rows.id)
+        files = files.by_names(self.groups or person_of(self.formula), privacy)
         kind = model_of(self.formula, files.grids(), files.names)
         if kind is not fdadp.FunctionalRegression:
             refuse_given(
@@ -266,22 +277,63 @@ class Formula:
             )
         model = kind(self.formula, privacy=privacy, bounds=bounds, **self.settings)
         named = input_files.named_in(self.formula)
-        files.check_has([*(name for name in bounds if name in named), *filter(None, (groups, self.offset))])
-        asked: dict[str, Any] = {"groups": groups, "offset": self.offset}
-        grids, declared = files.grids(), privacy.n is not None
-        if declared or dry_run:
-            typer.echo(f"{model.plan(grids, **asked)}\n")
+        files.check_has([*(name for name in bounds if name in named), *filter(None, (self.groups, self.offset))])
+        beside: dict[str, Any] = {"groups": self.groups, "offset": self.offset}
+        if privacy.n is not None or dry_run:
+            typer.echo(f"{model.plan(files.grids(), **beside)}\n")
         if dry_run:
             return None
-        model.fit_chunks(files.tables if files.id is None else files.joined(), grids=grids, **asked)
-        typer.echo("" if declared else f"{model.plan_}\n")
-        return model
+        return model.fit_chunks(files.tables if files.id is None else files.joined(), grids=files.grids(), **beside)
+
+
+@dataclass(frozen=True)
+class TimesToEvent(RegressionRequest):
+    """A regression of times to an event by a formula, of files of curves by name and of a table."""
+
+    formula: str
+
+    def fit(self) -> Any:
+        """Fit without privacy."""
+        from fdadp.regression.reading.label_joins import aligned
+        from fdadp.regression.survival import SurvivalFormula
+
+        model = fdadp.SurvivalRegression(self.formula, **self.settings)
+        data, by = input_files.read_columns(self.rows, self.how)
+        data, said = aligned(by, data, SurvivalFormula.read(self.formula).time)
+        if said is not None:
+            typer.echo(said, err=True)
+        return model.fit(data, groups=self.groups)
+
+    def fit_privately(self, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool) -> Any:
+        """Show the plan where the number of persons is declared, then fit from files; None for a dry run."""
+        model = fdadp.SurvivalRegression(self.formula, privacy=privacy, bounds=bounds, **self.settings)
+        curves, table, id = input_files.named_files(self.rows.curves), self.rows.table, self.rows.id
+        apart = table is None or any(file.path.resolve() != table.resolve() for file in curves.values())
+        files, person = PrivateFiles.of(curves, table, self.how, id if apart else None), self.groups or id
+        if apart:
+            files = files.by_names(self.groups, privacy)
+            if files.id is None:
+                raise InputError(
+                    "--id must name the column of the persons, which all files have, in a private fit of times to an "
+                    "event: rows of several files are joined by it"
+                )
+            person = self.groups or files.id
+        named = input_files.named_in(self.formula)
+        files.check_has([*(name for name in bounds if name in named), *filter(None, (person,))])
+        if privacy.n is not None or dry_run:
+            typer.echo(f"{model.plan(files.grids())}\n")
+        if dry_run:
+            return None
+        wanted = [name for name in files.names if name in named or name == person]
+        data = files.joined() if apart else private_files.read_entries(files, wanted)
+        return model.fit(data, grids=files.grids(), groups=person)
 
 
 def person_of(formula: str) -> str | None:
-    """Column of the persons of a formula with re(person), where there is one."""
-    found = re.search(r"\bre\(\s*(`[^`]+`|\w+)", formula)
-    return None if found is None else found[1].strip("`")
+    """Column of the persons of a formula with re(person), where there is one; None of a file."""
+    from fdadp.regression.formula import persons_of
+
+    return persons_of(formula) if "~" in formula else None
 
 
 def model_of(formula: str, curves: Collection[str], names: Collection[str]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,17 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Marks:
-    """The marks in CSV text, between fields and before decimals."""
-
-    sep: option.Sep = ","
-    decimal: option.Decimal = "."
-
-
-@dataclass(frozen=True)
-class FileFormat:
-    """How files are read, as options say it: a header, the columns of long tables, and the marks in CSV text.
-
-    `grid` has the public points of long tables, by column of curves; in a private fit alone.
+    """The marks in CSV text, between fields and before decimals.
 
     Raises
     ------
@@ -41,9 +31,6 @@ class FileFormat:
 
     sep: option.Sep = ","
     decimal: option.Decimal = "."
-    header: Annotated[bool, typer.Option(help="Whether CSV files of curves start with a row of labels.")] = True
-    long: Annotated[str | None, typer.Option(metavar="ID,POINT,VALUE", help=option.LONG)] = None
-    grid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         from fdadp.functional.files.csv_curves import check_dialect
@@ -58,6 +45,18 @@ class FileFormat:
 
 
 @dataclass(frozen=True)
+class FileFormat(Marks):
+    """How files are read, as options say it: a header, the columns of long tables, and the marks in CSV text.
+
+    `grid` has the public points of long tables, by column of curves; in a private fit alone.
+    """
+
+    header: Annotated[bool, typer.Option(help="Whether CSV files of curves start with a row of labels.")] = True
+    long: Annotated[str | None, typer.Option(metavar="ID,POINT,VALUE", help=option.LONG)] = None
+    grid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class CurvesFile:
     """A file of curves; of a table with other columns those whose names start with `prefix`."""
 
@@ -65,10 +64,8 @@ class CurvesFile:
     prefix: str | None = None
 
     @classmethod
-    def of(cls, text: str | Path | CurvesFile) -> CurvesFile:
+    def of(cls, text: str | Path) -> CurvesFile:
         """Read FILE, or FILE:PREFIX*."""
-        if isinstance(text, CurvesFile):
-            return text
         match = re.fullmatch(r"(.*?\.(?:csv|csv\.gz|parquet)):(.+)\*", str(text))
         return cls(Path(text)) if match is None else cls(Path(match[1]), match[2])
 
@@ -80,8 +77,23 @@ class CurvesFile:
 
 def check_out(out: Path) -> None:
     """Refuse the name of a model file that has another suffix; raises FileFormatError."""
-    if out.suffix not in ("", ".npz"):
-        raise FileFormatError(f"--out must end in .npz, got {out.name!r}")
+    if out.suffix:
+        option.check_suffix(out, "--out", ".npz")
+
+
+def check_names(curves: Iterable[str], columns: Collection[str]) -> None:
+    """Refuse a name that curves and a column of the table share, and no column at all; raises InputError."""
+    names = list(curves)
+    twice = next((name for name in names if name in columns), None)
+    if twice is not None:
+        raise InputError(f"--curves and --table must have different names, got {twice!r} twice")
+    if not (names or columns):
+        raise InputError("--curves or --table must be given, got neither")
+
+
+def without_id(id: str, path: Path | None) -> InputError:
+    """The error of a file that lacks the column of ids."""
+    return InputError(f"--id must be a column of every file, got {id!r}, which {path} has not")
 
 
 def named_files(entries: Sequence[str] | None) -> dict[str, CurvesFile]:
@@ -127,16 +139,15 @@ def long_columns(text: str | None) -> Any:
     return None if text is None else tuple(name.strip() for name in text.split(","))
 
 
-def read_file(file: Path | CurvesFile, how: FileFormat, id: str | None = None) -> pd.DataFrame:
+def read_file(file: CurvesFile, how: FileFormat, id: str | None = None) -> pd.DataFrame:
     """Read a file of curves and say on stderr how it was understood."""
     from fdadp.functional.files.curve_files import read_curves
     from fdadp.functional.tables.curve_inputs import as_curves
     from fdadp.functional.tables.grid_from_labels import under_a_prefix
 
-    own = CurvesFile.of(file)
-    path = own.path
-    if own.prefix is not None:
-        frame = _of_table(path, own.prefix, how, id)
+    path = file.path
+    if file.prefix is not None:
+        frame = _of_table(path, file.prefix, how, id)
     else:
         found = _of_container(path) if how.long is None else None
         long = long_columns(how.long)
@@ -152,38 +163,32 @@ def read_file(file: Path | CurvesFile, how: FileFormat, id: str | None = None) -
     return frame
 
 
-def read_columns(
-    curves: Sequence[str] | None, table: Path | None, how: FileFormat, *, id: str | None = None
-) -> tuple[dict[str, Any], str]:
+def read_columns(rows: option.DataOptions, how: FileFormat) -> tuple[dict[str, Any], str]:
     """Columns of all files by name: data frames of curves, and the columns of the table; and how rows are joined.
 
     Raises
     ------
     InputError, FileFormatError, FileNotFoundError
     """
-    files = named_files(curves)
+    files = named_files(rows.curves)
     data: dict[str, Any] = {}
-    if table is not None:
-        known = {id} if id is not None else _label_columns(files.values(), how)
-        data = _columns_of(table, known, how, wanted=id is not None)
-    twice = next((name for name in files if name in data), None)
-    if twice is not None:
-        raise InputError(f"--curves and --table must have different names, got {twice!r} twice")
-    found, _ = labelled_files(files, how, id=id)
-    data |= found
-    if not data:
-        raise InputError("--curves or --table must be given, got neither")
-    return _how_joined(data, id)
+    if rows.table is not None:
+        known = {rows.id} if rows.id is not None else _label_columns(files.values(), how)
+        data = _columns_of(rows.table, known, how, wanted=rows.id is not None)
+    check_names(files, data)
+    return _how_joined(data | _labelled_curves(files, how, rows.id))
 
 
-def labelled_files(
-    files: Mapping[str, Path] | Mapping[str, CurvesFile], how: FileFormat, *, id: str | None
-) -> tuple[dict[str, Any], str]:
+def labelled_files(files: Mapping[str, CurvesFile], how: FileFormat, *, id: str | None) -> tuple[dict[str, Any], str]:
     """Curves by name, labelled by their ids where files have them; and how rows are joined."""
-    return _how_joined({name: _labelled(read_file(file, how, id), file, how, id) for name, file in files.items()}, id)
+    return _how_joined(_labelled_curves(files, how, id))
 
 
-def _how_joined(data: dict[str, Any], id: str | None) -> tuple[dict[str, Any], str]:
+def _labelled_curves(files: Mapping[str, CurvesFile], how: FileFormat, id: str | None) -> dict[str, Any]:
+    return {name: _labelled(read_file(file, how, id), file, how, id) for name, file in files.items()}
+
+
+def _how_joined(data: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """By label where all files have labels; else by position, if the labels that there are do not contradict it."""
     from fdadp.functional.tables.label_matching import same_rows
 
@@ -217,17 +222,15 @@ def _label_columns(files: Iterable[CurvesFile], how: FileFormat) -> set[str]:
     return {own.names[0] for own in read if own.labelled and own.names[0]}
 
 
-def _labelled(frame: pd.DataFrame, file: Path | CurvesFile, how: FileFormat, id: str | None) -> pd.DataFrame:
+def _labelled(frame: pd.DataFrame, file: CurvesFile, how: FileFormat, id: str | None) -> pd.DataFrame:
     """Curves under their ids; raises InputError where the file has no such column."""
-    own = CurvesFile.of(file)
-    if id is None or own.prefix is not None:
+    if id is None or file.prefix is not None:
         return frame
-    path = own.path
-    known = _label_columns([own], how)
-    unnamed = not known and not own.is_csv
+    known = _label_columns([file], how)
+    unnamed = not known and not file.is_csv
     if not has_ids(frame) or not (unnamed or id in known):
         raise InputError(
-            f"--id must be the first column of a file of curves, and label its rows: {id!r} of {path} is not"
+            f"--id must be the first column of a file of curves, and label its rows: {id!r} of {file.path} is not"
         )
     return frame.rename_axis(index=id)
 
@@ -292,9 +295,7 @@ def _columns_of(path: Path, known: set[str], how: FileFormat, *, wanted: bool) -
                     for name, own in read.items()
                 }
             if wanted:
-                raise InputError(
-                    f"--id must be a column of every file, got {next(iter(known))!r}, which {path} has not"
-                )
+                raise without_id(next(iter(known)), path)
             return read
     frame = _read_table(path, how)
     own = [str(name) for name in frame.columns]
@@ -302,7 +303,7 @@ def _columns_of(path: Path, known: set[str], how: FileFormat, *, wanted: bool) -
     if column is not None:
         frame = frame.set_axis(own, axis=1).set_index(column, drop=False)
     elif wanted and frame.index.name not in known:
-        raise InputError(f"--id must be a column of every file, got {next(iter(known))!r}, which {path} has not")
+        raise without_id(next(iter(known)), path)
     return {str(name): frame[name] for name in frame.columns}
 
 
@@ -314,8 +315,7 @@ def _read_table(path: Path, how: FileFormat) -> pd.DataFrame:
     from fdadp.functional.tables.grid_from_labels import is_identifier
 
     check_file(path)
-    if not path.name.endswith((".csv", ".csv.gz", ".parquet")):
-        raise FileFormatError(f"--table must end in .csv, .csv.gz or .parquet, got {path.name!r}")
+    option.check_suffix(path, "--table", ".csv", ".csv.gz", ".parquet")
     if path.suffix != ".parquet":
         CsvLines.of(path, **how.dialect)  # names semicolons, and UTF-16
     try:

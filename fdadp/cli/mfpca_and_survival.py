@@ -1,10 +1,9 @@
-"""Several curves a person, and times to an event: ``fdadp mfpca | survival``, and formulas of ``Surv()``."""
+"""Several curves a person, and private survival curves: ``fdadp mfpca | survival``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,101 +14,10 @@ from fdadp.cli import shared_options as option
 from fdadp.cli.input_files import FileFormat, Marks
 from fdadp.cli.private_files import PrivateFiles
 from fdadp.cli.shared_options import ONLY_PRIVATE, components_of, refuse_given
-from fdadp.errors import FileFormatError, InputError
+from fdadp.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from fdadp.privacy import Privacy
-
-EDGES = "Where time begins and the ends of {}, as 0:8:9 (low, high, how many) or 0,1,2,4,8."
-
-
-@dataclass(frozen=True)
-class EventOptions:
-    """Periods of a regression of times to an event."""
-
-    times: Annotated[
-        str | None,
-        typer.Option(help="Of Surv(time, event): " + EDGES.format("periods") + " (default: times of events)"),
-    ] = None
-    baseline: Annotated[
-        str | None, typer.Option(help="Of Surv(time, event): factor, smooth or linear in the period. (default: auto)")
-    ] = None
-
-    @property
-    def given(self) -> dict[str, str | None]:
-        """Values by the names of options."""
-        return {"--times": self.times, "--baseline": self.baseline}
-
-
-@dataclass(frozen=True)
-class TimesToEvent:
-    """A regression of times to an event by a formula, of files of curves by name and of a table."""
-
-    formula: str
-    curves: list[str] | None
-    settings: dict[str, Any]
-    how: FileFormat
-    id: str | None
-
-    @classmethod
-    def of(
-        cls, formula: str, beside: dict[str, Any], settings: dict[str, Any], how: FileFormat, id: str | None
-    ) -> TimesToEvent:
-        """From options by their names, and settings that all formulas have; raises InputError for others."""
-        given = {"--offset": beside["--offset"], "--max-rows": settings.get("max_rows")}
-        refuse_given({**given, "--within": settings.get("within")}, "must be left out of Surv()")
-        own = {
-            "times": private_files.edges_of(beside["--times"], "--times"),
-            "baseline": beside["--baseline"] or "auto",
-        }
-        family = beside["--family"] or "binomial"
-        return cls(formula, beside["--curves"], {**settings, **own, "family": family}, how, id)
-
-    def fit(self, table: Path | None, groups: str | None) -> Any:
-        """Fit without privacy."""
-        from fdadp.regression.reading.label_joins import aligned
-        from fdadp.regression.survival import SurvivalFormula
-
-        model = self._model()
-        data, by = input_files.read_columns(self.curves, table, self.how, id=self.id)
-        data, said = aligned(by, data, SurvivalFormula.read(self.formula).time)
-        if said is not None:
-            typer.echo(said, err=True)
-        return model.fit(data, groups=groups)
-
-    def fit_privately(
-        self, table: Path | None, groups: str | None, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool
-    ) -> Any:
-        """Show the plan, then fit from files; None for a dry run."""
-        model, curves = self._model(privacy=privacy, bounds=bounds), input_files.named_files(self.curves)
-        apart = table is None or any(file.path.resolve() != table.resolve() for file in curves.values())
-        files, person = PrivateFiles.of(curves, table, self.id if apart else None, self.how), groups or self.id
-        if apart:
-            files = files.by_names(groups, privacy)
-            if files.id is None:
-                raise InputError(
-                    "--id must name the column of the persons, which all files have, in a private fit of times to an "
-                    "event: rows of several files are joined by it"
-                )
-            person = groups or files.id
-        named = input_files.named_in(self.formula)
-        files.check_has([*(name for name in bounds if name in named), *filter(None, (person,))])
-        grids, declared = files.grids(), privacy.n is not None
-        if declared or dry_run:
-            typer.echo(f"{model.plan(grids)}\n")
-        if dry_run:
-            return None
-        wanted = [name for name in files.names if name in named or name == person]
-        data = files.joined() if apart else private_files.read_entries(files, wanted)
-        model.fit(data, grids=grids, groups=person)
-        typer.echo("" if declared else f"{model.model_.plan_}\n")
-        return model
-
-    def _model(self, **private: Any) -> Any:
-        return fdadp.SurvivalRegression(self.formula, **self.settings, **private)
-
 
 # ``python -m fdadp mfpca``: components of persons and of their curves.
 
@@ -127,9 +35,7 @@ def mfpca(
     *,
     how: FileFormat,
     grid: option.Grid = None,
-    table: option.Table = None,
-    groups: option.Groups = None,
-    id: option.Id = None,
+    whose: option.PersonOptions,
     max_rows: Annotated[
         int | None,
         typer.Option(help="Curves of a person that count at most, a public number.", rich_help_panel=option.PRIVATE),
@@ -151,16 +57,16 @@ def mfpca(
     wanted = {} if components is None else {"n_components": _components(components)}
     if privacy is None:
         refuse_given({"--bounds": bounds, "--grid": grid, "--max-rows": max_rows}, ONLY_PRIVATE)
-        model = _ordinary(curves, out, scores, table, groups, id, how, {**wanted, "method": method or "reml"})
+        model = _ordinary(curves, out, scores, whose, how, {**wanted, "method": method or "reml"})
     else:
         refuse_given(
             {"--no-header": not how.header, "--method": method, "--scores": scores}, "cannot be in a private release"
         )
         wanted |= {"bounds": private_summaries.range_of(bounds), "max_rows": max_rows}
         model = fdadp.summaries.PrivateMultilevelFPCA(privacy=privacy, **wanted)
-        private_summaries.release(model, curves, table, groups, id, out, how)
+        private_summaries.release(model, curves, whose, out, how)
     private_files.save_model(model, out)
-    private_files.write_shown(out.with_suffix(".csv"), _functions(model).to_csv(index=False), "curves")
+    private_summaries.write_curves(private_summaries.functions(model), out)
 
 
 def _components(text: str) -> Any:
@@ -171,25 +77,21 @@ def _components(text: str) -> Any:
 
 
 def _ordinary(
-    curves: Path,
-    out: Path,
-    scores: Path | None,
-    table: Path | None,
-    groups: str | None,
-    id: str | None,
-    how: FileFormat,
-    settings: dict[str, Any],
+    curves: Path, out: Path, scores: Path | None, whose: option.PersonOptions, how: FileFormat, settings: dict[str, Any]
 ) -> Any:
     """The fit without privacy; scores are written where they are wanted."""
-    if scores is not None and scores.suffix != ".csv":
-        raise FileFormatError(f"--scores must end in .csv, got {scores.name!r}")
-    written = [out, out.with_suffix(".csv"), *([] if scores is None else [scores, _beside(scores)])]
-    private_files.check_not_read(written, [input_files.CurvesFile.of(curves).path, table])
-    frame, persons = _rows(curves, table, groups, id, how)
+    written = [out, out.with_suffix(".csv")]
+    if scores is not None:
+        option.check_suffix(scores, "--scores", ".csv")
+        written += [scores, _beside(scores)]
+    private_files.check_not_read(written, [input_files.CurvesFile.of(curves).path, whose.table])
+    frame, persons = _rows(curves, whose, how)
     model = fdadp.MultilevelFPCA(**settings).fit(frame, groups=persons)
     if scores is not None:
         of_persons, of_rows = model.transform(frame, groups=persons)
-        private_files.write_shown(scores, of_persons.rename_axis(groups or id).to_csv(), "scores of persons")
+        private_files.write_shown(
+            scores, of_persons.rename_axis(whose.groups or whose.id).to_csv(), "scores of persons"
+        )
         columns = [f"row{i}" for i in range(of_rows.shape[1])]
         shown = frame.set_axis(frame.index, axis=0)[[]].assign(**dict(zip(columns, of_rows.T, strict=True)))
         private_files.write_shown(_beside(scores), shown.to_csv(), "scores of rows")
@@ -200,37 +102,25 @@ def _beside(scores: Path) -> Path:
     return scores.with_name(f"{scores.stem}-rows.csv")
 
 
-def _rows(
-    curves: Path, table: Path | None, groups: str | None, id: str | None, how: FileFormat
-) -> tuple[pd.DataFrame, Any]:
+def _rows(curves: Path, whose: option.PersonOptions, how: FileFormat) -> tuple[pd.DataFrame, Any]:
     """Curves, and whose each of them is; raises InputError where nothing says that."""
     from fdadp.regression.reading.label_joins import aligned
     from fdadp.regression.reading.table_columns import unknown_column
 
-    if (table is None) is not (groups is None):
-        raise InputError("--table and --groups must be given together: whose each row is")
+    whose.check()
+    groups, id = whose.groups, whose.id
     if groups is None:
         frame = input_files.labelled_files({"Y": input_files.CurvesFile.of(curves)}, how, id=id)[0]["Y"]
         if id is None or not input_files.has_ids(frame):
             raise InputError("--id must name the column of persons' ids in CURVES, or --groups one of --table")
         return frame, frame.index.to_numpy()
-    data, by = input_files.read_columns([f"Y={curves}"], table, how, id=id)
+    data, by = input_files.read_columns(option.DataOptions([f"Y={curves}"], whose.table, id), how)
     if groups not in data:
-        raise unknown_column(groups, list(data), str(table))
+        raise unknown_column(groups, list(data), str(whose.table))
     found, said = aligned(by, {"Y": data["Y"], "groups": data[groups]}, "Y")
     if said is not None:
         typer.echo(said, err=True)
     return found["Y"], found["groups"].to_numpy()
-
-
-def _functions(model: Any) -> pd.DataFrame:
-    """Points, mean, and eigenfunctions of both levels, one column each."""
-    import pandas as pd
-
-    columns = {"point": model.grid_, "mean": model.mean_}
-    for level, functions in model.eigenfunctions_.items():
-        columns |= {f"{level} {k}": values for k, values in enumerate(functions, 1)}
-    return pd.DataFrame(columns)
 
 
 # ``python -m fdadp survival``: a private survival curve, from a file of persons.
@@ -240,7 +130,7 @@ def survival(
     people: Annotated[Path, typer.Argument(metavar="PEOPLE", help=private_summaries.PEOPLE)],
     time: Annotated[str, typer.Option(help="Column: how long each person was seen.")],
     event: Annotated[str, typer.Option(help="Column: whether that ended with the event (1), or not (0: censored).")],
-    edges: Annotated[str, typer.Option(help=EDGES.format("intervals"))],
+    edges: Annotated[str, typer.Option(help=option.EDGES.format("intervals"))],
     by: Annotated[
         str | None, typer.Option(metavar="NAME=CLASSES", help="A curve for each public class, as arm=drug,placebo.")
     ] = None,
@@ -262,13 +152,12 @@ def survival(
     import pandas as pd
 
     privacy = private.required("survival")
-    if out.suffix != ".csv":
-        raise FileFormatError(f"--out must end in .csv, got {out.name!r}")
+    option.check_suffix(out, "--out", ".csv")
     private_files.check_not_read([out, out.with_suffix(".ledger.json")], [people, private.study])
     private_files.check_writable(out)
     classes = _classes(by)
     names = [time, event, *classes, *filter(None, (groups,))]
-    files = PrivateFiles.of({}, people, how=FileFormat(marks.sep, marks.decimal))
+    files = PrivateFiles.of({}, people, FileFormat(marks.sep, marks.decimal))
     private_summaries.check_has(files.names, names, people)
     privacy.check_unit(groups)
     frame = pd.DataFrame(private_files.read_entries(files, names))
@@ -277,7 +166,7 @@ def survival(
     found = fdadp.summaries.private_survival(
         frame[[time, event, *classes]], time, event, privacy=privacy, groups=persons, **asked
     )
-    private_files.write_ledger(SimpleNamespace(ledger_=found.ledger, privacy_=privacy), out)
+    private_files.write_ledger(found.ledger, privacy, out)
     shown = found.frame.rename_axis(["group", "what", "time"][-found.frame.index.nlevels :]).drop(columns="interval")
     typer.echo(shown.to_string(float_format=lambda value: f"{value:.4g}"))
     private_files.write_shown(out, shown.reset_index().to_csv(index=False), "curves")

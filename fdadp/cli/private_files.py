@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fdadp.cli.input_files import CurvesFile, FileFormat, long_columns
+from fdadp.cli.input_files import CurvesFile, FileFormat, check_names, long_columns, without_id
 from fdadp.cli.shared_options import by_name
 from fdadp.errors import InputError
 from fdadp.files.atomic_writes import write_text
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fdadp._common.typing import FloatArray
     from fdadp.functional.containers.opened_tables import OpenedCurves, OpenedTable
     from fdadp.functional.files.csv_curves import CsvLines
-    from fdadp.privacy import Privacy
+    from fdadp.privacy import Ledger, Privacy
     from fdadp.private.public.long_tables import LongLines
     from fdadp.regression.private.chunked_tables import JoinedTables
 
@@ -101,11 +101,7 @@ class PrivateFiles:
 
     @classmethod
     def of(
-        cls,
-        curves: Mapping[str, Path] | Mapping[str, CurvesFile],
-        table: Path | None,
-        id: str | None = None,
-        how: FileFormat | None = None,
+        cls, curves: Mapping[str, CurvesFile], table: Path | None, how: FileFormat, id: str | None = None
     ) -> PrivateFiles:
         """Open files of curves by name, and a table; of CSV files the first line is read.
 
@@ -115,31 +111,24 @@ class PrivateFiles:
             All of it about names and labels of columns.
         """
         from fdadp.functional.containers.open_curves import opened
+        from fdadp.functional.files import csv_curves
 
-        dialect = {} if how is None else how.dialect
-        lines = None if table is None else _opened(CurvesFile(table), dialect)
+        lines = None if table is None else _opened(CurvesFile(table), how.dialect)
         if lines is not None and not hasattr(lines, "names"):
             raise InputError(f"--table must have named columns, got one sample of curves in {table}")
         own = () if lines is None else lines.names
-        twice = next((name for name in curves if name in own), None)
-        if twice is not None:
-            raise InputError(f"--curves and --table must have different names, got {twice!r} twice")
-        if not (curves or own):
-            raise InputError("--curves or --table must be given, got neither")
+        check_names(curves, own)
         if id is not None and lines is not None and id not in own:
-            raise InputError(f"--id must be a column of every file, got {id!r}, which {table} has not")
-        known = {name: CurvesFile.of(own) for name, own in curves.items()}
-        files = {name: opened(_opened(own, dialect), str(own.path)) for name, own in known.items()}
-        if how is not None and how.long is not None:
-            from fdadp.functional.files.csv_curves import check_names
-
-            names = check_names(long_columns(how.long))
+            raise without_id(id, table)
+        files = {name: opened(_opened(own, how.dialect), str(own.path)) for name, own in curves.items()}
+        if how.long is not None:
+            names = csv_curves.check_names(long_columns(how.long))
             odd = next((name for name in how.grid if name not in files), None)
             if odd is not None:
                 raise InputError(f"--grid must name a file of curves, got {odd!r}")
-            files |= {name: _long(own, name, names, how) for name, own in files.items() if known[name].prefix is None}
+            files |= {name: _long(own, name, names, how) for name, own in files.items() if curves[name].prefix is None}
             id = names[0] if id is None else id
-        return cls({name: _labelled(own, known[name].path, id) for name, own in files.items()}, lines, id)
+        return cls({name: _labelled(own, curves[name].path, id) for name, own in files.items()}, lines, id)
 
     def grids(self) -> dict[str, FloatArray]:
         """Points of all columns of curves."""
@@ -256,7 +245,7 @@ def _labelled(lines: Any, path: Path, id: str | None) -> Any:
         raise InputError(f"--id must be the first column of --long, got {id!r} and {lines.id!r}")
     if hasattr(lines, "chunks"):
         if id not in [field.name for field in lines.source.columns]:
-            raise InputError(f"--id must be a column of every file, got {id!r}, which {path} has not")
+            raise without_id(id, path)
         return lines
     if lines.names[0] != id if lines.prefix is None else id not in lines.names:
         raise InputError(
@@ -294,12 +283,11 @@ def check_not_read(written: Sequence[Path], read: Sequence[Path | None]) -> None
             raise InputError(f"--out and what goes with it must not take the place of a file read, got {str(path)!r}")
 
 
-def write_ledger(model: Any, out: Path) -> None:
+def write_ledger(ledger: Ledger, privacy: Privacy, out: Path) -> None:
     """Write the ledger of a private fit beside its model, and show it, with what is left of a study."""
-    ledger = out.with_suffix(".ledger.json")
-    write_text(ledger, model.ledger_.to_json())
-    typer.echo(f"{model.ledger_}\n\nLedger written to {ledger}")
-    privacy = model.model_.privacy_ if hasattr(model, "predict_survival") else model.privacy_
+    path = out.with_suffix(".ledger.json")
+    write_text(path, ledger.to_json())
+    typer.echo(f"{ledger}\n\nLedger written to {path}")
     if privacy.study is not None:
         from fdadp.privacy.study import Study
 

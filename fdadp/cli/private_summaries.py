@@ -35,10 +35,8 @@ def mean(
         "mean.npz"
     ),
     level: Annotated[float, typer.Option(help="Of the band, of the whole curve at once.")] = 0.95,
-    table: option.Table = None,
-    groups: option.Groups = None,
-    id: option.Id = None,
     *,
+    whose: option.PersonOptions,
     marks: Marks,
     private: option.PrivacyOptions,
     bounds: Range = None,
@@ -58,10 +56,10 @@ def mean(
     privacy = private.required("mean")
     fraction(level, "level")
     fitted = fdadp.PrivateMean(privacy=privacy, bounds=range_of(bounds))
-    release(fitted, curves, table, groups, id, out, FileFormat(marks.sep, marks.decimal))
+    release(fitted, curves, whose, out, FileFormat(marks.sep, marks.decimal))
     low, high = (np.ravel(side) for side in fitted.band(level))
-    columns = {"point": fitted.grid_, "mean": fitted.mean_, "lower": low, "upper": high}
-    _finish(fitted, pd.DataFrame(columns), out)
+    private_files.save_model(fitted, out)
+    write_curves(pd.DataFrame({"point": fitted.grid_, "mean": fitted.mean_, "lower": low, "upper": high}), out)
 
 
 def fpca(
@@ -73,9 +71,7 @@ def fpca(
     *,
     how: FileFormat,
     grid: option.Grid = None,
-    table: option.Table = None,
-    groups: option.Groups = None,
-    id: option.Id = None,
+    whose: option.PersonOptions,
     private: option.PrivacyOptions,
     bounds: Range = None,
 ) -> None:
@@ -92,33 +88,33 @@ def fpca(
     if privacy is not None:
         refuse_given({"--no-header": not how.header}, "cannot be in a private release")
         released = fdadp.PrivateFPCA(n_components=count, privacy=privacy, bounds=range_of(bounds))
-        release(released, curves, table, groups, id, out, how)
+        release(released, curves, whose, out, how)
         _say_shares(released)
-        _finish(released, _functions(released), out)
+        private_files.save_model(released, out)
+        write_curves(functions(released), out)
         return
-    only = {"--bounds": bounds, "--grid": grid, "--groups": groups, "--id": id, "--table": table}
+    only = {"--bounds": bounds, "--grid": grid, "--groups": whose.groups, "--id": whose.id, "--table": whose.table}
     refuse_given(only, ONLY_PRIVATE)
-    private_files.check_not_read([out.with_suffix(".csv")], [CurvesFile.of(curves).path])
-    fitted = fdadp.FPCA(n_components=count).fit(read_file(curves, how))
+    file = CurvesFile.of(curves)
+    private_files.check_not_read([out.with_suffix(".csv")], [file.path])
+    fitted = fdadp.FPCA(n_components=count).fit(read_file(file, how))
     _say_shares(fitted)
-    _write(_functions(fitted), out)
+    write_curves(functions(fitted), out)
 
 
-def release(
-    fitted: Any, curves: Path, table: Path | None, groups: str | None, id: str | None, out: Path, how: FileFormat
-) -> None:
+def release(fitted: Any, curves: Path, whose: option.PersonOptions, out: Path, how: FileFormat) -> None:
     """Fit from a file that the kernel reads, line by line or in pieces."""
+    file, table, groups = CurvesFile.of(curves), whose.table, whose.groups
     check_out(out)
     private_files.check_not_read(
-        [out, *(out.with_suffix(kind) for kind in (".csv", ".ledger.json"))], [CurvesFile.of(curves).path, table]
+        [out, *(out.with_suffix(kind) for kind in (".csv", ".ledger.json"))], [file.path, table]
     )
     private_files.check_writable(out)
-    if (table is None) is not (groups is None):
-        raise InputError("--table and --groups must be given together: whose each row is")
-    known = next((name for name, one in (("--id", id), ("--long", how.long)) if one is not None), None)
+    whose.check()
+    known = next((name for name, one in (("--id", whose.id), ("--long", how.long)) if one is not None), None)
     if known is not None:
         refuse_given({"--table": table, "--groups": groups}, f"must be left out with {known}, which says whose each is")
-    files = PrivateFiles.of({"Y": CurvesFile.of(curves)}, table, id, how)
+    files = PrivateFiles.of({"Y": file}, table, how, whose.id)
     if groups is not None:
         files.check_has([groups])
         typer.echo(f"rows of {curves} and {table} are taken by position; --id takes ids of {curves} itself", err=True)
@@ -129,24 +125,22 @@ def release(
             yield block["Y"] if person is None else (block["Y"], block[person])
 
     fitted.fit_chunks(rows, t=files.grids()["Y"], groups=None if person is None else True)
-    private_files.write_ledger(fitted, out)
+    private_files.write_ledger(fitted.ledger_, fitted.privacy_, out)
 
 
-def _finish(fitted: Any, frame: pd.DataFrame, out: Path) -> None:
-    private_files.save_model(fitted, out)
-    _write(frame, out)
-
-
-def _write(frame: pd.DataFrame, out: Path) -> None:
+def write_curves(frame: pd.DataFrame, out: Path) -> None:
+    """Write curves beside a model, one column each."""
     private_files.write_shown(out.with_suffix(".csv"), frame.to_csv(index=False), "curves")
 
 
-def _functions(fitted: Any) -> pd.DataFrame:
-    """Points, mean and eigenfunctions, one column each."""
+def functions(fitted: Any) -> pd.DataFrame:
+    """Points, mean and eigenfunctions, of both levels where there are two, one column each."""
     import pandas as pd
 
-    functions = {f"component {k}": values for k, values in enumerate(fitted.eigenfunctions_, 1)}
-    return pd.DataFrame({"point": fitted.grid_, "mean": fitted.mean_, **functions})
+    found = fitted.eigenfunctions_
+    levels = found if isinstance(found, dict) else {"component": found}
+    columns = {f"{level} {k}": values for level, own in levels.items() for k, values in enumerate(own, 1)}
+    return pd.DataFrame({"point": fitted.grid_, "mean": fitted.mean_, **columns})
 
 
 def _say_shares(fitted: Any) -> None:
@@ -217,7 +211,7 @@ def table1(
     }
     fitted = fdadp.PrivateTable1(privacy=privacy, **_declared(said, given, facts, has_study=private.study is not None))
     plan, names = fitted.plan(), [*fitted.facts, *([] if groups is None else [groups])]
-    files = PrivateFiles.of({}, people, how=FileFormat(marks.sep, marks.decimal))
+    files = PrivateFiles.of({}, people, FileFormat(marks.sep, marks.decimal))
     check_has(files.names, names, people)
     privacy.check_unit(groups)
     if dry_run:
@@ -225,7 +219,7 @@ def table1(
         return
     frame = pd.DataFrame(private_files.read_entries(files, names))
     fitted.fit(frame, groups=None if groups is None else frame[groups])
-    private_files.write_ledger(fitted, out)
+    private_files.write_ledger(fitted.ledger_, privacy, out)
     private_files.save_model(fitted, out, level)
     for path in paths:
         _write_table(fitted, path, level)
@@ -234,8 +228,7 @@ def table1(
 def _check_paths(out: Path, paths: Sequence[Path], read: Sequence[Path | None]) -> None:
     """Refuse to write what has no known form, what is there twice, and over what is read."""
     for path in paths:
-        if path.suffix not in SUFFIXES:
-            raise FileFormatError(f"--write must end in {', '.join(SUFFIXES)}, got {path.name!r}")
+        option.check_suffix(path, "--write", *SUFFIXES)
     written = [out, out.with_suffix(".ledger.json"), *paths]
     if len({path.absolute() for path in written}) < len(written):
         raise InputError("--out and --write must be different files, none of them the ledger")

@@ -12,9 +12,9 @@ import typer
 
 import fdadp
 from fdadp.cli import shared_options as option
-from fdadp.cli.input_files import FileFormat, has_ids, labelled_files, load_model, read_columns
+from fdadp.cli.input_files import CurvesFile, FileFormat, has_ids, labelled_files, load_model, read_columns
 from fdadp.cli.private_files import edges_of, write_shown
-from fdadp.errors import FileFormatError, InputError
+from fdadp.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,12 +174,13 @@ def _new(
     if by_formula(fitted):
         if files:
             raise InputError(f"files must be named for a model by a formula, as --curves X={files[0]}")
-        data, by = read_columns(rows.curves, rows.table, how, id=rows.id)
+        data, by = read_columns(rows, how)
         *_, last = [name for name, own in data.items() if has_ids(own)] or data  # curves, where there are any
         return aligned(by, data, last, every=True)[0]
     if len(files) != len(names) or rows.curves or rows.table:
         raise InputError(f"{model} must have {' and '.join(names)} as files, without --curves and --table")
-    data, by = labelled_files(dict(zip(names, files, strict=True)), how, id=rows.id)
+    named = {name: CurvesFile(file) for name, file in zip(names, files, strict=True)}
+    data, by = labelled_files(named, how, id=rows.id)
     frames = list(aligned(by, data, names[0], every=True)[0].values())
     _check_grid(frames[0], files[0], fitted)
     return frames if len(frames) > 1 else frames[0]
@@ -264,8 +265,7 @@ def plot(
       fdadp plot model.npz --out surface.png
       fdadp plot model.npz --term "s(age)" --out age.pdf
     """
-    if out.suffix not in (".png", ".pdf", ".svg"):
-        raise FileFormatError(f"--out must end in .png, .pdf or .svg, got {out.name!r}")
+    option.check_suffix(out, "--out", ".png", ".pdf", ".svg")
     fitted = load_model(model)
     figure: Any
     if hasattr(fitted, "plot_survival"):

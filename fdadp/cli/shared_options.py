@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
 import fdadp
-from fdadp.errors import InputError
+from fdadp.errors import FileFormatError, InputError
 
 T = TypeVar("T")
 
@@ -31,6 +31,7 @@ GRID = "Of long tables in a private fit: the public points, --grid X=0:23:24 (lo
 Grid = Annotated[list[str] | None, typer.Option(metavar="NAME=POINTS", help=GRID)]
 ID = "Column of persons' ids that every file has, of curves the first one: rows are joined by it, in whatever order."
 Id = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help=ID)]
+EDGES = "Where time begins and the ends of {}, as 0:8:9 (low, high, how many) or 0,1,2,4,8."
 Sep = Annotated[
     str, typer.Option("--sep", metavar="MARK", help="Between the fields of CSV files: a comma, ';' or 'tab'.")
 ]
@@ -76,6 +77,20 @@ class DataOptions:
     curves: Annotated[list[str] | None, typer.Option("--curves", metavar="NAME=FILE", help=CURVES)] = None
     table: Table = None
     id: Id = None
+
+
+@dataclass(frozen=True)
+class PersonOptions:
+    """Whose each row of a file of curves is: by its own ids, or by a column of a table with the same rows."""
+
+    table: Table = None
+    groups: Groups = None
+    id: Id = None
+
+    def check(self) -> None:
+        """Refuse a table without its column, or a column without its table; raises InputError."""
+        if (self.table is None) is not (self.groups is None):
+            raise InputError("--table and --groups must be given together: whose each row is")
 
 
 @dataclass(frozen=True)
@@ -140,11 +155,10 @@ class PrivacyOptions:
         PrivacyError
             Settings that are out of range, or not those of the study.
         """
-        given = asdict(self)
         if self.epsilon is None:
-            refuse_given({f"--{name}": value for name, value in given.items()}, ONLY_PRIVATE)
+            refuse_given(given(self), ONLY_PRIVATE)
             return None
-        return fdadp.Privacy(**given | {"study": None if self.study is None else str(self.study)})
+        return fdadp.Privacy(**asdict(self) | {"study": None if self.study is None else str(self.study)})
 
     def required(self, what: str) -> fdadp.Privacy:
         """The guarantee; raises InputError where none is asked for, naming the command."""
@@ -186,11 +200,25 @@ def _options_of(kind: Any) -> list[inspect.Parameter]:
     return [p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[p.name]) for p in own]
 
 
+def given(options: Any) -> dict[str, Any]:
+    """Values of a group of options by their names; None for those that are as they are by default."""
+    own = {f"--{f.name.replace('_', '-')}": (getattr(options, f.name), f.default) for f in fields(options)}
+    return {name: None if value == default else value for name, (value, default) in own.items()}
+
+
 def refuse_given(options: Mapping[str, Any], why: str) -> None:
     """Refuse the first option that was given; raises InputError."""
     odd = next((name for name, value in options.items() if value not in (None, False, [])), None)
     if odd is not None:
         raise InputError(f"{odd} {why}")
+
+
+def check_suffix(path: Path, option: str, *suffixes: str) -> None:
+    """Refuse the name of a file that ends in something else; raises FileFormatError."""
+    if not path.name.endswith(suffixes):
+        *others, last = suffixes
+        named = f"{', '.join(others)} or {last}" if others else last
+        raise FileFormatError(f"{option} must end in {named}, got {path.name!r}")
 
 
 def by_name(texts: Sequence[str] | None, option: str, form: str, convert: Callable[[str], T]) -> dict[str, T]:

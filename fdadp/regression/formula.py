@@ -101,7 +101,7 @@ def parse(formula: str, kinds: Mapping[str, str]) -> ParsedFormula:
     """
     if not isinstance(formula, str) or not formula.strip():
         raise InputError(f"formula must be text such as 'Y ~ ff(X) + age', got {formula!r}")
-    formula = unicodedata.normalize("NFC", " ".join(formula.split()))
+    formula = _plain(formula)
     left, right = _sides(formula)
     reader = FactorReader(formula, kinds)
     response = reader.response(left) if left else None
@@ -123,6 +123,33 @@ def parse(formula: str, kinds: Mapping[str, str]) -> ParsedFormula:
         )
     offset = " + ".join(offsets) or None
     return ParsedFormula(response, found, intercept or constant, intercept and not constant, offset)
+
+
+def persons_of(formula: str) -> str | None:
+    """Column of the first ``re(column)`` of a formula, told before there are columns; None where there is none.
+
+    Raises
+    ------
+    InputError
+        The formula cannot be parsed.
+
+    Examples
+    --------
+    >>> persons_of("Y ~ ff(X) + re(`patient id`, covariance='free')"), persons_of("Y ~ `re(id)`")
+    ('patient id', None)
+    """
+    _, right = _sides(_plain(formula))
+    for tree, names in filter(None, (tree_of(text) for factors in right for text in factors)):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "re" and node.args:
+                column = ast.unparse(node.args[0]).strip("'")
+                return names.get(column, column)
+    return None
+
+
+def _plain(formula: str) -> str:
+    """On one line, letters and accents composed."""
+    return unicodedata.normalize("NFC", " ".join(formula.split()))
 
 
 def _sides(formula: str) -> tuple[str | None, list[list[str]]]:

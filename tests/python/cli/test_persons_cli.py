@@ -160,6 +160,7 @@ def test_private_mixed_models_are_those_of_python(monkeypatch: pytest.MonkeyPatc
         ([*fit, "--within=age"], "within must name columns of terms"),
         ([*fit[:4], "--within=weekend"], "--within is there for private fits"),
         (["fit", "Y ~ weekend", *fit[2:], "--within=weekend"], "need --groups, or re(id)"),
+        (["fit", "Y ~ weekend + `re(person)`", *fit[2:], "--within=weekend"], "need --groups, or re(id)"),
     ):
         assert why in run(*wrong, code=2)
 

@@ -221,7 +221,7 @@ def test_plan_of_a_formula(tmp_path: Path) -> None:
     assert "Forecast of y ~ lf(X) + age + C(sex) for n = 800" in done.output and "found importance of" in done.output
     assert (tmp_path / "forecast.txt").read_text().startswith("Forecast of y ~")
     for args, text in (
-        (["--bounds", "X=-4:4", "--n", 800], "--bounds and --points are there for formulas"),
+        (["--bounds", "X=-4:4", "--n", 800], "--bounds is there for formulas"),
         (["y ~ lf(X)", *asked], "--n must be given with a formula"),
         (["y ~ lf(X)", "--n", 800, "--bounds", "y=0:1"], "must have the column 'X'"),
         (["y ~ lf(X)", "--n", 800, "--points", "X=x"], "--points must be NAME=POINTS"),

@@ -143,7 +143,7 @@ def test_a_plan_reads_no_row(folder: Path, tmp_path: Path, monkeypatch: pytest.M
         ((*ASKED, "--epsilon", 1, "--level", 2), "level"),
         ((*ASKED, "--epsilon", 1, "--columns", "age"), "--columns must be left out with --bounds"),
         ((*ASKED, "--epsilon", 1, "--out", "t.txt"), "--out must end in .npz"),
-        ((*ASKED, "--epsilon", 1, "--write", "t.pdf"), "--write must end in .txt, .html, .csv, .json"),
+        ((*ASKED, "--epsilon", 1, "--write", "t.pdf"), "--write must end in .txt, .html, .csv or .json"),
         ((*ASKED, "--epsilon", 1, "--write", "t.csv", "--write", "t.csv"), "must be different files"),
         ((*ASKED, "--epsilon", 1, "--write", "table1.ledger.json"), "none of them the ledger"),
         ((*ASKED, "--epsilon", 1, "--facts", "facts.json"), "columns must be given once"),

@@ -20,6 +20,7 @@ from sklearn.base import clone
 
 import fdadp.privacy.cohort as cohorts
 from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, PrivateFPCA, PrivateMean, ScalarRegression
+from fdadp.cli.input_files import CurvesFile, FileFormat
 from fdadp.cli.private_files import PrivateFiles
 from fdadp.errors import PublicInputWarning
 from fdadp.learners import DPLinearRegression
@@ -252,7 +253,8 @@ def trial_joined(rng):
     def fit(columns):
         x, y = two_tables(columns, pair.first if only else columns, form, np.random.default_rng(seed))
         if form == "files":
-            source = PrivateFiles.of({"X": x, "Y": y}, None, "id").joined()
+            curves = {"X": CurvesFile(x), "Y": CurvesFile(y)}
+            source = PrivateFiles.of(curves, None, FileFormat(), "id").joined()
             if kind == "surface":
                 AdditiveFunctionOnFunction(bounds=BOUNDS, **told).fit_chunks(source, s=t, t=t)
             else:
