@@ -15,7 +15,7 @@ import numpy as np
 from fdadp._common.argument_checks import fraction
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.privacy.account.epsilon_mu_rho import epsilon_from_mu, mu_from
+from fdadp.privacy.account.epsilon_mu_rho import bisected, epsilon_from_mu, mu_from
 
 TOO_SMALL = math.sqrt(2)
 """Factor by which the noise is too small in the mechanism against which audits state their power."""
@@ -289,13 +289,14 @@ def one_run_audit(
     order = np.argsort(values, kind="stable")
     correct = int((~truth[order[: r // 2]]).sum() + truth[order[m - (r - r // 2) :]].sum())
     p_value = _chance(m, r, correct, epsilon, delta)
-    low, high = 0.0, 1.0
-    if _chance(m, r, correct, 0.0, delta) <= 1 - level:
-        while high < 64 and _chance(m, r, correct, high, delta) <= 1 - level:
-            low, high = high, 2 * high
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (middle, high) if _chance(m, r, correct, middle, delta) <= 1 - level else (low, middle)
+
+    def rejected(claim: float) -> bool:
+        return _chance(m, r, correct, claim, delta) <= 1 - level
+
+    low = 0.0
+    if rejected(low):
+        high = next((2.0**k for k in range(7) if not rejected(2.0**k)), None)
+        low = 64.0 if high is None else bisected(rejected, 0.0, high)[0]
     return OneRunAudit(
         epsilon, delta, low, level, _power_of_one_run(m, r, epsilon, delta, level), m, r, correct, p_value
     )

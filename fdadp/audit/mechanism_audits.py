@@ -177,13 +177,14 @@ def audit(
 
 
 COMPONENTS = 3
+DATA_SETS = 8
 Law = tuple[FloatArray, FloatArray]
 Laws = tuple[Law, Law]
 """Centre (K, p) and scale (K,) of the Laplace noise, with the canary and without."""
 
 
-def published_laws(n: int, *, epsilon: float, sensitivity: str = "local", seed: int = 0) -> Laws:
-    """Centre (K, p) and scale (K,) of the Laplace noise, with the canary and without.
+def published_laws(n: int, *, epsilon: float, seed: int = 0) -> Laws:
+    """Centre (K, p) and scale (K,) of the Laplace noise for the local sensitivity, with the canary and without.
 
     The canary is X = 4.3 everywhere, Y = its mean + 4: extreme, and within the bounds.
 
@@ -193,8 +194,6 @@ def published_laws(n: int, *, epsilon: float, sensitivity: str = "local", seed: 
         Persons, the canary among them.
     epsilon : float
         Of each component.
-    sensitivity : {"local", "coefficient", "scaled"}
-        The reading of the sensitivity, see :class:`fdadp.published.PublishedNoise`.
     seed : int
         Of the simulated curves.
     """
@@ -211,14 +210,12 @@ def published_laws(n: int, *, epsilon: float, sensitivity: str = "local", seed: 
         held = curve_pairs(chunks, progress=False)
         changes = leave_one_out(model.fitted_.surface, held.read)
         flat = model.coef_.reshape(COMPONENTS, -1)
-        _, scales, _ = perturb_coefficients(flat, changes.l1, changes.largest, changes.n, Privacy(epsilon), sensitivity)
+        _, scales, _ = perturb_coefficients(flat, changes.l1, changes.largest, changes.n, Privacy(epsilon), "local")
         laws.append((flat, scales))
     return laws[0], laws[1]
 
 
-def published_scores(
-    n: int, *, epsilon: float, draws: int = 20_000, sensitivity: str = "local", data_sets: int = 8, seed: int = 0
-) -> tuple[FloatArray, FloatArray]:
+def published_scores(n: int, *, epsilon: float, draws: int = 20_000, seed: int = 0) -> tuple[FloatArray, FloatArray]:
     """Log-likelihood ratio of outputs with the canary and of outputs without; `draws` of each.
 
     A privacy claim is one about all data sets, so the auditor may choose: of several simulated ones the most telling
@@ -226,17 +223,16 @@ def published_scores(
 
     Parameters
     ----------
-    n, epsilon, sensitivity, seed
+    n, epsilon, seed
         See :func:`published_laws`.
     draws : int
-    data_sets : int
 
     Returns
     -------
     present, absent : ndarray of shape (draws,)
     """
     rng = np.random.default_rng([seed, n])
-    choice = [published_laws(n, epsilon=epsilon, sensitivity=sensitivity, seed=seed + i) for i in range(data_sets)]
+    choice = [published_laws(n, epsilon=epsilon, seed=seed + i) for i in range(DATA_SETS)]
     worth = []
     for laws in choice:
         present, absent = (_ratios(laws, side, 200, rng).mean() for side in (0, 1))

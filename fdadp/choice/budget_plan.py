@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sklearn.base import is_classifier
 
-from fdadp._common.argument_checks import is_number
+from fdadp._common.argument_checks import flag, fraction
 from fdadp.choice.candidates import described, names_labels
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, Privacy
@@ -220,15 +220,13 @@ def _check(
     most = SELECT_SHARES[0] if select_share is None else select_share
     tried = TRIAL_SHARES[0] if trial_share is None else trial_share
     for name, value in (("holdout", holdout), ("trial_share", tried), ("select_share", most)):
-        if not is_number(value) or not 0 < value < 1:
-            raise InputError(f"{name} must lie between 0 and 1, got {value!r}")
+        fraction(value, name)
     if tried + most >= 1:
         raise InputError(
             f"trial_share and select_share must leave something for the fit of the chosen candidate, got "
             f"{tried:g} + {most:g}"
         )
-    if not isinstance(allow_useless, bool):
-        raise InputError(f"allow_useless must be True or False, got {allow_useless!r}")
+    flag(allow_useless, "allow_useless")
     for one in candidates:
         if not hasattr(one, "get_params"):
             raise InputError(f"candidates must be private estimators of fdadp, got {type(one).__name__}")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy import abs as absolute
 from numpy import cos, exp, pi, sin
 
-from fdadp._common.argument_checks import generator, numbers, whole
+from fdadp._common.argument_checks import generator, is_number, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
@@ -170,7 +170,7 @@ def simulate(
 
 def check_number(value: Any, name: str) -> float:
     """Return `value` as a finite float of at least 0, else raise InputError."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value < math.inf:
+    if not is_number(value) or not 0 <= value < math.inf:
         raise InputError(f"{name} must be a number >= 0, got {value!r}")
     return float(value)
 

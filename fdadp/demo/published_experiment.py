@@ -391,7 +391,7 @@ MEASURES = (("rmspe", None), ("acp_85", 0.85), ("acp_95", 0.95), ("width_95", No
 """Rows of the figure, and the nominal value of each."""
 
 
-def experiment_figure(table: pd.DataFrame, *, units: dict[str, str] | None = None, axes: Any = None) -> Figure:
+def experiment_figure(table: pd.DataFrame, *, units: dict[str, str] | None = None) -> Figure:
     """RMSPE, average coverage probability (ACP) and width of intervals against ε, one column a data set.
 
     Solid lines are of honest intervals, dashed ones of the published intervals, which do not know of the noise.
@@ -405,12 +405,11 @@ def experiment_figure(table: pd.DataFrame, *, units: dict[str, str] | None = Non
         From :func:`fdadp.demo.published_experiment.summarise`.
     units : dict, optional
         Unit of Y by data set.
-    axes : array_like of Axes of shape (4, number of data sets), optional
 
     Raises
     ------
     InputError
-        Not such a table, or axes of another number.
+        Not such a table.
     """
     plt = pyplot()
     lacking = [name for name in NEEDED if name not in table]
@@ -418,22 +417,16 @@ def experiment_figure(table: pd.DataFrame, *, units: dict[str, str] | None = Non
         what = lacking or "rows"
         raise InputError(f"table must be one from fdadp.demo.published_experiment.summarise, got one without {what}")
     datasets = list(dict.fromkeys(table["dataset"]))
-    own = axes is None
-    if own:
-        figure, grid = plt.subplots(
-            4,
-            len(datasets),
-            figsize=(3.9 * len(datasets) + 0.4, 10.6),
-            squeeze=False,
-            sharex=True,
-            layout="constrained",
-            height_ratios=(1.7, 1, 1, 1.3),
-        )
-    else:
-        grid = np.asarray(axes, dtype=object).reshape(4, -1)
-        if grid.shape[1] != len(datasets):
-            raise InputError(f"axes must have shape (4, {len(datasets)}), got {np.shape(axes)}")
-        figure = grid[0, 0].figure
+    figure: Figure
+    figure, grid = plt.subplots(
+        4,
+        len(datasets),
+        figsize=(3.9 * len(datasets) + 0.4, 10.6),
+        squeeze=False,
+        sharex=True,
+        layout="constrained",
+        height_ratios=(1.7, 1, 1, 1.3),
+    )
     for column, name in enumerate(datasets):
         part = table[table["dataset"] == name]
         for axis, (measure, nominal) in zip(grid[:, column], MEASURES, strict=True):
@@ -451,13 +444,9 @@ def experiment_figure(table: pd.DataFrame, *, units: dict[str, str] | None = Non
     for style, text in (("-", "intervals: honest"), ("--", "intervals: published")):
         handles.append(plt.Line2D([], [], color=GREY, linestyle=style))
         names.append(text)
-    if own:
-        rows = 3 if len(datasets) > 1 else 7
-        figure.legend(handles, names, loc="outside lower center", ncols=-(-len(names) // rows), frameon=False)
-    else:
-        grid[0, 0].legend(handles, names, fontsize="small")
-    result: Figure = figure
-    return result
+    rows = 3 if len(datasets) > 1 else 7
+    figure.legend(handles, names, loc="outside lower center", ncols=-(-len(names) // rows), frameon=False)
+    return figure
 
 
 def _panel(axis: Any, part: pd.DataFrame, measure: str, nominal: float | None) -> None:

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from fdadp._common.argument_checks import flag, whole
 from fdadp._version import __version__
 from fdadp.errors import InputError, PrivacyError
 from fdadp.federated.paillier import PublicKey
@@ -103,11 +104,8 @@ class Contract:
 
     def __post_init__(self) -> None:
         for name, least in (("owners", 2), ("n_max", 1), ("lost", 0), ("corrupt", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
-        if not isinstance(self.simulation, bool):
-            raise InputError(f"simulation must be True or False, got {self.simulation!r}")
+            object.__setattr__(self, name, whole(getattr(self, name), name, least=least))
+        object.__setattr__(self, "simulation", flag(self.simulation, "simulation"))
         if self.key_bits not in (range(256, 8192, 8) if self.simulation else KEY_BITS):
             raise PrivacyError(
                 f"key_bits must be one of {KEY_BITS} (shorter ones can be broken), got {self.key_bits!r}"

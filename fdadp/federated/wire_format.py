@@ -48,6 +48,7 @@ _VERSION = 2
 _HASH = 32
 _HEAD = struct.Struct(">4sBBHIB")
 _U32 = struct.Struct(">I")
+_TOTAL = struct.Struct(">II")
 _NEXT = struct.Struct(">IB")
 
 
@@ -117,14 +118,9 @@ class Next:
     @classmethod
     def first_of(cls, data: bytes) -> tuple[Next, bytes]:
         """Read them from the front of a message's body; return the rest of it, too."""
-        return cls.from_bytes(data[: _NEXT.size]), data[_NEXT.size :]
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Next:
-        """Read them."""
-        if len(data) != _NEXT.size:
+        if len(data) < _NEXT.size:
             raise ProtocolError(f"size and width must be {_NEXT.size} bytes, got {len(data)}")
-        return cls(*_NEXT.unpack(data))
+        return cls(*_NEXT.unpack_from(data)), data[_NEXT.size :]
 
 
 class Totals:
@@ -133,7 +129,7 @@ class Totals:
     @staticmethod
     def one_to_bytes(values: IntArray, shares: int) -> bytes:
         """Number of values, number of shares, values."""
-        return _U32.pack(len(values)) + _U32.pack(shares) + values.astype(">i8").tobytes()
+        return _TOTAL.pack(len(values), shares) + values.astype(">i8").tobytes()
 
     @staticmethod
     def to_bytes(totals: Sequence[tuple[IntArray, int]]) -> bytes:
@@ -145,14 +141,12 @@ class Totals:
         """Read them."""
         out, at = [], 0
         while at < len(data):
-            if len(data) < at + 2 * _U32.size:
+            start = at + _TOTAL.size
+            size, shares = _TOTAL.unpack_from(data, at) if start <= len(data) else (len(data), 0)
+            at = start + 8 * size
+            if at > len(data):
                 raise ProtocolError("totals must be as long as they say")
-            (size,), (shares,) = _U32.unpack_from(data, at), _U32.unpack_from(data, at + _U32.size)
-            at += 2 * _U32.size
-            if len(data) < at + 8 * size:
-                raise ProtocolError("totals must be as long as they say")
-            out.append((np.frombuffer(data, ">i8", size, at).astype(np.int64), int(shares)))
-            at += 8 * size
+            out.append((np.frombuffer(data, ">i8", size, start).astype(np.int64), int(shares)))
         return out
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from fdadp._common.argument_checks import fraction
+from fdadp._common.argument_checks import fraction, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 
@@ -89,8 +89,7 @@ def calibration_table(y: ArrayLike, probability: ArrayLike, bins: int = 10, leve
 
     observed, predicted = _pairs(y, probability)
     fraction(level, "level")
-    if not isinstance(bins, int | np.integer) or isinstance(bins, bool) or bins < 1:
-        raise InputError(f"bins must be a whole number of at least 1, got {bins!r}")
+    whole(bins, "bins")
     cuts = np.unique(np.quantile(predicted, np.arange(1, bins) / bins))
     group = np.searchsorted(cuts, predicted, side="left")
     frame = pd.DataFrame({"group": group, "predicted": predicted, "observed": observed}).groupby("group")

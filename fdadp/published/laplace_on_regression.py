@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fdadp._common.argument_checks import is_one_of
+from fdadp._common.argument_checks import is_one_of, one_of
 from fdadp._common.typing import CurveData, FloatArray, IntArray
 from fdadp._version import __version__
 from fdadp.errors import InputError, NotPrivateWarning, PrivacyError
@@ -129,8 +129,7 @@ def published_draws(
     InputError
         A model that holds noise already, another mechanism, or other intervals.
     """
-    if intervals not in INTERVALS:
-        raise InputError(f"intervals must be one of {', '.join(INTERVALS)}, got {intervals!r}")
+    one_of(intervals, "intervals", INTERVALS)
     if model.privacy is not None:
         raise InputError(f"model must be fitted without privacy, got privacy={model.privacy!r}")
     x, y = as_curves(X, name="X", default=model.s_), as_curves(Y, name="Y", default=model.t_)

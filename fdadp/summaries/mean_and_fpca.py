@@ -273,15 +273,16 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
 
     def _release(self, handed: HandedCurves) -> PrivateMean:
         found = released_summary.summarise(handed, MEAN)
-        self.grid_, self.n_ = handed.form.grid, found.n
-        self.mean_ = sum(handed.declared.bounds) / 2 + found.functions @ found.mean
+        functions, covariance = found.curves.functions, found.covariance.matrix
+        self.grid_, self.n_ = handed.form.grid, found.curves.n
+        self.mean_ = sum(handed.declared.bounds) / 2 + functions @ found.mean
         # Factors R with R R' = covariance of the mean: noise, sampling of n curves, and clipping, whose bias is taken
         # for a random curve of that size and shaped as curves are.
-        root = found.functions @ root_of(found.covariance)
-        self._noise_factor = found.functions * np.sqrt(found.mean_variance)
+        root = functions @ root_of(covariance)
+        self._noise_factor = functions * np.sqrt(found.mean_variance)
         self._sampling_factor = root / np.sqrt(found.observed)
-        self._clipping_factor = root * (found.mean_bias / np.sqrt(max(float(np.trace(found.covariance)), 1e-300)))
-        self._remember(handed, found.ledger, found.outside)
+        self._clipping_factor = root * (found.mean_bias / np.sqrt(max(float(np.trace(covariance)), 1e-300)))
+        self._remember(handed, found.curves.cohort.ledger, found.outside)
         return self
 
     @property
@@ -441,14 +442,15 @@ class PrivateFPCA(PrivateSummary, Components):
         count_components(np.ones(min(declared.prior.n_response, grid.size)), self.n_components)
         found = released_summary.summarise(handed, COVARIANCE)
         self._set(self._basis(found, grid, sum(declared.bounds) / 2))
-        self.n_, self.covariance_noise_sd_ = found.n, found.covariance_sd * float(self.weights_.sum())
-        self.variance_beyond_clip_ = found.beyond
-        self._remember(handed, found.ledger, found.outside)
-        warn_of_tail(found.beyond, found.surely_beyond)
+        self.n_, covariance = found.curves.n, found.covariance
+        self.covariance_noise_sd_ = covariance.sd * float(self.weights_.sum())
+        self.variance_beyond_clip_ = covariance.beyond
+        self._remember(handed, found.curves.cohort.ledger, found.outside)
+        warn_of_tail(covariance.beyond, covariance.surely_beyond)
         return self
 
     def _basis(self, found: Summary, grid: Any, middle: float) -> Eigenbasis:
-        values, axes = np.linalg.eigh(found.covariance)
+        values, axes = np.linalg.eigh(found.covariance.matrix)
         values, axes = values[::-1], axes[:, ::-1]
         kept = max(significant(values), 1)
         values, axes = np.maximum(values[:kept], 1e-300), axes[:, :kept]
@@ -458,9 +460,9 @@ class PrivateFPCA(PrivateSummary, Components):
         length = float(grid[-1] - grid[0])
         return Eigenbasis(
             grid=grid,
-            weights=found.weights * length,
-            mean=middle + found.functions @ found.mean,
-            functions=oriented((found.functions @ axes[:, :k]).T) / np.sqrt(length),
+            weights=found.curves.weights * length,
+            mean=middle + found.curves.functions @ found.mean,
+            functions=oriented((found.curves.functions @ axes[:, :k]).T) / np.sqrt(length),
             values=values[:k] * length,
             noise_variance=found.rest,
             explained_ratio=values[:k] / (values.sum() + found.rest),

@@ -36,7 +36,7 @@ from fdadp.summaries.questions.moments_and_quantiles import (
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from fdadp.privacy import Cohort, Ledger, Privacy
+    from fdadp.privacy import Ledger, Privacy
 
 
 def private_mean(
@@ -91,12 +91,7 @@ def private_mean(
     >>> private_mean(ages, bounds=(18, 100), privacy=Privacy(1.0, 1e-6, n=3000, random_state=0)).value.__round__()
     50
     """
-    moments, cohort = _moments(x, bounds, privacy, groups, level, sampling, "private mean")
-    return Estimates("mean", cohort.ledger, partial(_mean, moments), level, sampling)
-
-
-def _mean(moments: NumberMoments, level: float, sampling: bool) -> list[Row]:
-    return [("mean", moments.mean(level, sampling=sampling), sampling)]
+    return _moments("mean", ("mean",), x, bounds, privacy, groups, level, sampling)
 
 
 def private_variance(
@@ -134,13 +129,7 @@ def private_variance(
     >>> round(found.frame.loc["sd", "value"])
     10
     """
-    moments, cohort = _moments(x, bounds, privacy, groups, level, sampling, "private variance")
-    return Estimates("spread", cohort.ledger, partial(_variance, moments), level, sampling)
-
-
-def _variance(moments: NumberMoments, level: float, sampling: bool) -> list[Row]:
-    found = {"variance": moments.variance, "sd": moments.sd}
-    return [(name, of(level, sampling=sampling), sampling) for name, of in found.items()]
+    return _moments("spread", ("variance", "sd"), x, bounds, privacy, groups, level, sampling)
 
 
 def private_quantiles(
@@ -217,12 +206,19 @@ def quantile_list(q: Any) -> tuple[float, ...]:
 
 
 def _moments(
-    x: Any, bounds: Any, privacy: Any, groups: Any, level: Any, sampling: Any, mechanism: str
-) -> tuple[NumberMoments, Cohort]:
+    what: str, names: Sequence[str], x: Any, bounds: Any, privacy: Any, groups: Any, level: Any, sampling: Any
+) -> Estimates:
+    """Statistics of these names, all from one release of moments."""
     cohort_of_columns.check(privacy, level, sampling)
     pair = cohort_of_columns.bounds_of(x, bounds, privacy)
-    cohort = open_cohort(privacy, {"x": x}, cohort_of_columns.numbers_of(x), groups, mechanism, {"bounds": pair})
-    return answer_to(cohort, AskMoments(pair, None, pure=cohort.pure), "moments"), cohort
+    public, private = {"bounds": pair}, cohort_of_columns.numbers_of(x)
+    cohort = open_cohort(privacy, {"x": x}, private, groups, f"private {names[0]}", public)
+    moments = answer_to(cohort, AskMoments(pair, None, pure=cohort.pure), "moments")
+    return Estimates(what, cohort.ledger, partial(_named, moments, names), level, sampling)
+
+
+def _named(moments: NumberMoments, names: Sequence[str], level: float, sampling: bool) -> list[Row]:
+    return [(name, getattr(moments, name)(level, sampling=sampling), sampling) for name in names]
 
 
 # Private counts, one release each, with intervals: of persons, classes, bins, and cells of a table.

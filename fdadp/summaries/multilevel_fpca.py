@@ -22,8 +22,7 @@ from fdadp.private.levels.tail_law_and_clip import TINY, warn_of_tail
 from fdadp.repeated.multilevel_fpca import MultilevelComponents, wanted_of_levels
 from fdadp.repeated.two_level_components import TwoLevels, level_basis
 from fdadp.summaries.curves.mean_and_covariance import LEVELS
-from fdadp.summaries.curves.released_summary import HandedCurves
-from fdadp.summaries.curves.two_levels import summarise_levels
+from fdadp.summaries.curves.released_summary import HandedCurves, summarise_levels
 from fdadp.summaries.mean_and_fpca import Facts, PrivateSummary, said_of_grid
 
 
@@ -115,8 +114,8 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
 
     def _release(self, handed: HandedCurves) -> PrivateMultilevelFPCA:
         assert self.max_rows is not None
-        start, found = summarise_levels(handed, LEVELS, max_rows=int(self.max_rows))
-        grid = handed.form.grid
+        found = summarise_levels(handed, LEVELS, max_rows=int(self.max_rows))
+        start, grid = found.curves, handed.form.grid
         length = float(grid[-1] - grid[0])
         levels = found.levels
         T, m = start.functions.shape
@@ -142,7 +141,7 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
         self.covariance_noise_sd_ = dict(zip(self.levels, sds, strict=True))
         both = dict(zip(self.levels, (levels.of_means, levels.of_rows), strict=True))
         self.variance_beyond_clip_ = {name: own.beyond for name, own in both.items()}
-        self._remember(handed, found.ledger, found.outside)
+        self._remember(handed, start.cohort.ledger, found.outside)
         for name, own in both.items():
             warn_of_tail(own.beyond, own.surely_beyond, f" of the level {name!r}")
         return self

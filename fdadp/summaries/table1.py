@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -24,9 +24,8 @@ from fdadp.privacy.settings import privacy_from_json, privacy_to_json
 from fdadp.privacy.study.verification import record_model
 from fdadp.summaries.cohort_of_columns import MISSING_COUNTS, Estimates, Row, check, codes_table, open_cohort
 from fdadp.summaries.means_quantiles_counts import quantile_list
-from fdadp.summaries.questions.column_questions import ask
+from fdadp.summaries.questions.column_questions import NoisyEstimate, ask
 from fdadp.summaries.questions.table1_plan import (
-    CLASSES,
     MOMENTS,
     QUANTILES,
     SIZES,
@@ -72,27 +71,30 @@ def rows_of(
             if sizes.n is None:
                 out.append((("", "", "n", ALL), sizes.everybody(level), False))
             out += [(("", "", "n", group), sizes.count(k, level), False) for k, group in enumerate(groups[1:])]
-        elif part.kind == MOMENTS:
-            for group, found in zip(groups, answers, strict=True):
-                out.append(((part.column, "", "n", group), found.count(level), False))
-            for name in ("mean", "sd"):
-                for group, found in zip(groups, answers, strict=True):
-                    estimate = getattr(found, name)(level, sampling=sampling)
-                    out.append(((part.column, "", name, group), estimate, sampling))
-        elif part.kind == QUANTILES:
-            for q in quantiles:
-                for group, found in zip(groups, answers, strict=True):
-                    estimate = found.quantile(q, level, sampling=sampling)
-                    out.append(((part.column, "", f"quantile {q:g}", group), estimate, sampling))
-        elif part.kind == CLASSES:
-            for k, of in enumerate(facts[part.column]):
-                for group, found in zip(groups, answers, strict=True):
-                    out.append(((part.column, of, "n", group), found.count(k, level), False))
-                for group, found in zip(groups, answers, strict=True):
-                    out.append(((part.column, of, "%", group), found.share(k, level, sampling=sampling), sampling))
-            for group, found in zip(groups, answers, strict=True):
-                out.append(((part.column, "", "missing", group), found.count(-1, level), False))
+            continue
+        of_groups = [_statistics(part.kind, own, facts[part.column], quantiles, level, sampling) for own in answers]
+        for rows in zip(*of_groups, strict=True):  # one statistic of all groups
+            for group, (of, name, estimate, drawn) in zip(groups, rows, strict=True):
+                out.append(((part.column, of, name, group), estimate, drawn))
     return out
+
+
+def _statistics(
+    kind: str, found: Any, fact: Any, quantiles: Sequence[float], level: float, sampling: bool
+) -> Iterator[tuple[Any, str, NoisyEstimate, bool]]:
+    """Class, name and estimate of each statistic of a column in one group, and whether its interval holds sampling."""
+    if kind == MOMENTS:
+        yield "", "n", found.count(level), False
+        for name in ("mean", "sd"):
+            yield "", name, getattr(found, name)(level, sampling=sampling), sampling
+    elif kind == QUANTILES:
+        for q in quantiles:
+            yield "", f"quantile {q:g}", found.quantile(q, level, sampling=sampling), sampling
+    else:
+        for k, of in enumerate(fact):
+            yield of, "n", found.count(k, level), False
+            yield of, "%", found.share(k, level, sampling=sampling), sampling
+        yield "", "missing", found.count(-1, level), False
 
 
 def decimals_for(width: float) -> int:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.special import betainc, betaincinv, gammaln, ndtri
 
-from fdadp._common.argument_checks import whole
+from fdadp._common.argument_checks import one_of, whole
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.shared.public_inputs import positive
@@ -447,8 +447,7 @@ def randomizer(
     >>> reports.shape, published.estimate(reports).shape
     ((1000, 1), (1000, 6))
     """
-    if mechanism not in MECHANISMS:
-        raise InputError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {mechanism!r}")
+    one_of(mechanism, "mechanism", MECHANISMS)
     if (epsilon is None) == (alpha is None):
         raise InputError(f"epsilon or alpha must be given, not both, got epsilon={epsilon!r} and alpha={alpha!r}")
     if alpha is not None:

@@ -188,7 +188,7 @@ def _alone(
     """The one sample of curves that a table is by the labels of its columns, and the column that labels its rows."""
     label, points = None, list(names)
     first, others = points[0] if points else None, points[1:]
-    if rows is None and others and (first == "" or axes.is_identifier(first) or axes.is_odd_one(first, others)):
+    if rows is None and others and axes.labels_rows(first, others):
         label, points = first, others
     if len(points) < (1 if whole else LEAST_POINTS):
         return None

@@ -96,25 +96,21 @@ class CsvLines:
     def labelled(self) -> bool:
         """Whether the first column holds labels of curves, by the labels of columns alone."""
         first, *others = self.names
-        odd = self.prefix is None and bool(others) and axes.is_odd_one(first, others)
-        return not first or first == self.id or axes.is_identifier(first) or odd
+        return first == self.id or axes.labels_rows(first, others if self.prefix is None else ())
 
-    def grid(self) -> tuple[FloatArray, Any]:
+    def grid(self) -> tuple[FloatArray, list[int]]:
         """Points of curves, and the columns that hold them; raises InputError for labels that are half a grid."""
-        if self.prefix is not None:
-            return self._part_of(self.prefix)
-        start = int(self.labelled)
-        names = self.names[start:]
-        axis = axes.axis_of(pd.Index(names), str(self.path))
-        if axis is None:
-            return np.linspace(0, 1, len(names)), slice(start, None)
-        return axis.points, slice(None, start - 1 if start else None, -1) if axis.backwards else slice(start, None)
-
-    def _part_of(self, prefix: str) -> tuple[FloatArray, Any]:
-        at = [i for i, name in enumerate(self.names) if name.startswith(prefix) and name != prefix]
-        if len(at) < 2:
-            raise InputError(f"{self.path} must have two columns or more that start with {prefix!r}, got {len(at)}")
-        axis = axes.axis_of(axes.points_after([self.names[i] for i in at], prefix), str(self.path))
+        if self.prefix is None:
+            at = list(range(int(self.labelled), len(self.names)))
+            names = pd.Index([self.names[i] for i in at])
+        else:
+            at = [i for i, name in enumerate(self.names) if name.startswith(self.prefix) and name != self.prefix]
+            if len(at) < 2:
+                raise InputError(
+                    f"{self.path} must have two columns or more that start with {self.prefix!r}, got {len(at)}"
+                )
+            names = axes.points_after([self.names[i] for i in at], self.prefix)
+        axis = axes.axis_of(names, str(self.path))
         if axis is None:
             return np.linspace(0, 1, len(at)), at
         return axis.points, at[::-1] if axis.backwards else at
@@ -235,11 +231,7 @@ def _rows(stream: TextIO, sep: str, decimal: str) -> Iterator[tuple[int, list[st
 
 
 def _has_labels(names: list[str], entries: list[str], header: bool) -> bool:
-    if header and (
-        not names[0] or axes.is_identifier(names[0]) or (len(names) > 1 and axes.is_odd_one(names[0], names[1:]))
-    ):
-        return True
-    return all(_number(entry) is None for entry in entries)
+    return (header and axes.labels_rows(names[0], names[1:])) or all(_number(entry) is None for entry in entries)
 
 
 def _number(text: str) -> float | None:

@@ -25,7 +25,7 @@ from fdadp.files.atomic_writes import replacing
 from fdadp.files.regular_files import check_file
 from fdadp.functional.files import csv_curves
 from fdadp.functional.tables.curve_sample import is_long, long_hint
-from fdadp.functional.tables.grid_from_labels import is_identifier, is_odd_one
+from fdadp.functional.tables.grid_from_labels import labels_rows
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npz")
 
@@ -139,11 +139,7 @@ def _from_frame(frame: pd.DataFrame, path: Any, long: tuple[str, str, str] | Non
         raise FileFormatError(f"{path} must have one curve a row; {long_hint()}")
     given = frame.shape[1]
     name, *others = (str(name) for name in frame.columns)
-    if (
-        is_identifier(name)
-        or (others and is_odd_one(name, others))
-        or not pd.api.types.is_numeric_dtype(frame.dtypes.iloc[0])
-    ):
+    if labels_rows(name, others) or not pd.api.types.is_numeric_dtype(frame.dtypes.iloc[0]):
         frame = frame.set_index(frame.columns[0])
         frame.index.name = None
     if not frame.shape[1]:

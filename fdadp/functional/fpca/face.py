@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.optimize import minimize_scalar
 
 from fdadp._common.argument_checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray
@@ -19,6 +18,7 @@ from fdadp.functional.fpca.eigenbasis import (
     check_moments,
     grid_weights,
     leading,
+    minimum_near,
     oriented,
 )
 from fdadp.functional.splines.bsplines import BSplines
@@ -102,12 +102,9 @@ class FaceSmoother:
             trace = (1 / (1 + scaled)).sum(axis=0)
             return np.asarray(residual / (1 - trace / self.grid.size) ** 2)
 
-        best = int(gcv(_LOG_LAMBDA).argmin())
-        if not refine:
-            return float(np.exp(_LOG_LAMBDA[best]))
-        around = _LOG_LAMBDA[[max(best - 1, 0), min(best + 1, _LOG_LAMBDA.size - 1)]]
-        found = minimize_scalar(lambda x: float(gcv(x)[0]), bounds=tuple(around), method="bounded")
-        return float(np.exp(found.x))
+        if refine:
+            return float(np.exp(minimum_near(lambda x: float(gcv(x)[0]), _LOG_LAMBDA, xatol=1e-5)))
+        return float(np.exp(_LOG_LAMBDA[int(gcv(_LOG_LAMBDA).argmin())]))
 
     def eigenbasis(
         self,

@@ -190,6 +190,11 @@ def is_odd_one(label: Any, others: Sequence[Any]) -> bool:
     return len(kinds) == 1 and _kind(label) not in kinds
 
 
+def labels_rows(first: Any, others: Sequence[Any]) -> bool:
+    """Whether the first column of a table of curves holds labels of its rows, by the labels of columns alone."""
+    return first == "" or is_identifier(first) or is_odd_one(first, others)
+
+
 def odd_among_numbered(labels: Sequence[Any]) -> list[Any]:
     """Labels that do not belong to a numbered series "t0", "t1", ... which most others form."""
     prefix, others = _series(labels)

@@ -188,11 +188,6 @@ class LevelMoments:
         return one_over(self.row_shares)
 
     @property
-    def several(self) -> float:
-        """Persons with two rows or more."""
-        return with_several(self.n, self.row_shares)
-
-    @property
     def between(self) -> FloatArray:
         """G, shape (m, m), positive semidefinite."""
         return positive_part(self.of_means.matrix - self.once * self.within)
@@ -211,11 +206,11 @@ class LevelMoments:
     @property
     def per_degree(self) -> float:
         """Mean of 1/(n - 1) over persons of two rows or more, over their number."""
-        later = self.row_shares[1:]
+        later, several = self.row_shares[1:], with_several(self.n, self.row_shares)
         if not later.size:
-            return 1.0 / self.several
+            return 1.0 / several
         mean = float(later @ (1 / np.arange(1, later.size + 1))) / max(float(later.sum()), TINY)
-        return mean / self.several
+        return mean / several
 
     def icc(self, white: float) -> float:
         """Share of the variance that lies between persons; `white`: the trace of point noise, which is left out."""

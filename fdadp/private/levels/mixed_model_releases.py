@@ -218,11 +218,6 @@ class MixedCohort:
         return np.arange(1.0, self.row_shares.size + 1)
 
     @property
-    def several(self) -> float:
-        """Persons with two rows or more."""
-        return with_several(self.n, self.row_shares)
-
-    @property
     def spare(self) -> float:
         """Rows beyond one a person."""
         return max(self.n * float(self.row_shares @ (self.numbers - 1)), 1.0)
@@ -236,7 +231,7 @@ class MixedCohort:
         self, cohort: Cohort, f: RowFunction, between: tuple[float, float], key: str, name: str
     ) -> tuple[float, float]:
         """Geometric mean of a size of persons, and the error of its logarithm."""
-        n = self.several if cohort is not self.means else self.n
+        n = self.n if cohort is self.means else with_several(self.n, self.row_shares)
         return cohort.geometric_mean(f, *between, share=self.shares[key], name=name, n=n)
 
 
@@ -380,7 +375,7 @@ def _rounds(own: MixedCohort, products: FeatureProducts, size: float) -> MixedRo
     rows, varying, pooled = own.rows, own.public.varying, own.public.pooled
     matrix = system(products, varying, pooled=pooled)
     typical = (size * math.sqrt(float(np.trace(products.of_means.matrix)) / own.n), math.nan)
-    spread = float(np.trace(products.within.matrix)) / own.several
+    spread = float(np.trace(products.within.matrix)) / with_several(own.n, own.row_shares)
     found: list[NoisyEquations] = []
     steps: list[FloatArray] = []
     weight = 1.0
@@ -467,7 +462,7 @@ def _levels(own: MixedCohort, size: float) -> tuple[LevelMoments, float]:
         left,
         prior_shares,
         WithinShares(*of_rows, BELOW, ABOVE, SIZE_CLIP),
-        own.several,
+        with_several(own.n, own.row_shares),
         typical=typical,
         largest=largest,
     )

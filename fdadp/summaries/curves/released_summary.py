@@ -35,12 +35,20 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.curve_sample import Curves, Kind, as_grid
 from fdadp.functional.tables.label_matching import same_rows
-from fdadp.privacy import Cohort, Ledger, Privacy
+from fdadp.privacy import Cohort, Privacy
 from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier, unit_noise
 from fdadp.privacy.clipped_shares import release_shares
 from fdadp.privacy.guarantee_checks import check_delta
 from fdadp.privacy.noise.sources import Noise
+from fdadp.private.levels.between_within_covariances import (
+    LevelMoments,
+    PersonRows,
+    release_row_shares,
+    release_within,
+    with_several,
+)
 from fdadp.private.levels.observed_counts import release_observed, release_rest
+from fdadp.private.levels.tail_law_and_clip import ReleasedCovariance
 from fdadp.private.plan.budget_sharing import release_n
 from fdadp.private.public.column_ranges import Range, public_range
 from fdadp.private.public.curve_shapes import LEAST_POINTS, PrivateChunks, check_groups, private_curves
@@ -58,52 +66,6 @@ OUTSIDE = 0.02
 WIDEN = "widen bounds=(low, high), or check their units"
 MOST_NOISE = 0.5
 """A request is refused where the noise would be more than this share of the curves' spread."""
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What was released, on `functions` (T, m) and about the middle of the public range.
-
-    Attributes
-    ----------
-    n : float
-    observed : float
-        Persons with an observed curve, as released: all averages are over them.
-    functions : ndarray of shape (T, m)
-        Orthonormal under `weights`, which sum to one.
-    weights : ndarray of shape (T,)
-    outside : float
-        Share of the curves' values that is surely beyond the public bounds.
-    mean, mean_variance : ndarray of shape (m,)
-        Coefficients and the variances that the noise leaves them.
-    mean_bias : float
-        What the clip took off the mean, at most: an L2 norm, expected from the released tail.
-    covariance : ndarray of shape (m, m)
-        Of a curve's coefficients, shrunk by the known noise, positive semi-definite.
-    covariance_sd : float
-        Sd of the noise in its entries off the diagonal before shrinkage; sqrt(2) times that on the diagonal.
-    beyond, surely_beyond : float
-        Share of the variance that lies beyond the clip of the covariance, as the released tail lets expect, and at
-        least. It is in the covariance, in proportion.
-    rest : float
-        Mean square of curves outside the functions; NaN where it was not asked for.
-    ledger : Ledger
-    """
-
-    n: float
-    observed: float
-    functions: FloatArray
-    weights: FloatArray
-    outside: float
-    mean: FloatArray
-    mean_variance: FloatArray
-    mean_bias: float
-    covariance: FloatArray
-    covariance_sd: float
-    beyond: float
-    surely_beyond: float
-    rest: float
-    ledger: Ledger
 
 
 @dataclass(frozen=True)
@@ -259,6 +221,38 @@ def opened(handed: HandedCurves, tuning: SummaryTuning) -> PrivateCurves:
     return PrivateCurves(cohort, rows, functions, weights, prior_shares, n, tuning.scaled(left))
 
 
+@dataclass(frozen=True)
+class Summary:
+    """What was released, on functions of t and about the middle of the public range.
+
+    Attributes
+    ----------
+    curves : PrivateCurves
+        What it is of: number of persons, functions and their weights, the cohort with its ledger.
+    observed : float
+        Persons with an observed curve, as released: all averages are over them.
+    outside : float
+        Share of the curves' values that is surely beyond the public bounds.
+    mean, mean_variance : ndarray of shape (m,)
+        Coefficients and the variances that the noise leaves them.
+    mean_bias : float
+        What the clip took off the mean, at most: an L2 norm, expected from the released tail.
+    covariance : ReleasedCovariance
+        Of a curve's coefficients, shrunk by the known noise, positive semi-definite.
+    rest : float
+        Mean square of curves outside the functions; NaN where it was not asked for.
+    """
+
+    curves: PrivateCurves
+    observed: float
+    outside: float
+    mean: FloatArray
+    mean_variance: FloatArray
+    mean_bias: float
+    covariance: ReleasedCovariance
+    rest: float
+
+
 def summarise(handed: HandedCurves, tuning: SummaryTuning) -> Summary:
     """Spend the budget on mean and covariance: `tuning` such as `MEAN` and `COVARIANCE`.
 
@@ -271,22 +265,7 @@ def summarise(handed: HandedCurves, tuning: SummaryTuning) -> Summary:
     mean, variance, lost, tail = release_mean(coefficients, rows, prior_shares, tuning, observed)
     released = release_covariance(coefficients, rows, prior_shares, tuning, observed, tail)
     rest = release_rest(coefficients, rows.rest, tail.typical, tuning.rest, observed) if tuning.rest else math.nan
-    return Summary(
-        n=start.n,
-        observed=observed,
-        functions=start.functions,
-        weights=start.weights,
-        outside=outside,
-        mean=mean,
-        mean_variance=variance,
-        mean_bias=lost,
-        covariance=released.matrix,
-        covariance_sd=released.sd,
-        beyond=released.beyond,
-        surely_beyond=released.surely_beyond,
-        rest=rest,
-        ledger=start.cohort.ledger,
-    )
+    return Summary(start, observed, outside, mean, variance, lost, released, rest)
 
 
 def observed_curves(cohort: Cohort, rows: CurveRowFunctions, n: float, tuning: SummaryTuning) -> tuple[float, float]:
@@ -296,6 +275,59 @@ def observed_curves(cohort: Cohort, rows: CurveRowFunctions, n: float, tuning: S
         cohort, rows.outside, n=observed, share=tuning.outside, name="share of values beyond the bounds"
     )
     return observed, float(outside.surely[0])
+
+
+@dataclass(frozen=True)
+class ReleasedLevels:
+    """Mean, and covariances between and within persons, of curves of which each person has several.
+
+    All rows of a person stand side by side (:meth:`fdadp.privacy.Cohort.by_person`), and each release takes one clipped
+    contribution of a person: the mean of its curves, the product of that mean with itself, and the products of its
+    curves about that mean. Of persons' means B = G + E[1/n] R is estimated, G between and R within persons; so
+    G = B - E[1/n] R.
+
+    Attributes
+    ----------
+    curves : PrivateCurves
+    outside : float
+        Share of the curves' values that is surely beyond the public bounds.
+    mean : ndarray of shape (m,)
+    levels : LevelMoments
+    rest : float
+        Mean square of curves outside the functions.
+
+    References
+    ----------
+    Di, Crainiceanu, Caffo & Punjabi (2009), Annals of Applied Statistics 3, doi:10.1214/08-AOAS206. The laws "between"
+    and "within" and their sensitivity: ``docs/theory/kernel.md#person-moments``.
+    """
+
+    curves: PrivateCurves
+    outside: float
+    mean: FloatArray
+    levels: LevelMoments
+    rest: float
+
+
+def summarise_levels(handed: HandedCurves, tuning: SummaryTuning, *, max_rows: int) -> ReleasedLevels:
+    """Spend the budget on both levels, as :func:`summarise`; `max_rows` of a person count.
+
+    In this order: how many persons have a curve, the share of values beyond the bounds, how many curves persons have,
+    the mean curve (:func:`release_mean`, of persons' means), the covariance of persons' means, the size of what differs
+    within persons, its tail, and the covariance within persons.
+    """
+    start = opened(handed, tuning)
+    rows, tuning, prior_shares = start.rows, start.tuning, start.prior_shares
+    persons = start.cohort.by_person(rows.coefficients, max_rows=max_rows, name="curves of persons")
+    means = persons.derive(PersonRows().means, name="means of persons")
+    n, outside = observed_curves(means, rows, start.n, tuning)
+    row_shares = release_row_shares(persons, tuning.rows, "curves a person")
+    mean, _, _, tail = release_mean(means, rows, prior_shares, tuning, n)
+    of_means = release_covariance(means, rows, prior_shares, tuning, n, tail)
+    sizes = {"typical": tail.typical, "largest": tail.largest}
+    within = release_within(persons, prior_shares, tuning.within_persons, with_several(n, row_shares), **sizes)
+    rest = release_rest(means, rows.rest, tail.typical, tuning.rest, n)
+    return ReleasedLevels(start, outside, mean, LevelMoments(of_means, within, row_shares, n), rest)
 
 
 def _relative_noise(eta: float, tuning: SummaryTuning, *, pure: bool) -> float:

@@ -249,8 +249,8 @@ def test_totals_survive(totals: list[tuple[list[int], int]]) -> None:
 
 
 def test_next_survives() -> None:
-    assert Next.from_bytes(Next(12345, 48).to_bytes()) == Next(12345, 48)
+    assert Next.first_of(Next(12345, 48).to_bytes() + b"rest") == (Next(12345, 48), b"rest")
     with pytest.raises(ProtocolError, match="must be 5 bytes"):
-        Next.from_bytes(b"\0")
+        Next.first_of(b"\0")
     with pytest.raises(ProtocolError, match="of 512 bytes each"):
         ciphertexts_from_bytes(b"\0" * 513, 512)

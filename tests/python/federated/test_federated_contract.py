@@ -31,11 +31,11 @@ from fdadp.federated.wire_format import Totals
 @pytest.mark.parametrize(
     ("changes", "error", "match"),
     [
-        ({"owners": 1}, InputError, "owners must be an integer of at least 2, got 1"),
+        ({"owners": 1}, InputError, "owners must be a whole number of at least 2, got 1"),
         ({"owners": 2.0}, InputError, "owners must be an integer"),
-        ({"n_max": 0}, InputError, "n_max must be an integer of at least 1"),
-        ({"corrupt": 0}, InputError, "corrupt must be an integer of at least 1"),
-        ({"lost": -1}, InputError, "lost must be an integer of at least 0"),
+        ({"n_max": 0}, InputError, "n_max must be a whole number of at least 1"),
+        ({"corrupt": 0}, InputError, "corrupt must be a whole number of at least 1"),
+        ({"lost": -1}, InputError, "lost must be a whole number of at least 0"),
         ({"lost": 2}, PrivacyError, "owners must be more than lost \\+ corrupt, 2 \\+ 1"),
         ({"key_bits": 1024}, PrivacyError, "key_bits must be one of \\(2048, 3072\\)"),
         ({"run": ""}, InputError, "run must be a name"),
@@ -146,7 +146,7 @@ def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     out = ["--out", str(tmp_path / "out")]
     found = CliRunner().invoke(hospitals, ["--delta", "1e-6", "--owners", "1", *out])
     assert found.exit_code == 2
-    assert "owners must be an integer of at least 2, got 1" in found.output
+    assert "owners must be a whole number of at least 2, got 1" in found.output
     assert not (tmp_path / "out").exists()
 
 

@@ -374,7 +374,10 @@ def test_the_readings_are_not_taken_for_each_other():
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"mechanism": "laplace"}, "mechanism must be one of cldp, one_coordinate, l2_ball, privunit, got 'laplace'"),
+        (
+            {"mechanism": "laplace"},
+            "mechanism must be one of 'cldp', 'one_coordinate', 'l2_ball', 'privunit', got 'laplace'",
+        ),
         ({"epsilon": 0.0}, "epsilon must be a finite number above 0"),
         ({"epsilon": -1.0}, "epsilon must be a finite number above 0"),
         ({"epsilon": math.inf}, "epsilon must be a finite number above 0"),

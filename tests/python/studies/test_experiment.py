@@ -103,7 +103,7 @@ def test_intervals_of_a_draw_are_chosen(data: published_experiment.Paired) -> No
         np.testing.assert_allclose((lower + upper) / 2, draw.predict(data.X), atol=1e-9)
     lower, upper = plain.predict_interval(data.X)
     assert widths["published"] == pytest.approx((upper - lower).mean()) and widths["honest"] > 1.5 * widths["published"]
-    with pytest.raises(InputError, match="intervals must be one of honest, published, got 'paper'"):
+    with pytest.raises(InputError, match="intervals must be one of 'honest', 'published', got 'paper'"):
         next(published_draws(plain, data.X, data.Y, [setting], intervals="paper"))
 
 
