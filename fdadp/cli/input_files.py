@@ -284,27 +284,24 @@ def _columns_of(path: Path, known: set[str], how: FileFormat, *, wanted: bool) -
     from fdadp.functional.containers.open_curves import open_curves
     from fdadp.functional.containers.opened_tables import OpenedTable
 
+    read: dict[str, Any] | None = None
     if path.exists() and (path.is_dir() or path.suffix.lower() in (".zarr", ".parquet")):
         found = open_curves(path)
         if isinstance(found, OpenedTable) and found.grids:
             read = {name: _frame_of(c) if name in found.grids else c for name, c in found.read().items()}
-            ids = next((pd.Index(own, name=name) for name, own in read.items() if name in known), None)
-            if ids is not None:
-                return {
-                    name: own.set_axis(ids, axis=0) if hasattr(own, "iloc") else pd.Series(own, ids)
-                    for name, own in read.items()
-                }
-            if wanted:
-                raise without_id(next(iter(known)), path)
-            return read
-    frame = _read_table(path, how)
-    own = [str(name) for name in frame.columns]
-    column = next((name for name in own if name in known), None)
-    if column is not None:
-        frame = frame.set_axis(own, axis=1).set_index(column, drop=False)
-    elif wanted and frame.index.name not in known:
+    labelled = False
+    if read is None:
+        frame = _read_table(path, how)
+        read, labelled = {str(name): frame[name] for name in frame.columns}, frame.index.name in known
+    ids = next((pd.Index(own, name=name) for name, own in read.items() if name in known), None)
+    if ids is not None:
+        return {
+            name: own.set_axis(ids, axis=0) if hasattr(own, "iloc") else pd.Series(own, ids)
+            for name, own in read.items()
+        }
+    if wanted and not labelled:
         raise without_id(next(iter(known)), path)
-    return {str(name): frame[name] for name in frame.columns}
+    return read
 
 
 def _read_table(path: Path, how: FileFormat) -> pd.DataFrame:

@@ -203,7 +203,6 @@ def _check_grid(frame: pd.DataFrame, path: Path, fitted: Any) -> None:
 
 def _as_frame(found: Any, data: Any, fitted: Any) -> pd.DataFrame:
     """Predictions as a data frame: labels of the new rows, and of the training responses or their grid."""
-    import numpy as np
     import pandas as pd
 
     if isinstance(data, pd.DataFrame):
@@ -212,9 +211,8 @@ def _as_frame(found: Any, data: Any, fitted: Any) -> pd.DataFrame:
             return found
     else:
         index = next((c.index for c in data.values() if has_ids(c)), None)
-    values = np.asarray(getattr(found, "data_matrix", found), dtype=np.float64)
     columns = pd.Index(fitted.t_) if hasattr(fitted, "t_") else pd.Index([fitted.response_name_])
-    return pd.DataFrame(values.reshape(len(values), -1), index=index, columns=columns)
+    return pd.DataFrame(_values(found), index=index, columns=columns)
 
 
 # ``python -m fdadp summary | ledger | plot``: what a saved model says of itself.

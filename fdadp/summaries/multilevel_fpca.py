@@ -141,7 +141,7 @@ class PrivateMultilevelFPCA(PrivateSummary, MultilevelComponents):
         self.covariance_noise_sd_ = dict(zip(self.levels, sds, strict=True))
         both = dict(zip(self.levels, (levels.of_means, levels.of_rows), strict=True))
         self.variance_beyond_clip_ = {name: own.beyond for name, own in both.items()}
-        self._remember(handed, start.cohort.ledger, found.outside)
+        self._remember(handed, found.ledger, found.outside)
         for name, own in both.items():
             warn_of_tail(own.beyond, own.surely_beyond, f" of the level {name!r}")
         return self

@@ -35,7 +35,7 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.curve_sample import Curves, Kind, as_grid
 from fdadp.functional.tables.label_matching import same_rows
-from fdadp.privacy import Cohort, Privacy
+from fdadp.privacy import Cohort, Ledger, Privacy
 from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier, unit_noise
 from fdadp.privacy.clipped_shares import release_shares
 from fdadp.privacy.guarantee_checks import check_delta
@@ -295,6 +295,8 @@ class ReleasedLevels:
     levels : LevelMoments
     rest : float
         Mean square of curves outside the functions.
+    ledger : Ledger
+        Of all that was released, with how the rows of a person count.
 
     References
     ----------
@@ -307,6 +309,7 @@ class ReleasedLevels:
     mean: FloatArray
     levels: LevelMoments
     rest: float
+    ledger: Ledger
 
 
 def summarise_levels(handed: HandedCurves, tuning: SummaryTuning, *, max_rows: int) -> ReleasedLevels:
@@ -327,7 +330,7 @@ def summarise_levels(handed: HandedCurves, tuning: SummaryTuning, *, max_rows: i
     sizes = {"typical": tail.typical, "largest": tail.largest}
     within = release_within(persons, prior_shares, tuning.within_persons, with_several(n, row_shares), **sizes)
     rest = release_rest(means, rows.rest, tail.typical, tuning.rest, n)
-    return ReleasedLevels(start, outside, mean, LevelMoments(of_means, within, row_shares, n), rest)
+    return ReleasedLevels(start, outside, mean, LevelMoments(of_means, within, row_shares, n), rest, persons.ledger)
 
 
 def _relative_noise(eta: float, tuning: SummaryTuning, *, pure: bool) -> float:
