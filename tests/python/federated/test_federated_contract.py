@@ -32,7 +32,7 @@ from fdadp.federated.wire_format import Totals
     ("changes", "error", "match"),
     [
         ({"owners": 1}, InputError, "owners must be a whole number of at least 2, got 1"),
-        ({"owners": 2.0}, InputError, "owners must be an integer"),
+        ({"owners": 2.0}, InputError, "owners must be a whole number"),
         ({"n_max": 0}, InputError, "n_max must be a whole number of at least 1"),
         ({"corrupt": 0}, InputError, "corrupt must be a whole number of at least 1"),
         ({"lost": -1}, InputError, "lost must be a whole number of at least 0"),
