@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Marks:
-    """The marks in CSV text, between fields and before decimals.
+class FileFormat:
+    """How files are read, as options say it: a header, the columns of long tables, and the marks in CSV text.
+
+    `grid` has the public points of long tables, by column of curves; in a private fit alone.
 
     Raises
     ------
@@ -31,6 +33,9 @@ class Marks:
 
     sep: option.Sep = ","
     decimal: option.Decimal = "."
+    header: Annotated[bool, typer.Option(help="Whether CSV files of curves start with a row of labels.")] = True
+    long: Annotated[str | None, typer.Option(metavar="ID,POINT,VALUE", help=option.LONG)] = None
+    grid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         from fdadp.functional.files.csv_curves import check_dialect
@@ -42,18 +47,6 @@ class Marks:
     def dialect(self) -> dict[str, str]:
         """Marks between fields and before decimals."""
         return {"sep": self.sep, "decimal": self.decimal}
-
-
-@dataclass(frozen=True)
-class FileFormat(Marks):
-    """How files are read, as options say it: a header, the columns of long tables, and the marks in CSV text.
-
-    `grid` has the public points of long tables, by column of curves; in a private fit alone.
-    """
-
-    header: Annotated[bool, typer.Option(help="Whether CSV files of curves start with a row of labels.")] = True
-    long: Annotated[str | None, typer.Option(metavar="ID,POINT,VALUE", help=option.LONG)] = None
-    grid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import typer
 import fdadp
 from fdadp.cli import input_files, private_files, private_summaries
 from fdadp.cli import shared_options as option
-from fdadp.cli.input_files import FileFormat, Marks
+from fdadp.cli.input_files import FileFormat
 from fdadp.cli.private_files import PrivateFiles
 from fdadp.cli.shared_options import ONLY_PRIVATE, components_of, refuse_given
 from fdadp.errors import InputError
@@ -140,7 +140,8 @@ def survival(
     level: Annotated[float, typer.Option(help="Of the limits.")] = 0.95,
     groups: Annotated[str | None, typer.Option(help="Column that says whose each row is.")] = None,
     *,
-    marks: Marks,
+    sep: option.Sep = ",",
+    decimal: option.Decimal = ".",
     private: option.PrivacyOptions,
 ) -> None:
     """Release a survival curve privately (Kaplan and Meier's), with limits; by group with the log-rank test of two.
@@ -157,7 +158,7 @@ def survival(
     private_files.check_writable(out)
     classes = _classes(by)
     names = [time, event, *classes, *filter(None, (groups,))]
-    files = PrivateFiles.of({}, people, FileFormat(marks.sep, marks.decimal))
+    files = PrivateFiles.of({}, people, FileFormat(sep, decimal))
     private_summaries.check_has(files.names, names, people)
     privacy.check_unit(groups)
     frame = pd.DataFrame(private_files.read_entries(files, names))

@@ -13,7 +13,7 @@ import typer
 import fdadp
 from fdadp.cli import private_files
 from fdadp.cli import shared_options as option
-from fdadp.cli.input_files import CurvesFile, FileFormat, Marks, check_out, read_file
+from fdadp.cli.input_files import CurvesFile, FileFormat, check_out, read_file
 from fdadp.cli.private_files import PrivateFiles
 from fdadp.cli.shared_options import ONLY_PRIVATE, components_of, refuse_given
 from fdadp.errors import FileFormatError, InputError
@@ -37,7 +37,8 @@ def mean(
     level: Annotated[float, typer.Option(help="Of the band, of the whole curve at once.")] = 0.95,
     *,
     whose: option.PersonOptions,
-    marks: Marks,
+    sep: option.Sep = ",",
+    decimal: option.Decimal = ".",
     private: option.PrivacyOptions,
     bounds: Range = None,
 ) -> None:
@@ -56,7 +57,7 @@ def mean(
     privacy = private.required("mean")
     fraction(level, "level")
     fitted = fdadp.PrivateMean(privacy=privacy, bounds=range_of(bounds))
-    release(fitted, curves, whose, out, FileFormat(marks.sep, marks.decimal))
+    release(fitted, curves, whose, out, FileFormat(sep, decimal))
     low, high = (np.ravel(side) for side in fitted.band(level))
     private_files.save_model(fitted, out)
     write_curves(pd.DataFrame({"point": fitted.grid_, "mean": fitted.mean_, "lower": low, "upper": high}), out)
@@ -181,7 +182,8 @@ def table1(
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     groups: Annotated[str | None, typer.Option(help="Column that says whose each row is.")] = None,
     *,
-    marks: Marks,
+    sep: option.Sep = ",",
+    decimal: option.Decimal = ".",
     private: option.PrivacyOptions,
     bounds: option.Bounds = None,
     dry_run: option.DryRun = False,
@@ -211,7 +213,7 @@ def table1(
     }
     fitted = fdadp.PrivateTable1(privacy=privacy, **_declared(said, given, facts, has_study=private.study is not None))
     plan, names = fitted.plan(), [*fitted.facts, *([] if groups is None else [groups])]
-    files = PrivateFiles.of({}, people, FileFormat(marks.sep, marks.decimal))
+    files = PrivateFiles.of({}, people, FileFormat(sep, decimal))
     check_has(files.names, names, people)
     privacy.check_unit(groups)
     if dry_run:
