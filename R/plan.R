@@ -19,7 +19,8 @@
 #' @param explained Of [dp_fdadp()], with a formula: the share of the variance of the response that all terms explain in truth, as an earlier
 #'   study found it; default about 0.6. Less is harder to find.
 #' @param effects Of [dp_fdadp()], with a formula: `"rough"`, as fits are prepared for, or `"smooth"`, nearly a level and a slope along t and a slow
-#'   wave or two along s, as pictures of an earlier study show; these are easier to find. Default: drawn between both, anew for each cohort, as
+#'   wave or two along s, as pictures of an earlier study show; these are easier to find. `"level"`: hardly anything but the level of a curve has an effect.
+#'   Default: drawn between the first two, anew for each cohort, as
 #'   is what `explained`, `numbers` and `importances` do not say.
 #' @param numbers Of [dp_fdadp()], with a formula: means and standard deviations of numbers, `list(age = c(55, 14))`, as a published table has them.
 #' @param importances Of [dp_fdadp()], with a formula: how much of the explained variance each term has by itself, as an earlier study found it, for all
@@ -106,6 +107,8 @@ print.fdadp_plan <- function(x, ...) {
 #' @param spread Standard deviation over people of the logarithm of hazards, or of odds.
 #' @param effects,numbers,importances As of [plan_dp()]; what is not said is drawn anew for each cohort. Curves of persons are as rough
 #'   as the effects.
+#' @param curves Public curves of at least 20 people, as of an earlier study, by column: `list(X = )`, a matrix with a row for each. Default: drawn from the
+#'   prior, which has rougher ones than most.
 #' @param family,baseline `"binomial"` or `"poisson"`; `"auto"`, `"factor"`, `"smooth"` or `"linear"`.
 #' @param adjacency As of [plan_dp()].
 #' @return A list of class `fdadp_plan` with the `text` of the forecast. `plan_levels()`: `captured`, a data frame of `level`, `mean`, `worst`
@@ -169,7 +172,7 @@ plan_survival <- function(n, epsilon = 1, delta = NULL, edges, survival = 0.5, l
 #' @rdname plan_levels
 #' @export
 plan_hazards <- function(formula, n, epsilon = 1, delta = NULL, times, bounds, points = NULL, survival = 0.5, lost = 0.2, spread = 0.8,
-                         effects = NULL, numbers = NULL, importances = NULL, family = "binomial", baseline = "auto", adjacency = NULL) {
+                         effects = NULL, numbers = NULL, importances = NULL, curves = NULL, family = "binomial", baseline = "auto", adjacency = NULL) {
   no_na(
     n = n, epsilon = epsilon, delta = delta, times = times, survival = survival, lost = lost, spread = spread, adjacency = adjacency,
     effects = effects, numbers = unlist(numbers), importances = unlist(importances)
@@ -183,7 +186,7 @@ plan_hazards <- function(formula, n, epsilon = 1, delta = NULL, times, bounds, p
     formula = paste(text_of(formula[[2]]), "~", as_python(formula[[3]])), n = as_whole(n), epsilon = epsilon, delta = delta,
     times = as.numeric(times), bounds = lapply(bounds, as_bounds), points = lapply(points, as_whole), survival = survival, lost = lost,
     spread = spread, effects = effects, numbers = lapply(numbers, as.list), importances = as.list(importances),
-    family = family_name(family), baseline = baseline, adjacency = adjacency
+    curves = lapply(curves, as.matrix), family = family_name(family), baseline = baseline, adjacency = adjacency
   )
   plan$untold <- as.character(unlist(plan$untold))
   structure(plan, class = "fdadp_plan")

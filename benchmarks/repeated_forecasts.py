@@ -148,6 +148,8 @@ IMPORTANCES = {"odds": (0.87, 0.13), "rates": (0.81, 0.19)}
 """Of the curve and of age, by the variances of their effects."""
 BOUNDS = {"X": (-4, 4), "age": (-1, 1)}
 FORMULA = "Surv(time, died) ~ lf(X) + age"
+PILOT = 300
+"""Curves of an earlier study, that are told."""
 
 
 def hazards(name: str, n: int, epsilon: float, delta: float | None, seeds: int) -> str:
@@ -166,8 +168,12 @@ def hazards(name: str, n: int, epsilon: float, delta: float | None, seeds: int) 
     share, error, middle = np.mean(found, axis=0)
     public = {"times": range(9), "bounds": BOUNDS, "grids": {"X": 25}, "family": family}
     public |= {"spread": spread, "survival": lived, "lost": lost}
-    known = {"numbers": {"age": (0, 0.577)}, "importances": dict(zip(("lf(X)", "age"), IMPORTANCES[name], strict=True))}
-    told = plan_hazards(FORMULA, n, epsilon, delta, effects="smooth", **known, **public)
+    known: dict[str, Any] = {
+        "numbers": {"age": (0, 0.577)},
+        "importances": dict(zip(("lf(X)", "age"), IMPORTANCES[name], strict=True)),
+    }
+    known |= {"effects": "level", "curves": {"X": draw(PILOT, np.random.default_rng([n, 2]))[0]["X"]}}
+    told = plan_hazards(FORMULA, n, epsilon, delta, **known, **public)
     untold = plan_hazards(FORMULA, n, epsilon, delta, **public).share
     cells = [f"{told.share.mean:.2f}, {share:.2f} ({told.share.mean - share:+.2f}); {told.cohorts} cohorts"]
     cells.append(f"{untold.mean:.2f}; tenths {untold.worst:.2f}, {untold.best:.2f}")
@@ -289,7 +295,8 @@ PARTS: dict[str, tuple[str, str, Callable[..., str], list[tuple[Any, ...]]]] = {
     ),
     "hazards": (
         "Hazards: share of their variance over persons that is explained; error of a person's hazard over the mean "
-        "hazard; error of the mean hazard of a period over itself. Told: smooth effects, importances, mean, sd of age.",
+        "hazard; error of the mean hazard of a period over itself. Told: effects of levels, importances, mean, sd of "
+        "age, curves of 300 others.",
         "| hazards | persons, ε | explained, told | told nothing of terms | error of a person's, told | of the mean |",
         hazards,
         [(name, *cell) for name in HAZARDS for cell in OF_HAZARDS],

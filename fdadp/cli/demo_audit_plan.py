@@ -80,6 +80,7 @@ Epsilon = Annotated[float, typer.Option(help="Budget.")]
 Delta = Annotated[float, typer.Option(help="Of (ε, δ), as 1e-6; 0: pure ε.")]
 Adjacency = Annotated[str, typer.Option(help="zero-out (n public), add-remove (n private) or replace.")]
 NUMBERS, IMPORTANCES = "mean and sd of a number.", "share of the explained variance, of all terms or none."
+EFFECTS = "rough, smooth or level. (default: drawn, from rough to smooth)"
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,7 @@ class OfFormula:
     explained: Annotated[
         float | None, typer.Option(help="Of a formula: share of the variance of the response that terms explain.")
     ] = None
-    effects: Annotated[
-        str | None, typer.Option(help="Of a formula: rough or smooth. (default: between both, drawn)")
-    ] = None
+    effects: Annotated[str | None, typer.Option(help=f"Of a formula: {EFFECTS}")] = None
     numbers: Annotated[list[str] | None, typer.Option(metavar="NAME=MEAN:SD", help=f"Of a formula: {NUMBERS}")] = None
     importances: Annotated[
         list[str] | None,
@@ -235,7 +234,7 @@ def plan_mixed(
     explained: Annotated[
         float | None, typer.Option(help="Share of the variance of curves that effects explain.")
     ] = None,
-    effects: Annotated[str | None, typer.Option(help="rough or smooth. (default: between both, drawn)")] = None,
+    effects: Annotated[str | None, typer.Option(help=EFFECTS)] = None,
     numbers: Annotated[list[str] | None, typer.Option(metavar="NAME=MEAN:SD", help=NUMBERS)] = None,
     importances: Annotated[list[str] | None, typer.Option(metavar="TERM=SHARE", help=IMPORTANCES)] = None,
 ) -> None:
@@ -268,7 +267,7 @@ def plan_hazards(
     bounds: Annotated[list[str] | None, typer.Option(metavar="NAME=PUBLIC", help=BOUNDS)] = None,
     points: Annotated[list[str] | None, typer.Option(metavar="NAME=POINTS", help="Grids of curves.")] = None,
     spread: Annotated[float, typer.Option(help="Sd over persons of the logarithm of hazards, or odds.")] = 0.8,
-    effects: Annotated[str | None, typer.Option(help="rough or smooth. (default: between both, drawn)")] = None,
+    effects: Annotated[str | None, typer.Option(help=EFFECTS)] = None,
     numbers: Annotated[list[str] | None, typer.Option(metavar="NAME=MEAN:SD", help=NUMBERS)] = None,
     importances: Annotated[list[str] | None, typer.Option(metavar="TERM=SHARE", help=IMPORTANCES)] = None,
     family: Annotated[str, typer.Option(help="binomial or poisson.")] = "binomial",

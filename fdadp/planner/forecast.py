@@ -219,11 +219,12 @@ def plan(
         With a formula: the share of the variance of the response that all terms explain in truth, as an earlier study
         found it. Default: drawn anew for each cohort, eight of ten between .41 and .76, about .6; with
         ``"persistence"`` .09 to .30, about a sixth, of what the anchor leaves. Less is harder to find.
-    effects : {"rough", "smooth"}, optional
+    effects : {"rough", "smooth", "level"}, optional
         With a formula: what an earlier study's pictures of effects look like. ``"rough"`` ones are as the public prior
         of fits has them. Smooth ones, nearly a level and a slope along t and a slow wave or two along s, are easier to
         find, at few persons most. The two slowest functions of t hold .96 of them on average, and .88 of rough ones.
-        Default: drawn anew for each cohort, between both.
+        ``"level"``: hardly anything but the level of a curve has an effect, nearly constant along t. Default: drawn
+        anew for each cohort, between rough and smooth.
     numbers : mapping of str to (float, float), optional
         With a formula: means and standard deviations of numbers, as a published table has them. Others are drawn off
         the middle of their bounds and fill a part of these, which bounds far too wide belie.

@@ -112,7 +112,8 @@ class TermsForecast(Shown):
     mostly_zero : tuple of str
         Numbers that were simulated as zero for most persons.
     effects : str or None
-        Whether effects were simulated as ``"rough"`` as fits are prepared for, or ``"smooth"``; None between both.
+        Whether effects were simulated as ``"rough"`` as fits are prepared for, ``"smooth"``, or of the ``"level"``;
+        None between the first two.
     numbers : dict of str to (float, float)
         Means and standard deviations of numbers that were said; others were drawn.
     said_importances : dict of str to float

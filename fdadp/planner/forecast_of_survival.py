@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from fdadp.planner.forecast_settings import Asked, Cohorts, Spread, quietly
 from fdadp.planner.simulated_fit_of_terms import TINY, Said, _drawn, _records
 from fdadp.private.plan.private_design import PrivateDesign
 from fdadp.private.public.column_ranges import CurvesColumn
-from fdadp.private.public.gaussian_process_prior import PublicPrior
+from fdadp.private.public.gaussian_process_prior import FEWEST_PILOTS, PublicPrior
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.whitened.term_registry import white_term
 from fdadp.regression.formula import parse
@@ -371,6 +371,7 @@ def plan_hazards(
     effects: str | None = None,
     numbers: Mapping[str, Sequence[float]] | None = None,
     importances: Mapping[str, float] | None = None,
+    curves: Mapping[str, ArrayLike] | None = None,
     family: str = "binomial",
     baseline: str = "auto",
     adjacency: str | None = None,
@@ -403,6 +404,9 @@ def plan_hazards(
         Terms of the period itself are fitted, and have no effect in the simulation.
     effects, numbers, importances
         As of :func:`fdadp.plan`. What is not told is drawn anew for each cohort.
+    curves : mapping of str to array_like of shape (m, S), optional
+        Public curves of at least 20 persons, as of an earlier study, by column: persons have curves like these.
+        Default: drawn from the prior, which has rougher ones than most; they have more directions to learn.
     family, baseline
         As of the fit.
     adjacency : {"zero-out", "add-remove", "replace"}, optional
@@ -437,7 +441,10 @@ def plan_hazards(
     if not is_number(spread) or not 0 < spread < math.inf:
         raise InputError(f"spread must be a number above 0, got {spread!r}")
     prior = PublicPrior() if prior is None else prior
-    design, grid_of = _covariates(names, bounds, grids, prior)
+    told = _told_curves(curves)
+    points = {name: own.shape[1] for name, own in told.items()} | dict(grids or {})
+    design, grid_of = _covariates(names, bounds, points, prior)
+    _check_told(told, grid_of)
     few = min(asked.n, MOST_PERSON_PERIODS // (edges.size - 1))
 
     def fit(table: Mapping[str, Any], seed: int) -> SurvivalRegression:
@@ -446,7 +453,7 @@ def plan_hazards(
         with quietly():
             return SurvivalRegression(formula, progress=False, **how).fit(table, grids=grid_of)
 
-    said = _said((), None, effects, numbers, importances, design)
+    said = replace(_said((), None, effects, numbers, importances, design), curves=told)
     law = _Hazards(design, course, float(spread), family == "poisson", said, names)
     found: list[OfHazards] = []
     while not COHORTS.enough([one.share for one in found]):
@@ -464,6 +471,27 @@ def plan_hazards(
         cohorts=len(found),
         untold=tuple(name for name in said.untold(design) if name != "explained"),
     )
+
+
+def _told_curves(curves: Any) -> dict[str, FloatArray]:
+    """Curves by column, each with its persons and points."""
+    if curves is not None and not isinstance(curves, Mapping):
+        raise InputError(f"curves must be arrays by name of column, got {type(curves).__name__}")
+    told = {str(name): np.asarray(numbers(own, f"curves of {name}")) for name, own in (curves or {}).items()}
+    for name, own in told.items():
+        if own.ndim != 2 or len(own) < FEWEST_PILOTS or not np.isfinite(own).all():
+            least = f"at least {FEWEST_PILOTS} persons, (m, S), without gaps"
+            raise InputError(f"curves of {name} must be of {least}, got {own.shape}")
+    return told
+
+
+def _check_told(told: Mapping[str, FloatArray], grids: Mapping[str, FloatArray]) -> None:
+    """Refuse curves of other columns, or with other points."""
+    if not set(told) <= set(grids):
+        raise InputError(f"curves must be of columns of curves of the formula, of {list(grids)}, got {list(told)}")
+    for name, own in told.items():
+        if own.shape[1] != grids[name].size:
+            raise InputError(f"curves of {name} must have the {grids[name].size} points of grids, got {own.shape[1]}")
 
 
 def _covariates(

@@ -41,8 +41,10 @@ OFF_MIDDLE, OF_HALF = 0.5, (0.15, 0.4)
 """Of half the public range of a number: how far its mean is from the middle, at most, and between what its sd is."""
 USUAL_HALF = math.sqrt(sum(a * b for a in OF_HALF for b in OF_HALF if a <= b) / 3)
 """Root mean square of these sds: numbers spread as much have on average the importance that the prior says."""
-EFFECTS = {"rough": 1.0, "smooth": 1.5}
+EFFECTS = {"rough": 1.0, "smooth": 1.5, "level": 6.0}
 """Power of the prior shares of features within a term, and of response functions, that effects fall off with."""
+USUAL_EFFECTS = (EFFECTS["rough"], EFFECTS["smooth"])
+"""Between which it is drawn where it is not told."""
 LOGIT_SCALE = 0.35
 """Of the logistic law of log-odds of an explained share that was not said: .6 becomes .41 to .76 in eight of ten."""
 EVENLY = (0.7548776662466927, 0.5698402909980532)
@@ -89,11 +91,13 @@ class Said:
         Means and standard deviations of numbers, in their units.
     importances : dict of str to float
         Shares of the explained variance by name of term, of all terms or of none.
-    effects : {"rough", "smooth"}, optional
-        As rough as fits are prepared for, or smoother; else drawn between both.
+    effects : {"rough", "smooth", "level"}, optional
+        As rough as fits are prepared for, smoother, or nearly constant; else drawn between the first two.
     explained : float, optional
         Share of the variance of responses that terms explain; else drawn about `usual`.
     usual : float
+    curves : dict of str to ndarray of shape (m, S)
+        Curves of persons of an earlier study, which are drawn from; others are drawn from the prior.
     """
 
     mostly_zero: tuple[str, ...] = ()
@@ -102,11 +106,12 @@ class Said:
     effects: str | None = None
     explained: float | None = None
     usual: float = EXPLAINABLE
+    curves: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def people(self, seed: int) -> EffectLaw:
         """What one cohort has of what was not said: over cohorts, evenly between what is plausible."""
         u, v = ((0.5 + (seed + 1) * step) % 1 for step in EVENLY)
-        low, high = EFFECTS.values()
+        low, high = USUAL_EFFECTS
         odds = self.usual / (1 - self.usual) * (u / (1 - u)) ** LOGIT_SCALE
         return EffectLaw(
             odds / (1 + odds) if self.explained is None else self.explained,
@@ -396,6 +401,9 @@ def _block(
             out.append(_mostly_zero(column, n, rng))
         elif isinstance(column, NumberColumn) and column.name in said.numbers:
             out.append(_as_told(column, n, rng))
+        elif column.name in said.curves:
+            own = said.curves[column.name]
+            out.append(own[rng.integers(len(own), size=n)])
         else:
             drawn = draw_column(column, prior, n, rng)
             out.append(drawn.values if isinstance(drawn, Curves) else drawn)

@@ -127,12 +127,13 @@ def plan_hazards(
     points: Mapping[str, Any] | None,
     numbers: Mapping[str, Any] | None,
     importances: Mapping[str, Any] | None,
+    curves: Mapping[str, Any] | None,
     **asked: Any,
 ) -> dict[str, Any]:
     """Forecast of a private regression of times to an event."""
     own = {name: public(given) for name, given in dict(bounds).items()}
     said: dict[str, Any] = {"grids": dict(points or {}), "numbers": dict(numbers or {})}
-    said["importances"] = dict(importances or {})
+    said |= {"importances": dict(importances or {}), "curves": dict(curves or {})}
     forecast = planner.plan_hazards(formula, bounds=own, **said, **asked)
     names = ("error", "mean_error", "survival_error", "cohorts")
     share = forecast.share

@@ -49,6 +49,8 @@ from fdadp.planner import plan_hazards, plan_levels, plan_mixed, plan_survival
 texts = [plan_levels(1000, 3, 1.0, 1e-6, rows=[0.0, 0.5, 0.5], n_components=2, icc=0.4),
         plan_survival(1000, 1.0, 1e-6, edges=range(4), survival=0.4, classes=2),
         plan_hazards('Surv(months, died) ~ age + C(sex)', 1000, 1.0, 1e-6, times=range(4), bounds={'age': (0, 1), 'sex': ['f', 'm']}),
+        plan_hazards('Surv(months, died) ~ lf(X)', 1000, 1.0, 1e-6, times=range(4), bounds={'X': (0, 1)}, effects='level',
+                     curves={'X': [[i * j / 100 for j in range(1, 6)] for i in range(1, 21)]}),
         plan_mixed('Y ~ age + C(sex) + re(id, covariance=\"free\")', 900, 1.0, 1e-6, bounds={'Y': (-6, 6), 'age': (0, 1), 'sex': ['f', 'm']},
                    max_rows=3, within=('age',), grids={'Y': 11}, explained=0.2, numbers={'age': (0.5, 0.2)})]
 texts = [str(one) for one in texts]
@@ -57,12 +59,14 @@ texts = [str(one) for one in texts]
   survival <- plan_survival(1000, 1, 1e-6, edges = 0:3, survival = 0.4, classes = 2)
   public <- list(age = c(0, 1), sex = c("f", "m"))
   hazards <- plan_hazards(Surv(months, died) ~ age + factor(sex), 1000, 1, 1e-6, times = 0:3, bounds = public)
+  curves <- list(X = outer(1:20, 1:5) / 100)
+  of_curves <- plan_hazards(Surv(months, died) ~ lf(X), 1000, 1, 1e-6, times = 0:3, bounds = list(X = 0:1), effects = "level", curves = curves)
   own <- c(public, list(Y = c(-6, 6)))
   mixed <- plan_mixed(
     Y ~ age + factor(sex) + re(id, covariance = "free"), 900, 1, 1e-6, bounds = own, max_rows = 3, within = "age", points = list(Y = 11),
     explained = 0.2, numbers = list(age = c(0.5, 0.2))
   )
-  expect_identical(c(levels$text, survival$text, hazards$text, mixed$text), unlist(python))
+  expect_identical(c(levels$text, survival$text, hazards$text, of_curves$text, mixed$text), unlist(python))
   expect_named(mixed$standard_errors, c("age", "sex"))
   expect_error(plan_mixed(Y ~ age, 900, bounds = own, max_rows = 3), "a term beside it", class = "fdadp_input_error")
   expect_identical(levels$captured$level, c("person", "row"))
