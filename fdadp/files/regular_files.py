@@ -6,6 +6,7 @@ import codecs
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from fdadp.errors import FdadpError, FileFormatError, InputError
@@ -22,6 +23,12 @@ def check_file(path: Path) -> None:
         raise FileNotFoundError(f"no such file: {path}")
     if not path.is_file():
         raise FileFormatError(f"{path} must be a regular file, got a folder, a pipe or a device")
+
+
+def check_installed(package: str, what: str) -> None:
+    """Refuse what a package reads that is not installed; raises FileFormatError, which says how to install it."""
+    if find_spec(package) is None:
+        raise FileFormatError(f"{what} needs {package} to be read: pip install {package}")
 
 
 def bytes_of(path: str | os.PathLike[str]) -> bytes:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from fdadp.errors import FileFormatError, InputError
+from fdadp.files.regular_files import check_installed
 from fdadp.functional.containers.row_source import Field, Piece, Source, fields_of, side_by_side
 from fdadp.functional.tables.curve_sample import GRID, Kind
 
@@ -245,13 +246,6 @@ def _columns_of(rows: Any, names: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _arrow_needed(called: str) -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as exc:
-        raise FileFormatError(f"{called} needs pyarrow to be read: pip install pyarrow") from exc
-
-
 # ------------------------------------------------------------------ kinds of containers
 
 
@@ -263,7 +257,7 @@ def of_table(data: Any, called: str, *, kind: Kind = "arrow", **options: Any) ->
     InputError
         Columns that are not there, or grids that do not suit.
     """
-    _arrow_needed(called)
+    check_installed("pyarrow", called)
     public = _lists(data.schema) if kind == "arrow" else _lists_of_polars(data)
     n = len(data) if kind == "polars" else data.num_rows
     return Source.of_rows(called, _fields(public, options), kind, n, partial(_of_slice, data))
@@ -294,7 +288,7 @@ def of_stream(data: Any, called: str, *, kind: Kind = "arrow", **options: Any) -
     InputError
         A stream that is used up by one pass; columns that are not there.
     """
-    _arrow_needed(called)
+    check_installed("pyarrow", called)
     if hasattr(data, "read_next_batch") or not hasattr(data, "limit"):
         raise InputError(
             f"{called} must be something that can be read several times, got a one-way stream: use .read_all()"
@@ -324,7 +318,7 @@ def of_parquet(path: Path, **options: Any) -> Source:
     FileFormatError
         No such files, files of other columns than the first one, or folders named ``key=value``.
     """
-    _arrow_needed(str(path))
+    check_installed("pyarrow", str(path))
     from pyarrow.parquet import ParquetFile
 
     files = [path]

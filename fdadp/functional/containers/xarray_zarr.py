@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp.errors import FileFormatError, InputError
+from fdadp.files.regular_files import check_installed
 from fdadp.functional.containers.row_source import ALONE, Field, Fields, Source, curve_field
 from fdadp.functional.tables.curve_sample import Given, plain_attributes
 
@@ -160,10 +161,9 @@ def of_zarr(path: str | os.PathLike[str], **options: Any) -> Source:
     FileFormatError
         Neither of them, or packages that are missing.
     """
+    check_installed("zarr", str(path))
     try:
         held = _open_zarr(str(path))
-    except ImportError as exc:
-        raise FileFormatError(f"{path} needs zarr to be read: pip install zarr") from exc
     except FileNotFoundError:
         raise
     except Exception as exc:  # zarr raises classes of its own
@@ -182,10 +182,9 @@ def of_zarr_object(data: Any, called: str, **options: Any) -> Source:
 
 
 def _of_group(store: Any, called: str, *, group: str | None = None, **options: Any) -> Source:
-    try:
-        import xarray
-    except ImportError as exc:
-        raise FileFormatError(f"{called} needs xarray to be read: pip install xarray") from exc
+    check_installed("xarray", called)
+    import xarray
+
     try:
         data = xarray.open_zarr(store, group=group, chunks=None)
     except Exception as exc:

@@ -481,10 +481,15 @@ def check_moments(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Check mean (T,), covariance (T, T) and grid (T,); the covariance comes back symmetrised."""
     cov = check_covariance(covariance)
+    return check_mean(mean, len(cov)), cov, as_grid(grid, len(cov))
+
+
+def check_mean(mean: ArrayLike, size: int) -> FloatArray:
+    """Check a mean curve (T,); raises InputError."""
     mu = np.asarray(mean, dtype=np.float64)
-    if mu.shape != (len(cov),) or not np.isfinite(mu).all():
-        raise InputError(f"mean must be {len(cov)} finite numbers, as the covariance has rows, got shape {mu.shape}")
-    return mu, cov, as_grid(grid, len(cov))
+    if mu.shape != (size,) or not np.isfinite(mu).all():
+        raise InputError(f"mean must be {size} finite numbers, one per grid point, got shape {mu.shape}")
+    return mu
 
 
 def check_covariance(covariance: ArrayLike) -> FloatArray:

@@ -11,7 +11,14 @@ from scipy.linalg import eigh
 from fdadp._common.argument_checks import one_of, whole
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError, NoiseVarianceWarning
-from fdadp.functional.fpca.eigenbasis import Eigenbasis, check_observed, grid_weights, minimum_near, spectral
+from fdadp.functional.fpca.eigenbasis import (
+    Eigenbasis,
+    check_mean,
+    check_observed,
+    grid_weights,
+    minimum_near,
+    spectral,
+)
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.mgcv_bases import CubicSplines, ThinPlate
 from fdadp.functional.tables.curve_sample import as_grid
@@ -98,12 +105,7 @@ def sc_eigenbasis(
         raise InputError(f"curves must be at least 2, at 4 points or more, got shape {values.shape}")
     seen = int((~np.isnan(values)).any(axis=0).sum())
     size = min(int(n_basis), seen)
-    if mean is None:
-        mu = smooth_mean(values, points, size)[0]
-    else:
-        mu = np.asarray(mean, dtype=np.float64)
-        if mu.shape != points.shape or not np.isfinite(mu).all():
-            raise InputError(f"mean must be {points.size} finite numbers, one per grid point, got shape {mu.shape}")
+    mu = smooth_mean(values, points, size)[0] if mean is None else check_mean(mean, points.size)
     centred = values - mu
     raw, count = raw_covariance(centred)
     smooth, _ = smooth_covariance(raw, count, points, n_basis=size, smoothing=smoothing)

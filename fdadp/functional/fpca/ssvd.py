@@ -7,7 +7,7 @@ from scipy.linalg import eigh
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.fpca.eigenbasis import Eigenbasis, count_components, grid_weights, oriented
+from fdadp.functional.fpca.eigenbasis import Eigenbasis, check_mean, count_components, grid_weights, oriented
 from fdadp.functional.tables.curve_inputs import check_finite
 from fdadp.functional.tables.curve_sample import Curves, as_grid
 
@@ -110,9 +110,7 @@ def ssvd_eigenbasis(
         raise InputError(f"curves must be at least 2, at {_ORDER + 1} points or more, got shape {values.shape}")
     points = as_grid(grid, values.shape[1])
     check_finite(Curves(values, points), "curves")
-    mu = values.mean(axis=0) if mean is None else np.asarray(mean, dtype=np.float64)
-    if mu.shape != points.shape or not np.isfinite(mu).all():
-        raise InputError(f"mean must be {points.size} finite numbers, one per grid point, got shape {mu.shape}")
+    mu = values.mean(axis=0) if mean is None else check_mean(mean, points.size)
     centred = values - mu
     weights = grid_weights(points, quadrature)
     total = float((centred**2 @ weights).sum()) / (len(values) - 1)

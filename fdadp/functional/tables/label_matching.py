@@ -50,9 +50,8 @@ def same_rows(**tables: Any) -> None:
             continue
         if (_is_count(first) and not _are_row_numbers(second)) or (_is_count(second) and not _are_row_numbers(first)):
             continue
-        if first.equals(second):
-            continue
-        _refuse_difference(a, first, b, second)
+        if not first.equals(second):
+            _refuse_difference(a, first, b, second)
 
 
 def same_grid(**curves: Curves) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import tracemalloc
 import warnings
 from pathlib import Path
@@ -497,3 +498,13 @@ def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
         assert again["X"].shape == (60, 21) and read == []
         again["age"].values()
         assert read == [["age"]] * 4
+
+
+@pytest.mark.parametrize(("package", "name"), [("zarr", "x.zarr"), ("pyarrow", "x.parquet")])
+def test_a_package_that_is_not_installed_is_named(
+    package: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).mkdir()
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(FileFormatError, match=f"{name} needs {package} to be read: pip install {package}"):
+        open_curves(tmp_path / name)
