@@ -16,6 +16,7 @@ from fdadp.errors import InputError
 from fdadp.repeated.fixed_effects import Weighed
 from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.reml_search import LevelCovariances, over_factors
+from fdadp.repeated.two_level_model import informed
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,3 +226,137 @@ def slope_effects(s: SlopeSums, levels: LevelCovariances) -> SlopeEffects:
         effects[own] = (left[own].reshape(-1, q * k) @ M[e].T).reshape(-1, q, k)
     turn, wide = np.kron(np.eye(p), w.root), np.kron(np.eye(q), w.root)
     return SlopeEffects(w.B @ w.root.T, turn @ w.covariance @ turn.T, effects @ w.root.T, wide @ M @ wide.T)
+
+
+MOST_WORK = 4e9
+"""Products up to which it is counted that covariances are estimated: persons times pairs of entries times sizes."""
+
+
+@dataclass(frozen=True, eq=False)
+class FewWithSlopes:
+    """What it adds that covariances of random functions are estimated, to first order; in units in which R is one.
+
+    Attributes
+    ----------
+    s : SlopeSums
+    root : ndarray of shape (k, k)
+        Cholesky factor of R.
+    G : ndarray of shape (q k, q k)
+        Of persons, in these units.
+    basis : tuple of ndarray
+        Derivatives in m entries: of G (m, q k, q k), and of R (m, k, k).
+    errors : ndarray of shape (m, m)
+        Covariance of the estimated entries, from their expected information.
+    half : ndarray of shape (p k, p k)
+        Φ½ with ``Φ½ Φ½'`` the covariance Φ of mean curves at known covariances.
+    slopes : ndarray of shape (m, p k, p k)
+        ``Φ½' X'V⁻¹ K V⁻¹X Φ½`` for each derivative K.
+    inner : ndarray of shape (p, k, p, k)
+        Kenward & Roger's Λ between two Φ, in coefficients on the k functions.
+
+    References
+    ----------
+    Kenward & Roger (1997), doi:10.2307/2533558; as :class:`FewPersons`, of which this is the general case.
+    """
+
+    s: SlopeSums
+    root: FloatArray
+    G: FloatArray
+    basis: tuple[FloatArray, FloatArray]
+    errors: FloatArray
+    half: FloatArray
+    slopes: FloatArray
+    inner: FloatArray
+
+    @classmethod
+    def of(cls, s: SlopeSums, levels: LevelCovariances) -> FewWithSlopes | None:
+        """At estimated covariances; None where rows say nothing of some entry, or that is too much work."""
+        p, k, q = s.sums.p, s.sums.k, s.q
+        in_g, in_r = _symmetric(q * k), _symmetric(k)
+        m = len(in_g) + len(in_r)
+        if float(len(s.vectors)) * m * m * q * k * p * k > MOST_WORK:
+            return None
+        basis = (
+            np.concatenate((in_g, np.zeros((len(in_r), q * k, q * k)))),
+            np.concatenate((np.zeros((len(in_g), k, k)), in_r)),
+        )
+        w = _whitened(s, levels.G, levels.R, True)
+        inverse = np.linalg.inv(w.root)
+        wide = np.kron(np.eye(q), inverse)
+        G, half = wide @ levels.G @ wide.T, np.asarray(np.linalg.cholesky(w.covariance), dtype=np.float64)
+        slopes, info = np.zeros((m, p * k, p * k)), np.zeros((m, m))
+        blocks, rest = _blocks(s)
+        for Z, X in blocks:
+            turned, changes = _at_block(Z, G, basis)
+            flat, own = changes.reshape(m, -1), np.kron(X, np.eye(k)) @ half
+            own = turned @ own
+            taken = changes @ own
+            slopes += own.T @ taken
+            info += flat @ flat.T - 2 * taken.reshape(m, -1) @ taken.reshape(m, -1).T
+        info += rest * np.einsum("rij,sji->rs", basis[1], basis[1]) + np.einsum("aij,bji->ab", slopes, slopes)
+        if not informed(info):
+            return None
+        errors: FloatArray = np.asarray(2 * np.linalg.inv(info), dtype=np.float64)
+        mixed = np.linalg.cholesky(errors)
+        added = np.zeros_like(half)
+        for Z, X in blocks:
+            turned, changes = _at_block(Z, G, basis)
+            own = turned @ np.kron(X, np.eye(k))
+            taken = np.einsum("at,aij->tij", mixed, changes @ own, optimize=True)
+            added += np.einsum("tij,til->jl", taken, taken, optimize=True)
+        back = np.linalg.inv(half)
+        turned = back.T @ np.einsum("at,aij->tij", mixed, slopes, optimize=True)
+        added -= np.einsum("tij,tlj->il", turned, turned, optimize=True)
+        inner = np.einsum("aibj,il,jm->albm", added.reshape(p, k, p, k), inverse, inverse, optimize=True)
+        return cls(s, w.root, G, basis, errors, half, slopes, inner)
+
+    def of_effects(self, design: FloatArray) -> FloatArray:
+        """What the covariance of the predictions of a person with ``Z'Z`` (q, q) grows by, shape (q k, q k)."""
+        Z, k = _root(design), self.s.sums.k
+        turned, changes = _at_block(Z, self.G, self.basis)
+        wide = np.kron(Z, np.eye(k))
+        first, second = self.basis[0] @ wide.T @ turned, self.G @ wide.T @ turned @ changes
+        moved = np.einsum("at,aij->tij", np.linalg.cholesky(self.errors), first - second, optimize=True)
+        back = np.kron(np.eye(self.s.q), self.root)
+        return np.asarray(2 * back @ np.einsum("tij,tlj->il", moved, moved, optimize=True) @ back.T)
+
+    def degrees(self, column: int) -> float:
+        """Satterthwaite's degrees of freedom of one feature's curve, over all t."""
+        p, k = self.s.sums.p, self.s.sums.k
+        rows = (self.s.sums.phi @ self.root) @ self.half.reshape(p, k, p * k)[column]
+        changes = np.einsum("ti,aij,tj->ta", rows, self.slopes, rows, optimize=True)
+        variance = (rows**2).sum(axis=1)
+        return float(2 * (variance**2).sum() / np.einsum("ta,ab,tb->", changes, self.errors, changes))
+
+
+def _symmetric(size: int) -> FloatArray:
+    """Derivatives of a symmetric matrix in each entry, shape (size (size + 1) / 2, size, size)."""
+    rows, columns = np.tril_indices(size)
+    out = np.zeros((len(rows), size, size))
+    out[np.arange(len(rows)), rows, columns] = out[np.arange(len(rows)), columns, rows] = 1.0
+    return out
+
+
+def _root(design: FloatArray) -> FloatArray:
+    values, vectors = np.linalg.eigh(design)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+
+def _blocks(s: SlopeSums) -> tuple[list[tuple[FloatArray, FloatArray]], int]:
+    """Rows of persons as q rows Z (q, q), X (q, p) each and p rows without random functions; how many rows are left."""
+    p, q, roots = s.sums.p, s.q, [_root(design) for design in s.designs]
+    inverses = [np.linalg.pinv(root, rcond=1e-7) for root in roots]
+    blocks = [(roots[e], inverses[e] @ own) for e, own in zip(s.design_of, s.vectors[:, :, :p], strict=True)]
+    left = s.sums.split(s.sums.total)[0] - sum(X.T @ X for _, X in blocks)
+    blocks.append((np.zeros((p, q)), _root(left)))
+    return blocks, int(s.sums.n_rows) - q * len(s.vectors) - p
+
+
+def _at_block(Z: FloatArray, G: FloatArray, basis: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """``V^-½`` of rows Z (r, q), and ``V^-½ K V^-½`` of each derivative K, shapes (r k, r k) and (m, r k, r k)."""
+    k = basis[1].shape[1]
+    wide = np.kron(Z, np.eye(k))
+    values, vectors = np.linalg.eigh(np.eye(len(wide)) + wide @ G @ wide.T)
+    turned = np.asarray((vectors / np.sqrt(values)) @ vectors.T)
+    rows = np.einsum("ab,mij->maibj", np.eye(len(Z)), basis[1]).reshape(len(basis[1]), *turned.shape)
+    return turned, turned @ (wide @ basis[0] @ wide.T + rows) @ turned

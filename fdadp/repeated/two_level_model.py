@@ -148,6 +148,15 @@ def covariance_gradient(
     return np.einsum("d,dij->ij", sums.sizes, own[1:]), own.sum(axis=0)
 
 
+def informed(information: FloatArray) -> bool:
+    """Whether information matrices (..., m, m) know of all directions, up to rounding."""
+    size = np.sqrt(np.abs(np.einsum("...ii->...i", information)))
+    if not size.all():
+        return False
+    alike = information / size[..., :, None] / size[..., None, :]
+    return bool(np.linalg.eigvalsh(alike).min() > 1e-9)
+
+
 @dataclass(frozen=True, eq=False)
 class FewPersons:
     """What it adds that both covariances are estimated, to first order; l and m count the k scalar models.
@@ -184,8 +193,8 @@ class FewPersons:
     added: FloatArray
 
     @classmethod
-    def of(cls, sums: PersonSums, G: FloatArray, R: FloatArray) -> FewPersons:
-        """At estimated covariances."""
+    def of(cls, sums: PersonSums, G: FloatArray, R: FloatArray) -> FewPersons | None:
+        """At estimated covariances; None where rows say nothing of one of them, as of two persons with a slope."""
         at = rotate(sums, G, R)
         w, n = at.weights, sums.sizes.astype(np.float64)
         C: FloatArray = np.asarray(np.linalg.inv(at.normal), dtype=np.float64)
@@ -201,16 +210,24 @@ class FewPersons:
         info[1, 1] += sums.n_rows - sums.n_persons
         taken = np.einsum("lab,rslmba->rslm", C, Q, optimize=True)
         info = info - taken - taken.transpose(1, 0, 3, 2) + np.einsum("lab,rslmba->rslm", C, BCB, optimize=True)
+        if not informed(info.transpose(2, 3, 0, 1)):
+            return None
         errors = np.linalg.inv(info.transpose(2, 3, 0, 1)) * (1 + np.eye(k))[:, :, None, None]
         added = np.einsum("lmrs,rslmab->lab", errors, Q - BCB, optimize=True)
         return cls(sums, at.turn, at.ratios, errors, C, B, added)
 
-    def of_effects(self, n: int) -> FloatArray:
-        """What the covariance of the prediction of a person with n rows grows by, shape (k, k).
+    @property
+    def inner(self) -> FloatArray:
+        """Λ between two covariances of mean curves, in coefficients on the k functions, shape (p, k, p, k)."""
+        return np.asarray(np.einsum("lab,il,jl->aibj", self.added, self.turn, self.turn, optimize=True))
+
+    def of_effects(self, design: FloatArray) -> FloatArray:
+        """What the covariance of the prediction of a person with n rows, `design` (1, 1), grows by; shape (k, k).
 
         Twice the variance of ``G (G + R/n)⁻¹`` times a mean residual: once as the prediction varies with it, and once
         as the covariance at estimated values is too small by as much.
         """
+        n = float(design[0, 0])
         total, share = self.ratios + 1 / n, n * self.ratios / (1 + n * self.ratios)
         d = np.stack((np.repeat(1 - share[:, None], len(share), 1), np.repeat(-share[:, None] / n, len(share), 1)))
         variance = np.einsum("lmrs,rlm,slm,m->l", self.errors, d, d, 1 / total, optimize=True)

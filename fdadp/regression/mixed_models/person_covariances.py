@@ -13,7 +13,7 @@ from fdadp.regression.fitted.person_curves import KnownOnes, KnownPersons, Sites
 from fdadp.repeated.fixed_effects import Weighed, degrees_of_freedom, varying, weighed
 from fdadp.repeated.nested_sites import NestedFit, SiteSums, nested_covariances, site_sums
 from fdadp.repeated.person_sums import PersonSums
-from fdadp.repeated.random_slopes import slope_covariances, slope_sums, weighed_with_slopes
+from fdadp.repeated.random_slopes import FewWithSlopes, slope_covariances, slope_sums, weighed_with_slopes
 from fdadp.repeated.reml_search import LevelCovariances, level_covariances
 from fdadp.repeated.two_level_model import FewPersons
 from fdadp.solve.fit.additive_fit import AdditiveFit
@@ -42,8 +42,8 @@ class PersonLaw:
         What the functions multiply, as combinations of the features.
     nested : (SiteSums, NestedFit) or None
         Of persons within sites.
-    few : FewPersons or None
-        What it adds that covariances are estimated; of up to 500 persons with a curve of free covariance each.
+    few : FewPersons, FewWithSlopes or None
+        What it adds that covariances are estimated; of up to 500 persons with functions of free covariance each.
     """
 
     sums: PersonSums
@@ -54,7 +54,7 @@ class PersonLaw:
     vectors: FloatArray
     mix: FloatArray
     nested: tuple[SiteSums, NestedFit] | None = None
-    few: FewPersons | None = None
+    few: FewPersons | FewWithSlopes | None = None
 
     @property
     def moment(self) -> FloatArray:
@@ -103,10 +103,8 @@ class PersonLaw:
         """
         if self.few is None:
             return np.zeros_like(changes)
-        sums, turn = self.sums, self.few.turn
-        inner = np.einsum("lab,il,jl->aibj", self.few.added, turn, turn, optimize=True)
-        rows = np.einsum("aP,Pkp->akp", mix, rows_on(form, sums.phi, form.t), optimize=True).reshape(-1, form.size)
-        return np.asarray(2 * changes @ rows.T @ inner.reshape(len(rows), len(rows)) @ rows @ changes.T)
+        rows = np.einsum("aP,Pkp->akp", mix, rows_on(form, self.sums.phi, form.t), optimize=True).reshape(-1, form.size)
+        return np.asarray(2 * changes @ rows.T @ self.few.inner.reshape(len(rows), len(rows)) @ rows @ changes.T)
 
     def known(
         self, persons: Levels, places: Levels | None, fit: AdditiveFit, mix: FloatArray
@@ -133,7 +131,7 @@ class PersonLaw:
             labels=persons, designs=self.designs, design_of=design_of, features=features, effects=effects
         )
         if self.few is not None:
-            found = replace(found, added=np.stack([self.few.of_effects(int(n)) for n in self.designs[:, 0, 0]]))
+            found = replace(found, added=np.stack([self.few.of_effects(design) for design in self.designs]))
         return found, sites
 
     def _sites(
@@ -175,11 +173,12 @@ def law_of(sums: PersonSums, mix: FloatArray, name: str, sites: Mapping[Any, Any
     if mix.shape[1]:
         s = slope_sums(sums, mix, name)
         levels = slope_covariances(s)
-        return PersonLaw(sums, levels, weighed_with_slopes(s, levels), s.designs, s.design_of, s.vectors, mix)
+        few = FewWithSlopes.of(s, levels) if sums.n_persons <= FEW else None
+        return PersonLaw(sums, levels, weighed_with_slopes(s, levels), s.designs, s.design_of, s.vectors, mix, few=few)
     if sites is None:
         levels = level_covariances(sums, name=name)
-        few = FewPersons.of(sums, levels.G, levels.R) if sums.n_persons <= FEW else None
-        return replace(law_of_levels(sums, levels), few=few)
+        plain = FewPersons.of(sums, levels.G, levels.R) if sums.n_persons <= FEW else None
+        return replace(law_of_levels(sums, levels), few=plain)
     own = site_sums(sums, dict(sites))
     at = nested_covariances(own)
     levels = LevelCovariances(at.G, at.R, sums.noise_variance(), at.deviance)

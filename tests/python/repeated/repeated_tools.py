@@ -58,6 +58,31 @@ class Dense:
         return b, on_b @ D @ on_b.T + both @ E @ both.T
 
 
+def entries_of(k: int) -> list[np.ndarray]:
+    """Derivatives of a symmetric matrix (k, k) in each entry."""
+    entries = [np.outer(np.eye(k)[a], np.eye(k)[b]) for a, b in zip(*np.triu_indices(k), strict=True)]
+    return [np.maximum(E, E.T) for E in entries]
+
+
+def dense_kenward_roger(V, X, derivatives):
+    """Kenward & Roger's sum over derivatives of V, every matrix written out.
+
+    Returns the covariance of the coefficients, the sum between two of them, the covariance of the estimated entries,
+    and what each does to the information.
+    """
+    W = np.linalg.inv(V)
+    C = np.linalg.inv(X.T @ W @ X)
+    P = W - W @ X @ C @ X.T @ W
+    left = [P @ a for a in derivatives]
+    errors = np.linalg.inv([[(a * b.T).sum() / 2 for b in left] for a in left])
+    taken = [a @ W @ X for a in derivatives]
+    moved = [X.T @ W @ a for a in taken]
+    added = sum(
+        errors[r, s] * (a.T @ W @ b - moved[r] @ C @ moved[s]) for r, a in enumerate(taken) for s, b in enumerate(taken)
+    )
+    return C, added, errors, moved
+
+
 def draw(rng: np.random.Generator, p: int = 3, k: int = 3, rank: int = 3) -> tuple[Dense, np.ndarray]:
     persons = int(rng.integers(6, 11))
     n = np.r_[1, 4, rng.integers(1, 5, persons - 2)]

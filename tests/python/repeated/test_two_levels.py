@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from repeated_tools import Dense, curves_of_persons, draw, sums_of
+from repeated_tools import Dense, curves_of_persons, dense_kenward_roger, draw, entries_of, sums_of
 
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.repeated.person_sums import PersonPass, smooth_functions
@@ -230,35 +230,14 @@ def test_no_effect_of_persons_is_least_squares():
     np.testing.assert_allclose(B, np.linalg.lstsq(law.X, C, rcond=None)[0], atol=1e-12)
 
 
-def dense_kenward_roger(law):
-    """Kenward & Roger's sum over all k (k + 1) entries of both covariances, every matrix written out."""
-    k, V, X = len(law.G), law.V, law.design
-    W = np.linalg.inv(V)
-    C = np.linalg.inv(X.T @ W @ X)
-    P = W - W @ X @ C @ X.T @ W
-    derivatives = []
-    for K in (np.equal.outer(law.who, law.who).astype(float), np.eye(len(law.who))):
-        for row, column in zip(*np.triu_indices(k), strict=True):
-            E = np.zeros((k, k))
-            E[row, column] = E[column, row] = 1
-            derivatives.append(np.kron(K, E))
-    errors = np.linalg.inv([[np.trace(P @ a @ P @ b) / 2 for b in derivatives] for a in derivatives])
-    moved = [X.T @ W @ a @ W @ X for a in derivatives]
-    added = sum(
-        errors[r, s] * (X.T @ W @ a @ W @ b @ W @ X - moved[r] @ C @ moved[s])
-        for r, a in enumerate(derivatives)
-        for s, b in enumerate(derivatives)
-    )
-    return C, added, errors, moved
-
-
 @pytest.mark.parametrize("rank", [1, 3])
 def test_what_estimated_covariances_add_is_kenward_and_rogers_sum(rank):
     law, C = draw(np.random.default_rng(rank), rank=rank)
     few = FewPersons.of(sums_of(law, C), law.G, law.R)
-    inverse, added, errors, moved = dense_kenward_roger(law)
-    found = np.einsum("lab,il,jl->aibj", few.added, few.turn, few.turn).reshape(added.shape)
-    np.testing.assert_allclose(found, added, atol=1e-10 * np.abs(added).max())
+    same = np.equal.outer(law.who, law.who).astype(float)
+    derivatives = [np.kron(K, E) for K in (same, np.eye(len(law.who))) for E in entries_of(3)]
+    inverse, added, errors, moved = dense_kenward_roger(law.V, law.design, derivatives)
+    np.testing.assert_allclose(few.inner.reshape(added.shape), added, atol=1e-10 * np.abs(added).max())
     for a in range(3):  # Satterthwaite, over all points
         z = [np.kron(np.eye(3)[a], point) for point in np.eye(3)]
         slopes = [np.array([c @ inverse @ B @ inverse @ c for B in moved]) for c in z]
@@ -267,10 +246,9 @@ def test_what_estimated_covariances_add_is_kenward_and_rogers_sum(rank):
     # a person's prediction G (G + R/n)^-1 times its mean residual, whose covariance is G + R/n
     n, k, step = 3, 3, 1e-5
     shrink = lambda G, R: G @ np.linalg.inv(G + R / n)  # noqa: E731
-    entries = [np.outer(np.eye(k)[a], np.eye(k)[b]) for a, b in zip(*np.triu_indices(k), strict=True)]
-    entries = [np.maximum(E, E.T) for E in entries]
+    entries = entries_of(k)
     changes = [(shrink(law.G + step * E, law.R) - shrink(law.G - step * E, law.R)) / (2 * step) for E in entries]
     changes += [(shrink(law.G, law.R + step * E) - shrink(law.G, law.R - step * E)) / (2 * step) for E in entries]
     total = law.G + law.R / n
     wanted = 2 * sum(errors[r, s] * a @ total @ b.T for r, a in enumerate(changes) for s, b in enumerate(changes))
-    np.testing.assert_allclose(few.of_effects(n), wanted, atol=1e-6 * np.abs(wanted).max())
+    np.testing.assert_allclose(few.of_effects(np.array([[n]])), wanted, atol=1e-6 * np.abs(wanted).max())
