@@ -534,6 +534,17 @@ def test_intervals_of_few_persons_count_that_covariances_are_estimated():
     assert effect > 0.88 and 0.93 < curves < 0.99
 
 
+@pytest.mark.parametrize("term", ["re(id, covariance='free', k=4)", "re(id, slopes=z, k=4)"])
+def test_two_persons_say_nothing_of_their_covariance_beside_a_covariate_of_the_person(term):
+    """Errors that counted what estimating it adds were 0 and NaN."""
+    c = curves_of_persons(2, 2, T=24, most=8, least=5)
+    data = {"Y": c.Y, "x": 1.0 * c.who, "z": np.random.default_rng(0).normal(size=len(c.who)), "id": c.who}
+    model = FunctionalRegression(f"Y ~ x + z + {term}").fit(data)
+    for name in ("x", "re(id)"):
+        se = model.coef(name, se=True)["se"]
+        assert np.isfinite(se).all() and (se > 0).all()
+
+
 @pytest.mark.statistics
 @pytest.mark.parametrize("persons", [8, 12, 20])
 def test_coverage_with_few_persons(persons):
