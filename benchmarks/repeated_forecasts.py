@@ -296,7 +296,9 @@ PARTS: dict[str, tuple[str, str, Callable[..., str], list[tuple[Any, ...]]]] = {
     "hazards": (
         "Hazards: share of their variance over persons that is explained; error of a person's hazard over the mean "
         "hazard; error of the mean hazard of a period over itself. Told: effects of levels, importances, mean, sd of "
-        "age, curves of 300 others.",
+        "age, curves of 300 others. "
+        "Errors are forecast by the median of cohorts; of fits they are the root of the mean square, which a few bad "
+        "fits raise.",
         "| hazards | persons, ε | explained, told | told nothing of terms | error of a person's, told | of the mean |",
         hazards,
         [(name, *cell) for name in HAZARDS for cell in OF_HAZARDS],
