@@ -1,9 +1,9 @@
 """What looks at the data before the plan are worth: ``python benchmarks/ugly_curves.py [part ...]``.
 
 Paired: each cohort is fitted with the looks and without them, or with as much as the level of Y may have of the budget
-and with what it had before, on the same noise. A share is that of the variance of the
-true mean response, of 1,000 new people, that predictions explain. No constant was chosen on these seeds. The noise is
-seeded NumPy noise: for simulation only.
+and with what it had before, on the same noise; or as it is at ε = 1 and at larger ones, which must not explain less. A
+share is that of the variance of the true mean response, of 1,000 new people, that predictions explain. No constant was
+chosen on these seeds, but for how steps are shortened at ε = 30. The noise is seeded NumPy noise: for simulation only.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def in_range(y: tuple[float, float]) -> Callable[[str, int, int], Data]:
 
 
 class Cell(NamedTuple):
-    """Cohorts, their title by their name, the size of them, how many, and what they are beside."""
+    """Cohorts, their title by their name, the size of them, how many, what they are beside, and at which other ε."""
 
     title: str
     names: tuple[str, ...]
@@ -90,6 +90,12 @@ class Cell(NamedTuple):
     delta: float | None = 1e-6
     epsilon: float = 1.0
     before: Callable[[Tuning], Tuning] = without
+    beside: tuple[float, ...] = ()
+
+
+def as_it_is(tuning: Tuning) -> Tuning:
+    """What fits have."""
+    return tuning
 
 
 PARTS = {
@@ -114,6 +120,9 @@ PARTS = {
         for n in (1000, 3000)
         for y in ((-8.0, 8.0), (0.0, 100.0), (-500.0, 20.0))
     ),
+    "epsilon": tuple(
+        Cell("", tuple(UGLY), ugly, n, 24, before=as_it_is, beside=(3.0, 10.0, 30.0)) for n in (300, 1000, 3000, 10_000)
+    ),
 }
 
 
@@ -131,18 +140,21 @@ def explained(data: Data, tuning: Tuning, privacy: Privacy) -> float:
 def lines(cell: Cell) -> Iterator[str]:
     """One line a kind of cohort: without looks, with them, and the difference."""
     tuning = PURE if cell.delta is None else GAUSSIAN
+    ways = [(cell.before(tuning), cell.epsilon), *((tuning, epsilon) for epsilon in cell.beside or (cell.epsilon,))]
     for name in cell.names:
-        found = np.empty((cell.repeats, 2))
+        found = np.empty((cell.repeats, len(ways)))
         for i in range(cell.repeats):
             data = cell.draw(name, cell.n, SEED + i)
-            privacy = Privacy(cell.epsilon, delta=cell.delta, n=cell.n, random_state=SEED + i)
-            found[i] = [explained(data, own, privacy) for own in (cell.before(tuning), tuning)]
-        before, after = (f"{found[:, k].mean():.4f} ({found[:, k].min():.3f})" for k in (0, 1))
-        change = found[:, 1] - found[:, 0]
-        error = change.std(ddof=1) / math.sqrt(cell.repeats)
+            for k, (own, epsilon) in enumerate(ways):
+                privacy = Privacy(epsilon, delta=cell.delta, n=cell.n, random_state=SEED + i)
+                found[i, k] = explained(data, own, privacy)
+        means = [f"{one.mean():.4f} ({one.min():.3f})" for one in found.T]
         title = cell.title.format(name) or name
-        budget = f"{cell.n:,}, {cell.epsilon:g}{'' if cell.delta else ', pure'}"
-        yield f"| {title} | {budget} | {cell.repeats} | {before} | {after} | {change.mean():+.4f} ± {error:.4f} |"
+        for (_, epsilon), after, more in zip(ways[1:], means[1:], found.T[1:], strict=True):
+            change = more - found[:, 0]
+            error = change.std(ddof=1) / math.sqrt(cell.repeats)
+            budget = f"{cell.n:,}, {epsilon:g}{'' if cell.delta else ', pure'}"
+            yield f"| {title} | {budget} | {cell.repeats} | {means[0]} | {after} | {change.mean():+.4f} ± {error:.4f} |"
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -24,6 +24,7 @@ from fdadp.learners.shared.noisy_second_moments import (
     CLIP,
     JOINT_CLIP,
     RowMoments,
+    believed_moment,
     posterior_coefficients,
     release_joint,
     release_moments,
@@ -170,13 +171,15 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
             moments = release_joint(cohort, pair, p, q, wishart=wishart)
         else:
             moments = release_moments(cohort, pair, p, q)
-        solve = {"adassp": _adassp, "functional": _functional}.get(self.mechanism_, _shrunk)
         self._encode, self._middle, self._unit = encode, middle, half * math.sqrt(q)
         if hasattr(self, "walls_"):
             del self.walls_
         self._equations = tuple(_equations(moments, k, encode.intercept) for k in range(q))
         self.doubts_ = self._doubts(cohort, moments, p - 1, pure=pure or wishart)
-        return np.stack([solve(moments, k) for k in range(q)], axis=1) * self._unit
+        if self.mechanism_ in _RIDGES:
+            return np.stack([_RIDGES[self.mechanism_](moments, k) for k in range(q)], axis=1) * self._unit
+        A = believed_moment(moments)
+        return np.stack([posterior_coefficients(moments, A, k).mean for k in range(q)], axis=1) * self._unit
 
     def _by_rounds(self, cohort: Cohort, d: int, q: int) -> FloatArray:
         """The same by rounds on residuals."""
@@ -320,10 +323,6 @@ def _equations(m: RowMoments, k: int, const: float) -> Equations:
     return plain._replace(dispersion=min(left / max(persons - p, 1.0), 1.0))
 
 
-def _shrunk(m: RowMoments, k: int) -> FloatArray:
-    return posterior_coefficients(m, k).mean
-
-
 def _adassp(m: RowMoments, k: int) -> FloatArray:
     """Ridge max(0, √(2p) s - λ_min), where √(2p) s is the norm of the noise on the matrix (Wang 2018)."""
     values, axes = np.linalg.eigh(m.gram)
@@ -337,3 +336,7 @@ def _functional(m: RowMoments, k: int) -> FloatArray:
     curvature = values + 4 * m.sd
     inverse = np.where(curvature > 0, 1 / np.where(curvature > 0, curvature, 1.0), 0.0)
     return np.asarray(axes @ (inverse * (axes.T @ m.cross[:, k])))
+
+
+_RIDGES = {"adassp": _adassp, "functional": _functional}
+"""Mechanisms that solve the noisy equations with a ridge."""

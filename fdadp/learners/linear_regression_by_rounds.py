@@ -20,6 +20,7 @@ from fdadp.learners.coefficient_intervals import Equations
 from fdadp.learners.shared.noisy_second_moments import (
     CLIP,
     RowMoments,
+    believed_moment,
     posterior_coefficients,
     release_joint,
     release_moments,
@@ -184,9 +185,10 @@ def _rounds(
 ) -> tuple[FloatArray, tuple[Equations, ...]]:
     """Coefficients (d + 1, q) by the second moment and gradients, and noisy equations of each target."""
     q = plan.targets
-    believed = [posterior_coefficients(moments, k) for k in range(q)]
+    A = believed_moment(moments)
+    believed = [posterior_coefficients(moments, A, k, covariance=True) for k in range(q)]
     theta = np.stack([one.mean for one in believed], axis=1) * math.sqrt(q)
-    covariance = [one.covariance * q for one in believed]
+    covariance = [np.asarray(one.covariance) * q for one in believed]
     released: list[tuple[FloatArray, FloatArray, FloatArray]] = []
     for t in range(ROUNDS):
         residuals = rows.residuals(encode, middle, unit, theta.copy())
@@ -202,10 +204,7 @@ def _rounds(
         )
         gradient, sd = _gradient(cohort, encode, residuals, clips, plan.gradient, f"gradient {t + 1}")
         released.append((theta, gradient, sd))
-        moved = [
-            gaussian_update(theta[:, k], covariance[k], gradient[:, k], believed[k].moment, float(sd[k]))
-            for k in range(q)
-        ]
+        moved = [gaussian_update(theta[:, k], covariance[k], gradient[:, k], A, float(sd[k])) for k in range(q)]
         theta, covariance = np.stack([one[0] for one in moved], axis=1), [one[1] for one in moved]
     return theta, tuple(_equations(moments, released, clips.square, k) for k in range(q))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,8 @@ BINS, SURE, BEYOND, WITHIN = 20, 2.5, 4.0, 0.72
 out; where numbers are in their bin, over its end."""
 WALL, WALL_STILL = 30.0, 5.0
 """Sizes at which numbers are walled where nothing is seen further out, and where all but a few are one number."""
+LEAST_OWN = 1e-6
+"""Least variance of what is no noise, over that of noise."""
 FINEST = 1e-12
 """Least width of a part, over the size of the ends of its range."""
 
@@ -73,6 +75,36 @@ class _Told(NamedTuple):
     size: float
 
 
+class NormalLaw(NamedTuple):
+    """Posterior of a normal law on a grid of places (P, 1) and sds (S,).
+
+    Attributes
+    ----------
+    weights : ndarray of shape (P, S)
+    place : float
+        Posterior mean.
+    log_size : float
+        Posterior mean of the logarithm of the root mean square about that place.
+    error : float
+        Posterior sd of it.
+    """
+
+    weights: FloatArray
+    place: float
+    log_size: float
+    error: float
+
+    @classmethod
+    def by(cls, evidence: FloatArray, at: FloatArray, sds: FloatArray) -> NormalLaw:
+        """From log densities, but for a constant."""
+        weights = np.exp(evidence - evidence.max())
+        weights /= weights.sum()
+        place = float((weights * at).sum())
+        logs = 0.5 * np.log(sds**2 + (at - place) ** 2)
+        middle = float((weights * logs).sum())
+        return cls(weights, place, middle, math.sqrt(float((weights * (logs - middle) ** 2).sum())))
+
+
 def norm_of(columns: int, *, pure: bool) -> float:
     """Norm of a person's counts, one cell in each column."""
     return float(columns) if pure else math.sqrt(columns)
@@ -91,10 +123,18 @@ def cells_of(values: RowFunction, low: FloatArray, high: FloatArray, count: int)
 
     def row(rows: Rows) -> FloatArray:
         v = values(rows)
-        cell = np.floor((v - low) / (high - low) * count)
-        return _ones(np.where(v == high, count - 1, cell), count, v)
+        return _whole(in_cells(v, low, high, count), v)
 
     return row
+
+
+def in_cells(values: FloatArray, low: FloatArray | float, high: FloatArray | float, count: int) -> FloatArray:
+    """A one in the cell of each of the values (m, q), shape (m, q, count); zeros alone where it is in none.
+
+    The upper end of a part is in its last cell.
+    """
+    cell = np.where(values == high, count - 1, np.floor((values - low) / (high - low) * count))
+    return np.asarray(cell[:, :, None] == np.arange(count), dtype=np.float64)
 
 
 def distances_of(values: RowFunction, at: FloatArray, edges: FloatArray) -> RowFunction:
@@ -103,14 +143,14 @@ def distances_of(values: RowFunction, at: FloatArray, edges: FloatArray) -> RowF
     def row(rows: Rows) -> FloatArray:
         v = values(rows)
         beyond = (np.abs(v - at)[:, :, None] > edges).sum(axis=2)
-        return _ones(beyond.astype(np.float64), edges.shape[1] + 1, v)
+        return _whole(beyond[:, :, None] == np.arange(edges.shape[1] + 1), v)
 
     return row
 
 
-def _ones(cell: FloatArray, count: int, values: FloatArray) -> FloatArray:
-    """A one in the cell of each number, (m, q count); NaN where any number of the row is no number."""
-    out = (cell[:, :, None] == np.arange(count)) + 0.0 * values.sum(axis=1)[:, None, None]
+def _whole(ones: FloatArray | BoolArray, values: FloatArray) -> FloatArray:
+    """Ones (m, q, B) side by side; NaN where any number of the row is no number."""
+    out = ones + 0.0 * values.sum(axis=1)[:, None, None]
     return np.asarray(out.reshape(len(values), -1))
 
 
@@ -177,12 +217,7 @@ def _tell(
     Beyond an open end of a part, which is the end of the range, numbers are in its last cell.
     """
     at, sds, below = _laws(len(seen))
-    below = below.copy()
-    below[..., 0] = np.where(open_ends[0], 0.0, below[..., 0])
-    below[..., -1] = np.where(open_ends[1], 1.0, below[..., -1])
-    expected = np.diff(below)
-    variance = sd**2 + expected / n + (MISFIT * expected) ** 2
-    evidence = -0.5 * ((seen - expected) ** 2 / variance + np.log(variance)).sum(axis=-1)
+    evidence = evidence_of_counts(seen, sd, n, below, open_ends)
     middle, half = (part[0] + part[1]) / 2, (part[1] - part[0]) / 2
     logs = np.log(sds)
     if before is None:
@@ -191,14 +226,54 @@ def _tell(
         off, off_log = CARRIED * before.off / half + OFF_PLACE, CARRIED * before.off_log + OFF_SIZE
         evidence = evidence - 0.5 * ((at - (before.at - middle) / half) / off) ** 2
         evidence = evidence - 0.5 * ((logs - before.log_sd + math.log(half)) / off_log) ** 2
-    weights = np.exp(evidence - evidence.max())
-    weights /= weights.sum()
-    place = float((weights * at).sum())
+    law = NormalLaw.by(evidence, at, sds)
+    weights, place = law.weights, law.place
     off = math.sqrt(float((weights * (at - place) ** 2).sum()))
     log_sd = float((weights * logs).sum())
     off_log = math.sqrt(float((weights * (logs - log_sd) ** 2).sum()))
-    size = math.exp(float((weights * 0.5 * np.log(sds**2 + (at - place) ** 2)).sum()))
-    return _Told(middle + half * place, half * off, log_sd + math.log(half), off_log, half * size)
+    return _Told(middle + half * place, half * off, log_sd + math.log(half), off_log, half * math.exp(law.log_size))
+
+
+def evidence_of_counts(
+    seen: FloatArray, sd: float, n: float, below: FloatArray, open_ends: tuple[bool, bool], *, pure: bool = False
+) -> FloatArray:
+    """Log density of released shares (count,) in the cells of a part under normal laws, but for a constant.
+
+    Parameters
+    ----------
+    seen : ndarray of shape (count,)
+    sd : float
+        Of the noise in each.
+    n : float
+    below : ndarray of shape (P, S, count + 1)
+        Mass of each law below each edge.
+    open_ends : (bool, bool)
+        Whether numbers beyond an end are in its last cell, as at the ends of the range.
+    pure : bool
+        As of :func:`log_density`.
+    """
+    below = below.copy()
+    below[..., 0] = np.where(open_ends[0], 0.0, below[..., 0])
+    below[..., -1] = np.where(open_ends[1], 1.0, below[..., -1])
+    expected = np.diff(below)
+    own = expected / n + (MISFIT * expected) ** 2
+    return np.asarray(log_density(seen - expected, sd, own, pure=pure).sum(axis=-1))
+
+
+def log_density(off: FloatArray, sd: float, variance: Any, *, pure: bool) -> FloatArray:
+    """Of noise with this sd, Gaussian or (`pure`) Laplace, and a normal error of its own variance; but for a constant.
+
+    Of the sum of a Laplace and a normal variable: Reed (2006), doi:10.1007/0-8176-4487-3_4.
+    """
+    from scipy.special import log_ndtr
+
+    if not pure:
+        spread = sd**2 + variance
+        return np.asarray(-0.5 * (off**2 / spread + np.log(spread)))
+    size, own = sd / math.sqrt(2), np.sqrt(np.maximum(variance, LEAST_OWN * sd**2))
+    above = log_ndtr(off / own - own / size) - off / size
+    below = log_ndtr(-off / own - own / size) + off / size
+    return np.asarray(np.logaddexp(above, below) + 0.5 * (own / size) ** 2)
 
 
 def reach(

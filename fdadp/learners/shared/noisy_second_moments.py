@@ -88,23 +88,20 @@ class Believed(NamedTuple):
 
     Attributes
     ----------
-    moment : ndarray of shape (p, p)
-        Of the rows, without negative eigenvalues.
     mean : ndarray of shape (p,)
-    covariance : ndarray of shape (p, p)
+    covariance : ndarray of shape (p, p), or None
+        None where it was not asked for.
     """
 
-    moment: FloatArray
     mean: FloatArray
-    covariance: FloatArray
+    covariance: FloatArray | None
 
 
-def posterior_coefficients(m: RowMoments, k: int) -> Believed:
+def posterior_coefficients(m: RowMoments, A: FloatArray, k: int, *, covariance: bool = False) -> Believed:
     """Posterior of coefficients of target k, over priors as likely as what was released makes them.
 
-    The model is in the notes of :class:`fdadp.learners.DPLinearRegression`.
+    The model is in the notes of :class:`fdadp.learners.DPLinearRegression`. `A` is :func:`believed_moment`.
     """
-    A = positive_part(believed_moment(m))
     b, p = m.cross[:, k], len(A)
     residual = min(max(m.squares[k] / max(np.trace(A), 1.0), 1e-2), 1.0)
     evidence, means, spreads = [], [], []
@@ -120,18 +117,23 @@ def posterior_coefficients(m: RowMoments, k: int) -> Believed:
             misfit = np.linalg.solve(factor, b)
             evidence.append(-0.5 * misfit @ misfit - np.log(np.diag(factor)).sum())
             means.append(mean)
-            through = A * prior
-            spreads.append(np.diag(prior) - through.T @ np.linalg.solve(law, through))
+            if covariance:
+                through = A * prior
+                spreads.append(np.diag(prior) - through.T @ np.linalg.solve(law, through))
     weights = np.exp(np.array(evidence) - max(evidence))
     weights /= weights.sum()
     found = np.asarray(weights @ np.array(means))
+    if not covariance:
+        return Believed(found, None)
     away = np.array(means) - found
-    covariance = np.tensordot(weights, np.array(spreads), 1) + (away * weights[:, None]).T @ away
-    return Believed(A, found, np.asarray(covariance))
+    return Believed(found, np.asarray(np.tensordot(weights, np.array(spreads), 1) + (away * weights[:, None]).T @ away))
 
 
 def believed_moment(m: RowMoments) -> FloatArray:
-    """Posterior mean (p, p) of Σ zz', entry by entry: of noise alone it is even, and has no directions of its own."""
+    """Posterior mean (p, p) of Σ zz', entry by entry, without negative eigenvalues.
+
+    Of noise alone it is even, and has no directions of its own.
+    """
     d = len(m.gram) - 1
     squares, upper = np.diag(m.gram)[:-1], np.triu_indices(d, 1)
     usual = float(above_zero(squares.mean(), m.sd**2 / d))
@@ -142,7 +144,7 @@ def believed_moment(m: RowMoments) -> FloatArray:
     out += out.T
     out[np.diag_indices(d)] = np.maximum(empirical_bayes(squares, m.sd**2, usual, usual**2)[0], 0.0)
     out[-1, -1] = size
-    return out
+    return positive_part(out)
 
 
 def _about_common(values: FloatArray, noise: float, scale: float) -> FloatArray:

@@ -14,6 +14,7 @@ from fdadp.privacy import Cohort
 from fdadp.private.plan.budget_plan import ONE_CURVE, Located, Plan
 from fdadp.private.public.column_ranges import UNIFORM_VARIANCE
 from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Aux, Size, Tuning
+from fdadp.rounds.location_scale_histograms import norm_of
 
 # How many persons there are, where that is private, what counting them leaves of the budget, and how many it takes.
 
@@ -325,7 +326,7 @@ def _auxiliary(
         numbers = replace(tuning.numbers, cap=tuning.numbers.cap * q)
         shares["scalars"] = numbers.share(norm_of_numbers(q, pure=pure) * eta, pure=pure)
         places = replace(tuning.places, cap=tuning.places.cap * q)
-        each = places.share((q if pure else math.sqrt(q)) * eta, pure=pure) if shares["scalars"] else 0.0
+        each = places.share(norm_of(q, pure=pure) * eta, pure=pure) if shares["scalars"] else 0.0
         shares |= {"places": each, "places again": each}
     y_rms = tuning.y_rms if size(tuning.y_rms) else replace(tuning.y_rms, below=tuning.y_range_if_dear)
     shares["y rms"] = size(y_rms)

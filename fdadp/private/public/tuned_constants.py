@@ -122,6 +122,8 @@ class Tuning:
         Gradient rounds.
     fewer_rounds : tuple of (float, int)
         Noise per person from which on there are fewer, and how many; the largest first.
+    twice_from : float
+        Noise per person down from which there are twice as many: steps, and no longer noise, are what is lost then.
     mean_weight, mean_cost, slope_cost : float
         What errors of the mean of Y and of the coefficients cost; the rest of the budget is split by it.
     mean_target, mean_least : float
@@ -173,6 +175,7 @@ class Tuning:
     intercept_floor: float = 0.25
     rounds: int = 8
     fewer_rounds: tuple[tuple[float, int], ...] = ()
+    twice_from: float = 8e-4
     mean_weight: float = 0.05
     mean_cost: float = 3.0
     slope_cost: float = 1.5
@@ -197,7 +200,8 @@ class Tuning:
 
     def rounds_at(self, eta: float) -> int:
         """Gradient rounds at this noise per person."""
-        return next((rounds for least, rounds in self.fewer_rounds if eta >= least), self.rounds)
+        rounds = next((rounds for least, rounds in self.fewer_rounds if eta >= least), self.rounds)
+        return 2 * rounds if eta <= self.twice_from else rounds
 
 
 GAUSSIAN = Tuning()
@@ -216,6 +220,7 @@ PURE = replace(
     calibration=replace(GAUSSIAN.calibration, least=0.03),
     fall_off=0.5,
     fewer_rounds=((7e-3, 2), (1e-3, 3), (5.5e-4, 4), (3e-4, 6)),
+    twice_from=5e-5,
     mean_weight=0.2,
     clip_noisy=0.9,
     clip_more=1.5,

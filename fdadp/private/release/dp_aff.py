@@ -98,6 +98,9 @@ def secant_update(
 
 GUARD_SDS = 3
 """Energies of gradients count as grown from so many sds of noise on."""
+GROWN, GROWN_QUIET, QUIET = 2.0, 1.3, 1e-4
+"""And from so many times the least on; the second from a noise per person of the third down, where steps otherwise go
+to and fro between points that are about as bad."""
 DRAWS, SEED = 4000, 1
 """Public draws of features and residuals."""
 
@@ -135,14 +138,23 @@ class Rounds:
         Prior mean of A; default the identity.
     local : bool
         Whether A is that near the last gradient, rather than near the first: for many rounds.
+    quiet : bool
+        Whether there is so little noise that less than twice the energy is worse, and half of it a reason for longer
+        steps again.
     """
 
     def __init__(
-        self, weights: FloatArray, variance: float | FloatArray, start: FloatArray | None = None, *, local: bool = False
+        self,
+        weights: FloatArray,
+        variance: float | FloatArray,
+        start: FloatArray | None = None,
+        *,
+        local: bool = False,
+        quiet: bool = False,
     ) -> None:
         self.active: BoolArray = np.asarray(weights > 0)
         self.weights = np.where(self.active, weights, 1.0)
-        self.variance, self.local = variance, local
+        self.variance, self.local, self.quiet = variance, local, quiet
         self.moment = self._start = np.eye(len(weights)) if start is None else start  # white features have about I
         self._measurements: list[Measurement] = []
         self._damping = 1.0
@@ -172,9 +184,12 @@ class Rounds:
         self._measurements.append((gradient, theta, np.where(self.active, (sd / scale) ** 2, np.inf)))
         energy, base = float((total**2).sum()), t
         noisy = GUARD_SDS * sd**2 * math.sqrt(2 * int(self.active.sum()))
-        if self._best is not None and energy > 2 * self._best[0] + noisy:
+        grown = GROWN_QUIET if self.quiet else GROWN
+        if self._best is not None and energy > grown * self._best[0] + noisy:
             self._damping *= 2
             base = self._best[1]
+        elif self.quiet and self._best is not None and energy < self._best[0] / 2:
+            self._damping = max(1.0, self._damping / 2)
         if self._best is None or energy < self._best[0]:
             self._best = (energy, t)
         moment = secant_update(self._start, self.variance, self._measurements, self.active, local=self.local)
@@ -350,7 +365,7 @@ def _regress(releases: Releases, rows: RowFunctions, prior_energy: FloatArray) -
     usual = tuning.first_clip * guess
     left = 1.0 if released else left_by_clip(weighted, usual)  # released clips leave most, and more rounds learn it
     law = (MOMENT_VARIANCE,) if pairs is None else (pairs.uncertain, pairs.moment)
-    rounds = Rounds(w, *law, local=released)
+    rounds = Rounds(w, *law, local=released, quiet=plan.eta <= QUIET)
     shares, owner = design.feature_shares[: plan.n_features - 1], design.groups.owner[: plan.n_features - 1]
     for t in range(plan.rounds):
         rows.coefficients = theta if pairs is None else pairs.matrix(theta)

@@ -121,7 +121,9 @@ def plan_family(
 ) -> Plan:
     """Plan a fit, of `counts` or of zeros and ones; the rest as of ``budget_sharing.make_plan``."""
     if tuning is None:
-        tuning = replace(PURE if pure else GAUSSIAN, fall_off=FALL_OFF, rounds=ROUNDS, water_noise=WATER_NOISE)
+        tuning = replace(
+            PURE if pure else GAUSSIAN, fall_off=FALL_OFF, rounds=ROUNDS, twice_from=0.0, water_noise=WATER_NOISE
+        )
     plan = make_plan(n, noise_multiplier, design, pure=pure, tuning=tuning, located=design.located)
     times = 2 if pure else 1
     shares = {key: v for key, v in plan.budget_shares.items() if key.startswith("x ") or key in OF_NUMBERS}

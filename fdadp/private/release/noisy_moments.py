@@ -21,6 +21,7 @@ from fdadp.private.denoise.empirical_bayes import gain, posteriors, steady
 from fdadp.private.plan.budget_plan import Plan
 from fdadp.private.plan.budget_sharing import make_plan
 from fdadp.private.plan.private_design import PrivateDesign
+from fdadp.private.public.tuned_constants import GAUSSIAN, PURE
 from fdadp.private.release.planned_releases import start_regression
 from fdadp.private.release.residual_sizes import PrivateFit, Regression, finish
 from fdadp.private.rows.row_functions import Block, RowFunctions
@@ -66,7 +67,8 @@ def plan_moments(n: float, noise_multiplier: float, design: PrivateDesign, *, pu
     Rows are scaled such that features and responses have the same norm √D. A cross moment then has noise variance
     2 η² D relative to the response, and noise in the features' moment adds 2 η² D² times the explained variance.
     """
-    plan = make_plan(n, noise_multiplier, design, pure=pure, located=design.located)
+    tuning = replace(PURE if pure else GAUSSIAN, twice_from=0.0)
+    plan = make_plan(n, noise_multiplier, design, pure=pure, tuning=tuning, located=design.located)
     shares = {key: 0.0 if key.startswith("gradient") else share for key, share in plan.budget_shares.items()}
     shares["moments"] = 1 - sum(share * plan.times(key) for key, share in shares.items())
     tau2 = design.feature_shares

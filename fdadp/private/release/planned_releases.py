@@ -20,6 +20,7 @@ from fdadp.private.rows.anchored_forecasts import MEAN, about_anchor, near_ancho
 from fdadp.private.rows.curve_roughness import seen_curves, seen_response
 from fdadp.private.rows.location_and_scale import CELLS, Counted, beyond, error_of_moments, part_about, settled
 from fdadp.private.rows.row_functions import RowFunctions
+from fdadp.rounds.location_scale_histograms import norm_of
 
 TOGETHER = 2.0
 """Clip of the sum of a person's gradients over that of one row, per square root of the rows."""
@@ -238,7 +239,7 @@ def _locate_numbers(releases: Releases, rows: RowFunctions) -> None:
     counts: list[list[Counted]] = [[] for _ in columns]
     for key in ("places", "places again"):
         if releases.affords(key):
-            norm = q if releases.plan.pure else math.sqrt(q)
+            norm = norm_of(q, pure=releases.plan.pure)
             cells, noise = releases.mean(key, rows.cells, clip=norm, size=q * CELLS)
             places = []
             for i, part in enumerate(rows.parts):

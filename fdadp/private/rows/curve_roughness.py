@@ -132,7 +132,11 @@ class CurveEnergies:
 
 def seen_curves(releases: Releases, rows: RowFunctions) -> Releases:
     """Whiten anew, for effects of short stretches of s too, where the released energies say that curves are rough."""
-    if not spectral(rows.design) or not releases.affords("x spectrum"):
+    if not spectral(rows.design):
+        if rows.design.prior.pilot is None and isinstance(rows.design.groups.terms[0], WhiteSurface):
+            rows.notes.append(NO_LOOK_AT_X.format(COSINES))
+        return releases
+    if not releases.affords("x spectrum"):  # which plans say
         return releases
     (column,) = (own for own in rows.columns.values() if isinstance(own, CurvesColumn))
     energies, n = CurveEnergies(column), releases.plan.n
@@ -243,6 +247,10 @@ def _roughened(design: PrivateDesign, rough: float) -> PrivateDesign:
 NO_LOOK = (
     "no look at how rough responses are, which takes {} evenly spaced points of t: what varies faster in t than the "
     "prior expects is learned in part"
+)
+NO_LOOK_AT_X = (
+    "no look at how rough curves are, which takes one surface alone, of curves on {} evenly spaced points or more: "
+    "effects of a short stretch of s are learned in part"
 )
 ROUGH_CURVES = (
     "{} is rough: {:.0%} of its released energy is at the fifth frequency or above; effects of a short stretch were "

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.private.public.column_ranges import UNIFORM_VARIANCE
+from fdadp.rounds.location_scale_histograms import FAVOUR, NormalLaw, evidence_of_counts, in_cells, log_density
 
 CELLS = 32
 """Of a part of the range."""
@@ -24,10 +25,6 @@ SPREADS = np.geomspace(0.002, 1.0, 36)
 """Where spreads are looked for, on [-1, 1]; of two values at the ends it is 1."""
 POINTS = 121
 """Where locations are, on each part."""
-FAVOUR = 0.5
-"""Prior of a spread: its power."""
-MISFIT = 0.3
-"""Numbers are no normal law: sd of a count about its expectation over that, besides noise."""
 AROUND = 5.0
 """Half-width of the second part, over the spread found in the first."""
 SURE, SURE_PURE = 2.0, 3.0
@@ -38,8 +35,6 @@ FLOOR, SHARPNESS, PER_CELL = 1e-6, 4.0, 4
 """Of the nearest law: mass that is anywhere, belief in counts over the normal law, and points in a cell."""
 NEWTON, CLOSE, LEAST_STEP, ENOUGH = 60, 1e-9, 1e-8, 1e-4
 """Steps of its search, the gain at which it ends, the shortest step, and what a step gains of its promise, at least."""
-LEAST_OWN = 1e-6
-"""Least variance of what is no noise, over that of noise."""
 LEAST_SPREAD, UNKNOWN = 1e-3, 0.5
 """Least scale; largest error of its logarithm, of which a scale that was released says more than none."""
 
@@ -78,16 +73,6 @@ class Beyond(NamedTuple):
     sd: float
 
 
-def in_cells(unit: FloatArray, part: Part) -> FloatArray:
-    """Which cell of a part each number (m,) on [-1, 1] is in: rows (m, CELLS) of at most a single 1."""
-    low, high = part
-    with np.errstate(invalid="ignore"):
-        cell = np.floor((unit - low) * (CELLS / (high - low)))
-        cell = np.where(unit == high, CELLS - 1, cell)
-        inside = (unit >= low) & (unit <= high) & (cell < CELLS)
-    return np.asarray(inside[:, None] & (cell[:, None] == np.arange(CELLS)), dtype=np.float64)
-
-
 def located(
     mean: float, square: float, sd: float, counts: Sequence[Counted], n: float, *, pure: bool
 ) -> tuple[float, float, float]:
@@ -116,40 +101,14 @@ def located(
     at = np.unique(np.concatenate([np.linspace(*part, POINTS) for part in (WHOLE, *(c.part for c in counts))]))
     m, s = at[:, None], SPREADS[None]
     evidence = np.log(np.gradient(at))[:, None] + FAVOUR * np.log(s)
-    evidence = evidence + _log_density(mean - m, sd, 1 / n, pure=pure)
-    evidence = evidence + _log_density(square + UNIFORM_VARIANCE - s**2 - m**2, sd, 1 / n, pure=pure)
+    evidence = evidence + log_density(mean - m, sd, 1 / n, pure=pure)
+    evidence = evidence + log_density(square + UNIFORM_VARIANCE - s**2 - m**2, sd, 1 / n, pure=pure)
     for part, shares, noise in counts:
-        edges = np.linspace(*part, CELLS + 1)
-        below = ndtr((edges - m[..., None]) / s[..., None])
-        if part[0] <= WHOLE[0]:  # numbers beyond the range are at its ends
-            below[..., 0] = 0.0
-        if part[1] >= WHOLE[1]:
-            below[..., -1] = 1.0
-        expected = np.diff(below)
-        own = expected / n + (MISFIT * expected) ** 2
-        evidence += _log_density(shares - expected, noise, own, pure=pure).sum(axis=-1)
-    weights = np.exp(evidence - evidence.max())
-    weights /= weights.sum()
-    location = float((weights * m).sum())
-    log_scale = 0.5 * np.log(s**2 + (m - location) ** 2)
-    middle = float((weights * log_scale).sum())
-    return location, math.exp(middle), math.sqrt(float((weights * (log_scale - middle) ** 2).sum()))
-
-
-def _log_density(off: FloatArray, sd: float, variance: Any, *, pure: bool) -> FloatArray:
-    """Of noise with this sd, Gaussian or Laplace, and a normal error of its own variance; but for a constant.
-
-    Of the sum of a Laplace and a normal variable: Reed (2006), doi:10.1007/0-8176-4487-3_4.
-    """
-    from scipy.special import log_ndtr
-
-    if not pure:
-        spread = sd**2 + variance
-        return np.asarray(-0.5 * (off**2 / spread + np.log(spread)))
-    size, own = sd / math.sqrt(2), np.sqrt(np.maximum(variance, LEAST_OWN * sd**2))
-    above = log_ndtr(off / own - own / size) - off / size
-    below = log_ndtr(-off / own - own / size) + off / size
-    return np.asarray(np.logaddexp(above, below) + 0.5 * (own / size) ** 2)
+        below = ndtr((np.linspace(*part, CELLS + 1) - m[..., None]) / s[..., None])
+        open_ends = (part[0] <= WHOLE[0], part[1] >= WHOLE[1])  # numbers beyond the range are at its ends
+        evidence = evidence + evidence_of_counts(shares, noise, n, below, open_ends, pure=pure)
+    law = NormalLaw.by(evidence, m, s)
+    return law.place, math.exp(law.log_size), law.error
 
 
 def settled(
@@ -200,7 +159,7 @@ def _nearest(
     normal = np.diff(below, prepend=0.0, append=1.0)
     anywhere = np.concatenate(([1 / CELLS], np.diff(edges), [1 / CELLS]))
     start = np.log((1 - FLOOR) * normal + FLOOR * anywhere / anywhere.sum())
-    told = np.vstack((at, at * at, *(in_cells(at, c.part).T for c in counts)))
+    told = np.vstack((at, at * at, *(in_cells(at[:, None], *c.part, CELLS)[:, 0].T for c in counts)))
     found = np.concatenate(([mean, square + UNIFORM_VARIANCE], *(c.shares for c in counts)))
     noise = np.concatenate(([sd**2 + 1 / n] * 2, *([c.sd**2] * CELLS for c in counts)))
     noise = noise / (SHARPNESS * counts[0].sd)

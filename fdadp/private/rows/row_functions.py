@@ -22,9 +22,10 @@ from fdadp.private.plan.budget_sharing import SPREADS, time_blocks
 from fdadp.private.plan.private_design import PrivateDesign
 from fdadp.private.public.column_ranges import REACH, UNIFORM_VARIANCE, Column, CurvesColumn
 from fdadp.private.rows.errors_by_record import Probe, error_logs, factors, log_places, looks_of
-from fdadp.private.rows.location_and_scale import WHOLE, Part, in_cells
+from fdadp.private.rows.location_and_scale import CELLS, WHOLE, Part
 from fdadp.private.rows.pointwise_gradients import MeasuredPairs, added, integrals, quadratic
 from fdadp.private.rows.projected_responses import Projection, observed_mean
+from fdadp.rounds.location_scale_histograms import in_cells
 
 Block = tuple[FloatArray, ...]
 NUMBERS_SIZE = 0.6
@@ -109,13 +110,16 @@ class RowFunctions:
 
     def units(self, block: Block) -> FloatArray:
         """Numbers on [-1, 1], and their squares less those of a uniform law; 0 where one is missing; shape (m, 2q)."""
-        unit = np.stack([column.unit(block[column.at]) for column in self.design.numbers], axis=1)
+        unit = self._unit(block)
         return np.nan_to_num(np.hstack((unit, unit * unit - UNIFORM_VARIANCE)))
 
     def cells(self, block: Block) -> FloatArray:
         """Which cell of its part of the range each number is in, shape (m, q CELLS); none where it is missing."""
-        numbers = self.design.numbers
-        return np.hstack([in_cells(c.unit(block[c.at]), part) for c, part in zip(numbers, self.parts, strict=True)])
+        low, high = np.transpose(self.parts)
+        return in_cells(self._unit(block), low, high, CELLS).reshape(len(block[0]), -1)
+
+    def _unit(self, block: Block) -> FloatArray:
+        return np.stack([column.unit(block[column.at]) for column in self.design.numbers], axis=1)
 
     def features_of(self, block: Block, n_features: int) -> FloatArray:
         """White features of rows, the constant first, shape (m, n_features); NaN of curves never observed."""

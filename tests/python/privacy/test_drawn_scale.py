@@ -16,10 +16,15 @@ from mutants import SCALE_MUTANTS, mutate
 from scipy.optimize import brentq
 from scipy.special import expit, ive
 
+from fdadp import PublicPrior
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise
 from fdadp.privacy.account.epsilon_mu_rho import gaussian_multiplier, mu_from, range_from_mu, replaced_multiplier
 from fdadp.privacy.kernel._loss_minimisers import GRADIENT_ERROR
 from fdadp.privacy.noise._matrix_noise import degrees
+from fdadp.private.rows.curve_roughness import CurveEnergies, ResponseEnergies
+from fdadp.private.rows.row_functions import RowFunctions
+from fdadp.rounds.clips_for_tails import sizes_of
+from fdadp.rounds.location_scale_histograms import cells_of, distances_of, norm_of
 
 EPSILON, DELTA, RIDGE = 1.0, 1e-6, 20.0
 DRAWS = 500
@@ -80,6 +85,24 @@ def outer(**more):
     return lambda c: c.sum_outer(lambda r: r[0], lambda r: r[1], clip=1.0, share=1.0, name="it", **more).value
 
 
+def ones(row, *args):
+    """Ones in bins of two numbers, as rounds release them; bins are the last argument's."""
+    size = 2 * (args[-1] if isinstance(args[-1], int) else 3)
+    return lambda c: (
+        c.sum(
+            row(lambda r: r[0], *args), clip=norm_of(2, pure=c.pure), share=1.0, name="it", size=size, nonnegative=True
+        ).value
+    )
+
+
+def look(of):
+    return lambda c: c.histogram(of.shares, share=1.0, name="it").value
+
+
+GRID = np.linspace(0, 1, 33)
+DESIGN = PublicPrior().design(GRID, GRID)
+LEVEL, ALTERNATING = (np.ones(33),), ((-1.0) ** np.arange(33),)
+NUMBERS = (np.array([1.0, -1.0]),), (np.array([0.1, 0.7]),)
 AXES = (np.array([1.0, 0.0]),), (np.array([0.0, 1.0]),)
 SIDES = (np.array([1.0, 0.0]),), (np.array([-1.0, 0.0]),)
 WRONG = (np.array([0.866, 0.499]), np.array([-1.0])), (np.array([-0.866, 0.499]), np.array([-1.0]))
@@ -90,6 +113,11 @@ OBJECTIVE = {"others": SHORT, "how_many": 9, "modes": ("pure", "gdp"), "grouped"
 CASES = {
     "sum": Case(of("sum", clip=1.0), *SIDES),
     "histogram": Case(of("histogram"), *AXES),
+    "counts in cells": Case(ones(cells_of, -np.ones(2), np.ones(2), 8), *NUMBERS),
+    "distances from places": Case(ones(distances_of, np.zeros(2), np.array([[0.3, 0.9]] * 2)), *NUMBERS),
+    "tails": Case(ones(sizes_of, np.array([[0.3, 0.9, 1.2]] * 2)), *NUMBERS),
+    "look at X": Case(look(CurveEnergies(DESIGN.curves[0])), LEVEL, ALTERNATING),
+    "look at Y": Case(look(ResponseEnergies(RowFunctions(DESIGN, (-8.0, 8.0)))), LEVEL, ALTERNATING),
     "geometric mean": Case(of("geometric_mean", 0.1, 10.0, n=4.0), (np.array(10.0),), (np.array(0.1),)),
     "count": Case(lambda c: c.count(share=1.0).value, *SIDES, adjacencies=("add-remove",)),
     "second moment": Case(of("second_moment", clip=1.0), *AXES),

@@ -26,15 +26,20 @@ from fdadp.private.rows.location_and_scale import (
     CELLS,
     WHOLE,
     Counted,
-    _log_density,
     beyond,
-    in_cells,
     located,
     part_about,
     settled,
 )
 from fdadp.private.rows.row_functions import RowFunctions
 from fdadp.private.whitened.of_labels_and_numbers import WhiteNumbers
+from fdadp.rounds.location_scale_histograms import in_cells, log_density
+
+
+def shares(unit, part=WHOLE):
+    """Of numbers, in each cell of a part."""
+    return in_cells(unit[:, None], *part, CELLS)[:, 0].mean(axis=0)
+
 
 N, T = 50, np.linspace(0, 1, 9)
 NAMES = ("means and variances of a, b", "counts of a, b in cells", "counts of a, b in smaller cells")
@@ -235,7 +240,7 @@ def test_numbers_are_found_in_a_part_of_their_range(spread):
         mean, square = (v.mean() + 0.04 * rng.normal() for v in (unit, unit**2 - 1 / 3))
         counts, part = [], WHOLE
         for _ in range(2):
-            counts.append(Counted(part, in_cells(unit, part).mean(axis=0) + 0.04 * rng.normal(size=CELLS), 0.04))
+            counts.append(Counted(part, shares(unit, part) + 0.04 * rng.normal(size=CELLS), 0.04))
             location, scale, _ = located(mean, square, 0.04, counts, n, pure=False)
             part = part_about(location, scale)
         assert abs(location - unit.mean()) < max(0.6 * unit.std(), 0.005)
@@ -251,7 +256,7 @@ def test_a_large_draw_of_laplace_noise_is_not_taken_for_numbers_in_one_place():
         mean, square = (v.mean() + noise(sds[0] / math.sqrt(2)) for v in (unit, unit**2 - 1 / 3))
         counts, part = [], WHOLE
         for again in range(2):
-            cells = in_cells(unit, part).mean(axis=0) + noise(sds[1] / math.sqrt(2), CELLS)
+            cells = shares(unit, part) + noise(sds[1] / math.sqrt(2), CELLS)
             if again == draw % 2:
                 cells[rng.integers(CELLS // 4, CELLS // 2)] += 5 * sds[1]
             counts.append(Counted(part, cells, sds[1]))
@@ -264,7 +269,7 @@ def test_a_large_draw_of_laplace_noise_is_not_taken_for_numbers_in_one_place():
 def test_the_law_of_laplace_noise_and_a_normal_error_is_a_density():
     off = np.linspace(-40, 40, 400_001)
     for variance in (1e-9, 0.01, 1.0, 30.0):
-        own = np.exp(_log_density(off, 1.0, variance, pure=True))
+        own = np.exp(log_density(off, 1.0, variance, pure=True))
         whole = own.sum() * (off[1] - off[0])
         assert whole == pytest.approx(math.sqrt(2), rel=1e-4)  # the same for all of them, as it is left out
         own /= whole
@@ -276,7 +281,7 @@ def test_numbers_of_two_values_keep_both():
     """The likelihood is that of a normal law; the variance speaks for the rarer value."""
     rng, n = np.random.default_rng(0), 1000
     unit = np.where(rng.random(n) < 0.3, 1.0, -1.0)
-    counts = [Counted(WHOLE, in_cells(unit, WHOLE).mean(axis=0) + 0.04 * rng.normal(size=CELLS), 0.04)]
+    counts = [Counted(WHOLE, shares(unit) + 0.04 * rng.normal(size=CELLS), 0.04)]
     location, scale, _ = located(unit.mean(), (unit**2).mean() - 1 / 3, 0.04, counts, n, pure=False)
     assert abs(location - unit.mean()) < 0.3 and (1.0 - location) / scale < 4
 
@@ -316,7 +321,7 @@ def test_the_scale_of_numbers_is_right_however_the_noise_falls(law, least, most)
         rng, counts, part = np.random.default_rng(seed), [], WHOLE
         mean, square = (v.mean() + 0.01 * rng.normal() for v in (unit, unit**2 - 1 / 3))
         for _ in range(2):
-            counts.append(Counted(part, in_cells(unit, part).mean(axis=0) + 0.005 * rng.normal(size=CELLS), 0.005))
+            counts.append(Counted(part, shares(unit, part) + 0.005 * rng.normal(size=CELLS), 0.005))
             place, scale, _ = settled(mean, square, 0.01, counts, n, pure=False)
             part = part_about(place, scale)
         assert least < scale / unit.std() < most
@@ -336,7 +341,7 @@ def test_the_noise_in_the_scale_falls_with_n():
 def test_counts_beyond_the_scale_are_warned_of():
     """Only what is surely there: noise alone is not."""
     unit = np.where(np.arange(1000) < 900, -1.0, 0.5)
-    counted = Counted(WHOLE, in_cells(unit, WHOLE).mean(axis=0), 0.002)
+    counted = Counted(WHOLE, shares(unit), 0.002)
     out = beyond(counted, -1.0, 0.5)
     assert out.share == pytest.approx(0.1) and 0 < out.sd < 0.002 * math.sqrt(CELLS)
     column = NumberColumn("z", 0, (0.0, 10.0)).placed(-1.0, 0.05)

@@ -182,16 +182,18 @@ def test_replays_of_fits_that_add_functions(delta, adjacency, grouped):
     assert result.finished == len(pairs)
 
 
-def test_a_black_box_sees_no_more_than_the_claim():
+@pytest.mark.parametrize(("look", "row", "at"), [("Y", 2, 1), ("X", 4, -1)])
+def test_a_black_box_sees_no_more_than_the_claim(look, row, at):
     """One person who alone is rough among twelve: the released rough share with and without it."""
     design, y = people()
-    of = RowFunctions(design, (-8.0, 8.0))
-    y = np.vstack((np.tile(y[0], (11, 1)), y[2:3]))
+    of = CurveEnergies(design.curves[0]) if look == "X" else ResponseEnergies(RowFunctions(design, (-8.0, 8.0)))
+    y = np.vstack((np.tile(y[0], (11, 1)), y[row : row + 1]))
+    assert of.shares((y, y))[-1, at] > 0.9 and of.shares((y, y))[0, at] < 0.1
 
     def drawn(y, seed):
         cohort = Cohort((y, y), budget=Budget(1.0, 1e-6), n=12, noise=SeededNoise(seed))
-        masses, _ = cohort.histogram(ResponseEnergies(of).shares, share=1.0, name=LINE)
-        return masses[1] - masses[0]
+        masses, _ = cohort.histogram(of.shares, share=1.0, name=LINE)
+        return masses[at] - masses[0]
 
     present, absent = (np.array([drawn(rows, [i, side]) for i in range(600)]) for side, rows in enumerate((y, y[:-1])))
     assert black_box_audit(present, absent, epsilon=1.0, delta=1e-6).passed
@@ -230,7 +232,7 @@ def test_there_is_a_look_where_the_grid_carries_one(points):
     assert (LINE in str(plan)) == (points >= 32)
     assert shapeless(PublicPrior().design(S, t**1.01)) is None  # steps that are not even
     fitted = model(400, points, epsilon=2.5).fit(*peaked(400, 0, points)[:2], s=S, t=t)
-    assert any("no look" in note for note in fitted.notes_) == (points < 32)
+    assert any("no look at how rough responses" in note for note in fitted.notes_) == (points < 32)
     assert (LINE in str(fitted.ledger_)) == (points >= 32)
 
 
@@ -395,6 +397,10 @@ def test_curves_are_looked_at_where_one_surface_is_fitted_on_a_grid_that_carries
     assert not spectral(prior.design(np.linspace(0, 1, 41) ** 1.01, S))
     pilot = PublicPrior.from_pilot(smooth(30, S, np.random.default_rng(0)))
     assert not spectral(pilot.design(np.linspace(0, 1, 41), S))
+    for points, said in ((31, True), (32, False)):  # and where there is none the fit says so
+        s, rng = np.linspace(0, 1, points), np.random.default_rng(0)
+        fitted = model(400, 15, epsilon=2.5).fit(smooth(400, s, rng), smooth(400, S, rng), s=s, t=S)
+        assert any("no look at how rough curves" in note for note in fitted.notes_) == said
     grids = {"X": 41, "V": 41, "Y": 15}
     bounds = dict.fromkeys(("X", "V", "Y"), (-4, 4))
     privacy = Privacy(1.0, 1e-6, n=1000)
