@@ -29,6 +29,7 @@ PLANNED = {
     "outside": "shares outside the bounds",
     "base rate": "base rate",
     "counts": "histogram of counts",
+    "directions": "directions of features",
     "gradient scale": "scale of gradient",
     "gradient": "gradient",
     "moments": "second moment",
@@ -220,5 +221,5 @@ def plan_rows(plan: Plan) -> list[Row]:
 def _of_matrix(plan: Plan, key: str) -> float:
     """Noise of an entry over that of a number: matrix Laplace noise in pure ε, of sd √(D + K) or √(d + 1) times C/ε."""
     d, k = plan.weights.shape
-    sizes = {"gradient": d + k, "moments": d + k + 1, "residual": k + 1} if plan.pure else {}
+    sizes = {"gradient": d + k, "moments": d + k + 1, "residual": k + 1, "directions": d} if plan.pure else {}
     return math.sqrt(sizes[key] / 2) if key in sizes else 1.0

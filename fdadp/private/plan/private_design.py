@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._common.typing import FloatArray, IntArray
+from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.private.plan.budget_plan import Located
 from fdadp.private.public.column_ranges import Column, CurvesColumn, NumberColumn, Range, Scalars, unit_grid
 from fdadp.private.whitened.of_additive_surfaces import WhiteSurface
+from fdadp.private.whitened.of_any_term import DerivedTerm
 from fdadp.private.whitened.white_term import WhiteTerm
 
 if TYPE_CHECKING:
@@ -205,6 +206,12 @@ class PrivateDesign:
     def shares_of_pairs(self) -> FloatArray | None:
         """The same for plans: None where all features are the same at all points of the response."""
         return None if self.groups.separable else self.gradient_shares
+
+    def linear_in_curves(self, count: int) -> BoolArray:
+        """Which of the first features are of terms that are linear in curves alone, shape (count,)."""
+        curves = {column.name for column in self.curves}
+        linear = [isinstance(term, DerivedTerm) and curves.issuperset(term.columns) for term in self.groups.terms]
+        return np.array(linear)[self.groups.owner[:count]]
 
     @cached_property
     def second_moment(self) -> FloatArray:

@@ -96,6 +96,8 @@ class Tuning:
         Size of Y about the middle of its public range, its level, its sizes about that level and about the mean curve.
     x_spectrum, y_spectrum
         Shares of a person's energy of X by frequency, and of Y, about the mean curve, by roughness.
+    directions
+        Second moment of the directions of features.
     y_range_if_dear : float
         ``y_rms.below`` where the wider one is too dear.
     outside
@@ -159,6 +161,7 @@ class Tuning:
     y_spread: Size = Size(target=0.15, cap=0.0075, max_error=0.2, below=32.0, above=1.5)
     x_spectrum: Aux = Aux(target=0.01, cap=0.012, max_error=0.085)
     y_spectrum: Aux = Aux(target=0.01, cap=0.02, max_error=0.065)
+    directions: Aux = Aux(target=0.02, cap=0.05, max_error=0.1)
     outside: Aux = Aux(target=0.02, cap=0.01)
     gradient_scale: Size = Size(target=0.1, cap=0.01, max_error=0.2, below=10.0, above=3.0)
     residual_scale: Size = Size(target=0.11, cap=0.015, below=4.0, above=4.0)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +33,7 @@ from fdadp.private.plan.private_design import PrivateDesign
 from fdadp.private.release.planned_releases import Releases, start_regression
 from fdadp.private.release.residual_sizes import PrivateFit, Regression, finish
 from fdadp.private.rows.pointwise_gradients import MeasuredPairs
-from fdadp.private.rows.row_functions import RowFunctions
+from fdadp.private.rows.row_functions import Block, RowFunctions, row_sums
 
 # Rounds of noisy gradients: what all of them together measure of ``A Θ*``, and a guard against too long steps.
 #
@@ -155,7 +157,7 @@ class Rounds:
         self.active: BoolArray = np.asarray(weights > 0)
         self.weights = np.where(self.active, weights, 1.0)
         self.variance, self.local, self.quiet = variance, local, quiet
-        self.moment = self._start = np.eye(len(weights)) if start is None else start  # white features have about I
+        self.moment = self.start = np.eye(len(weights)) if start is None else start  # white features have about I
         self._measurements: list[Measurement] = []
         self._damping = 1.0
         self._best: tuple[float, int] | None = None
@@ -192,7 +194,7 @@ class Rounds:
             self._damping = max(1.0, self._damping / 2)
         if self._best is None or energy < self._best[0]:
             self._best = (energy, t)
-        moment = secant_update(self._start, self.variance, self._measurements, self.active, local=self.local)
+        moment = secant_update(self.start, self.variance, self._measurements, self.active, local=self.local)
         self.moment = moment + (self._damping - 1) * np.eye(len(moment))
         return combine(self._measurements, self._measurements[base][1], self.moment, self.variance)
 
@@ -285,6 +287,8 @@ class Certainty:
         Of the last gradient.
     left : float
         What clips were expected to leave, by which gradients were divided already.
+    seen : bool
+        Whether directions of features were released: then coefficients follow the known size of residuals, too.
     """
 
     rounds: Rounds
@@ -292,9 +296,10 @@ class Certainty:
     plan: Plan
     clip: float
     left: float
+    seen: bool
 
     def of(self, regression: Regression, residual: FloatArray) -> Regression:
-        """The same coefficients, with their posterior covariance.
+        """Coefficients with their posterior covariance.
 
         Parameters
         ----------
@@ -311,12 +316,12 @@ class Certainty:
         if pairs is None:
             of_outputs = clipped.slope.mean(axis=0)
             mean = float(of_outputs @ energy / energy.sum())
-            y, v, a = self.rounds.together(theta, mean * np.eye(d))
+            y, v, a = self.rounds.together(theta, mean * self.rounds.start)
             sampling = (clipped.variance / clipped.slope).mean(axis=0)
             slopes = of_outputs / mean
             clipping = {"residual": sampling, "slopes": slopes}
-            covariance = posteriors(y, v, a, self.rounds.active, *known, **clipping, spectra=WIDER_SPECTRA)[1]
-            return replace(regression, covariance=covariance)
+            found = posteriors(y, v, a, self.rounds.active, *known, **clipping, spectra=WIDER_SPECTRA)
+            return replace(regression, coefficients=found[0] if self.seen else theta, covariance=found[1])
         return replace(regression, covariance=self._of_pairs(pairs, theta, clipped, residual, known))
 
     def _of_pairs(
@@ -364,7 +369,9 @@ def _regress(releases: Releases, rows: RowFunctions, prior_energy: FloatArray) -
     released = releases.affords("gradient scale")
     usual = tuning.first_clip * guess
     left = 1.0 if released else left_by_clip(weighted, usual)  # released clips leave most, and more rounds learn it
-    law = (MOMENT_VARIANCE,) if pairs is None else (pairs.uncertain, pairs.moment)
+    seen = releases.affords("directions")
+    law: tuple[Any, ...] = (MOMENT_VARIANCE,) if pairs is None else (pairs.uncertain, pairs.moment)
+    law = _shown_by_directions(releases, rows) if seen else law
     rounds = Rounds(w, *law, local=released, quiet=plan.eta <= QUIET)
     shares, owner = design.feature_shares[: plan.n_features - 1], design.groups.owner[: plan.n_features - 1]
     for t in range(plan.rounds):
@@ -386,4 +393,45 @@ def _regress(releases: Releases, rows: RowFunctions, prior_energy: FloatArray) -
             found = posterior_of_pairs(target, noise, *of_pairs, signal=tuning.signal)
         theta, covariance, edf = found
     coefficients = theta if pairs is None else pairs.matrix(theta)
-    return coefficients, covariance, rounds.moment, edf, Certainty(rounds, design, plan, clip, left)
+    return coefficients, covariance, rounds.moment, edf, Certainty(rounds, design, plan, clip, left, seen)
+
+
+# Directions of features: along which shapes curves vary.
+#
+# White features have about the identity as their second moment A where curves are as the prior says. Real curves may
+# vary along few shapes; then gradients say nothing about others, and a fit that believes in the identity takes that for
+# knowledge of the coefficient function there. So A is looked at first (docs/theory/dp-aff.md#directions).
+
+
+AFTER_DIRECTIONS = MOMENT_VARIANCE / 5
+"""Prior variance of an entry of A about what directions show, which is not the size of features, nor clipped."""
+
+
+def with_directions(plan: Plan, design: PrivateDesign) -> Plan:
+    """The plan with a look at directions, where it is accurate enough; its share is taken from all others alike."""
+    size = int(design.linear_in_curves(plan.n_features - 1).sum())
+    if size < 2 or design.shares_of_pairs is not None:
+        return plan
+    noise = size * plan.eta * (math.sqrt(plan.n_features / 2) if plan.pure else 1.0)
+    share = plan.tuning.directions.share(noise, pure=plan.pure)
+    return replace(plan, budget_shares=plan.scaled(1 - share).budget_shares | {"directions": share})
+
+
+def directions_of(rows: RowFunctions, block: Block) -> FloatArray:
+    """Features of rows that are linear in curves, of norm 1; 0 in the place of others, shape (m, D - 1)."""
+    f = rows.row(block).features[:, 1:]
+    f = np.where(rows.design.linear_in_curves(f.shape[1]), f, 0.0)
+    return f / np.maximum(np.sqrt(row_sums(f * f)), TINY)[:, None]
+
+
+def _shown_by_directions(releases: Releases, rows: RowFunctions) -> tuple[FloatArray, FloatArray]:
+    """Variances of entries of A, and A as it is shown by the mean of ``f f' / |f|²`` times the number of features."""
+    d = releases.plan.n_features
+    linear = 1 + np.flatnonzero(rows.design.linear_in_curves(d - 1))
+    at, size = np.ix_(linear, linear), linear.size
+    shown, sd = releases.second_moment("directions", partial(directions_of, rows), clip=1.0)
+    prior, variance, start = np.eye(size), np.full((d, d), MOMENT_VARIANCE), np.eye(d)
+    sure = MOMENT_VARIANCE / (MOMENT_VARIANCE + (size * sd) ** 2 * (1 + prior) / 2)
+    start[at] = prior + sure * (size * shown[np.ix_(linear - 1, linear - 1)] - prior)
+    variance[at] = AFTER_DIRECTIONS
+    return variance, steady(start)

@@ -24,7 +24,7 @@ from fdadp.private.plan.private_design import PrivateDesign
 from fdadp.private.public.column_ranges import Range
 from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.private.public.tuned_constants import Tuning
-from fdadp.private.release.dp_aff import fit_dp_aff
+from fdadp.private.release.dp_aff import fit_dp_aff, with_directions
 from fdadp.private.release.noisy_moments import NoisyMoments, fit_moments, plan_moments
 from fdadp.private.release.residual_sizes import PrivateFit
 from fdadp.private.rows.anchored_forecasts import plan_forecasts
@@ -204,7 +204,7 @@ class DPAFF(EndToEnd[PrivateFit]):
         )
         if self.anchor is not None:
             return plan
-        plan = with_spectra(plan, design)
+        plan = with_directions(with_spectra(plan, design), design)
         return with_looks(plan) if self.errors_by_record else plan
 
     def spend(self, cohort: Cohort, plan: Plan, rows: RowFunctions) -> tuple[PrivateFit, None]:

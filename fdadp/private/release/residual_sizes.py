@@ -174,8 +174,7 @@ def finish(
     Parameters
     ----------
     known : callable, optional
-        From the regression and the residual covariance (K, K) to the same coefficients with a posterior covariance that
-        knows the size of residuals.
+        From the regression and the residual covariance (K, K) to one that knows the size of residuals.
     """
     plan, design = releases.plan, rows.design
     rows.coefficients = regression.coefficients
@@ -192,6 +191,7 @@ def finish(
     if known is not None:
         regression = known(regression, covariance)
     regression = regression.shifted(shift, of_shift)
+    rows.coefficients = regression.coefficients
     functions = design.response[:, : plan.n_outputs]
     if forecasts:  # residuals are of predictions, whose own error is added again
         total = float(np.trace(covariance)) + outside_variance
