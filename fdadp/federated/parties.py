@@ -244,6 +244,8 @@ class DataUser(Party):
             raise ProtocolError(f"the user answers to requests for its key and for totals only, got {message.kind}")
         known = len(self._totals())
         if message.index < known:  # one sum of a release is decrypted: of two, the difference would be an owner's share
+            if f"total {message.index}" not in self.state:
+                raise ProtocolError("the model cannot be computed from the totals so far")
             return self.state[f"total {message.index}"]
         if self.done or message.index != known:
             raise ProtocolError(f"release {message.index} is not the next one")

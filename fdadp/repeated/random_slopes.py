@@ -284,7 +284,7 @@ class FewWithSlopes:
         inverse = np.linalg.inv(w.root)
         wide = np.kron(np.eye(q), inverse)
         G, half = wide @ levels.G @ wide.T, np.asarray(np.linalg.cholesky(w.covariance), dtype=np.float64)
-        slopes, info = np.zeros((m, p * k, p * k)), np.zeros((m, m))
+        slopes, info, whole = np.zeros((m, p * k, p * k)), np.zeros((m, m)), np.zeros((m, m))
         blocks, rest = _blocks(s)
         for Z, X in blocks:
             turned, changes = _at_block(Z, G, basis)
@@ -292,9 +292,11 @@ class FewWithSlopes:
             own = turned @ own
             taken = changes @ own
             slopes += own.T @ taken
-            info += flat @ flat.T - 2 * taken.reshape(m, -1) @ taken.reshape(m, -1).T
-        info += rest * np.einsum("rij,sji->rs", basis[1], basis[1]) + np.einsum("aij,bji->ab", slopes, slopes)
-        if not informed(info):
+            whole += flat @ flat.T
+            info -= 2 * taken.reshape(m, -1) @ taken.reshape(m, -1).T
+        whole += rest * np.einsum("rij,sji->rs", basis[1], basis[1])
+        info += whole + np.einsum("aij,bji->ab", slopes, slopes)
+        if not informed(info, whole):
             return None
         errors: FloatArray = np.asarray(2 * np.linalg.inv(info), dtype=np.float64)
         mixed = np.linalg.cholesky(errors)

@@ -148,9 +148,9 @@ def covariance_gradient(
     return np.einsum("d,dij->ij", sums.sizes, own[1:]), own.sum(axis=0)
 
 
-def informed(information: FloatArray) -> bool:
-    """Whether information matrices (..., m, m) know of all directions, up to rounding."""
-    size = np.sqrt(np.abs(np.einsum("...ii->...i", information)))
+def informed(information: FloatArray, whole: FloatArray) -> bool:
+    """Whether information matrices (..., m, m) know of all directions, beyond what rounds in the `whole` ones."""
+    size = np.sqrt(np.abs(np.einsum("...ii->...i", whole)))
     if not size.all():
         return False
     alike = information / size[..., :, None] / size[..., None, :]
@@ -208,9 +208,9 @@ class FewPersons:
         BCB = np.einsum("rlmab,mbc,slmdc->rslmad", B, C, B, optimize=True)
         info = np.einsum("d,rd,sd,dl,dm->rslm", sums.persons, by, by, w, w, optimize=True)
         info[1, 1] += sums.n_rows - sums.n_persons
-        taken = np.einsum("lab,rslmba->rslm", C, Q, optimize=True)
+        whole, taken = info, np.einsum("lab,rslmba->rslm", C, Q, optimize=True)
         info = info - taken - taken.transpose(1, 0, 3, 2) + np.einsum("lab,rslmba->rslm", C, BCB, optimize=True)
-        if not informed(info.transpose(2, 3, 0, 1)):
+        if not informed(info.transpose(2, 3, 0, 1), whole.transpose(2, 3, 0, 1)):
             return None
         errors = np.linalg.inv(info.transpose(2, 3, 0, 1)) * (1 + np.eye(k))[:, :, None, None]
         added = np.einsum("lmrs,rslmab->lab", errors, Q - BCB, optimize=True)

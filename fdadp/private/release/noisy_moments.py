@@ -110,7 +110,7 @@ def fit_moments(cohort: Cohort, plan: Plan, rows: RowFunctions) -> tuple[Private
     rows.coefficients = np.zeros((d, k))  # residuals are responses less their mean
     ratio = math.sqrt(d / energy)
     joint = _Joint(rows, ratio)
-    share = plan.budget_shares["moments"]
+    share = releases.plan.budget_shares["moments"]  # less where Y was located again
     between = plan.tuning.gradient_scale.range(2.0 * d)
     scale, _ = releases.size("moments scale", joint.norm, between, share=SCALE_SHARE * share)
     clip = plan.clip_factor * scale

@@ -221,7 +221,6 @@ def test_experiment_has_both_base_lines_and_a_log_axis() -> None:
         (lambda m, X, Y: plot.predictions(m, X, names=["a"]), "names must have 40 entries"),
         (lambda m, X, Y: plot.eigenfunctions(m, kind="x"), "kind must be"),
         (lambda m, X, Y: experiment_figure(pd.DataFrame({"dataset": ["a"]})), "summarise"),
-        (lambda m, X, Y: experiment_figure(table(), axes=plt.subplots(2, 2)[1]), "axes"),
     ],
 )
 def test_what_is_refused(fitted: Any, call: Any, text: str) -> None:

@@ -95,3 +95,18 @@ def test_it_explains_and_its_statistic_gives_another_model_for_nothing():
 def test_missing_bounds_are_refused_before_anything_is_read():
     with pytest.raises(ValueError, match="bounds"):
         AdditiveFunctionOnFunction(privacy=Privacy(1.0, 1e-6, n=300), mechanism="moments").fit(*curves(300)[:2])
+
+
+def test_a_response_that_is_located_again_leaves_less_for_the_moments():
+    """The moments took their share of the first plan; then the last release had none, after all reads."""
+    sim = simulate_affr(scenario=1, n=1000, seed=0, n_points=21)
+    grid = np.linspace(0, 1, 21)
+    model = AdditiveFunctionOnFunction(
+        privacy=Privacy(1.0, None, n=1000, random_state=0),
+        bounds={"X": (-4.5, 4.5), "Y": (-500.0, 20.0)},
+        mechanism="moments",
+        progress=False,
+    ).fit(sim.X(grid)[..., 0], sim.Y(grid)[..., 0], s=grid, t=grid)
+    names = [release.name for release in model.ledger_.releases]
+    assert "location of Y 2" in names and "calibration of intervals" in names
+    assert sum(release.share for release in model.ledger_.releases) <= 1 + 1e-9
