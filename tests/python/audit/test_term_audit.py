@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -99,6 +100,7 @@ def pairs(formula="Y ~ ff(X) + z + C(g)", kinds=("high", "outside"), delta=1e-6,
 def no_check_of_rows(monkeypatch):
     """The kernel's own check on public rows would refuse a function that is not row-local before the first read."""
     monkeypatch.setattr("fdadp.privacy.rows._sealed_row_functions._same_everywhere", lambda *_: True)
+    monkeypatch.setattr("fdadp.privacy.rows._sealed_row_functions._checked", weakref.WeakKeyDictionary())
 
 
 def added_mu(monkeypatch):

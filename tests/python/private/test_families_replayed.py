@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from itertools import product
 
 import numpy as np
@@ -129,6 +130,7 @@ def test_a_fit_that_starts_at_the_rows_instead_of_the_release_is_found_out(monke
         self._plan = plan
 
     monkeypatch.setattr("fdadp.privacy.rows._sealed_row_functions._same_everywhere", lambda *_: True)
+    monkeypatch.setattr("fdadp.privacy.rows._sealed_row_functions._checked", weakref.WeakKeyDictionary())
     monkeypatch.setattr(BoundedRows, "about_the_middle", looking)
     monkeypatch.setattr(BoundedRows, "begin_regression", started)
     assert not replay_audit([pair("binomial", 40.0, 1e-6, "zero-out", False, 0)]).passed

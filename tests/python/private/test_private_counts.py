@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -111,6 +112,7 @@ def test_a_cut_that_follows_the_rows_instead_of_the_release_is_found_out(monkeyp
     start = dp_aff_of_families._counts
     assert model_of("poisson", 40.0, 1e-6, "zero-out", False).family == "poisson"
     monkeypatch.setattr("fdadp.privacy.rows._sealed_row_functions._same_everywhere", lambda *_: True)
+    monkeypatch.setattr("fdadp.privacy.rows._sealed_row_functions._checked", weakref.WeakKeyDictionary())
     monkeypatch.setattr(BoundedRows, "count_bins", looking)
     assert replay_audit([pair("poisson", 40.0, 1e-6, "zero-out", False, 4)]).passed
     monkeypatch.setattr(dp_aff_of_families, "_counts", cut)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -137,6 +138,7 @@ def test_a_term_whose_rows_know_of_each_other_is_refused():
 def test_a_term_whose_rows_know_of_each_other_is_found_out(monkeypatch):
     """Where the check on public rows does not see it."""
     monkeypatch.setattr("fdadp.privacy.rows._sealed_row_functions._same_everywhere", lambda *_: True)
+    monkeypatch.setattr("fdadp.privacy.rows._sealed_row_functions._checked", weakref.WeakKeyDictionary())
     result = replay_audit([pair(Leaky("X"), "high", 0)])
     assert not result.passed
     assert result.finished == 1
