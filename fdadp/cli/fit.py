@@ -330,10 +330,10 @@ class TimesToEvent(RegressionRequest):
 
 
 def person_of(formula: str) -> str | None:
-    """Column of the persons of a formula with re(person), where there is one; None of a file."""
-    from fdadp.regression.formula import persons_of
+    """Column of the first re(person) of a formula, where there is one; None of a file."""
+    from fdadp.regression.formula import person_columns
 
-    return persons_of(formula) if "~" in formula else None
+    return next(iter(person_columns(formula)), None) if "~" in formula else None
 
 
 def model_of(formula: str, curves: Collection[str], names: Collection[str]) -> Any:

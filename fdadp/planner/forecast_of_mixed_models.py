@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,13 +21,11 @@ from fdadp.private.plan.private_design import PrivateDesign
 from fdadp.private.public.column_ranges import NumberColumn
 from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.private.rows.row_functions import RowFunctions
-from fdadp.regression.formula import ParsedFormula
+from fdadp.regression.formula import ParsedFormula, person_columns
 from fdadp.terms.numbers.factors_and_random_effects import RandomEffect
 
 COHORTS, MOST_CURVES = Cohorts(12, 24, 0.03), 100_000
 """Cohorts simulated, and their curves at most."""
-PERSONS = re.compile(r"\bre\(\s*`?([^`,()]+?)`?\s*[,)]")
-"""Column of the persons, of which nothing is public."""
 USUAL = 0.1
 """Share of the variance of curves that effects explain, about which it is drawn: persons have most of it."""
 
@@ -220,7 +217,7 @@ def plan_mixed(
 
 def _without_persons(formula: Any, bounds: Any) -> tuple[ParsedFormula, str, str]:
     """The formula without the curves of persons, its response, and the column that says whose rows they are."""
-    persons = PERSONS.findall(formula) if isinstance(formula, str) else []
+    persons = person_columns(formula) if isinstance(formula, str) else []  # nothing is public of them
     kinds = dict.fromkeys(persons, ("any",)) | dict(bounds) if isinstance(bounds, Mapping) else bounds
     parsed = _parsed(formula, kinds)
     own = [spec for spec in parsed.terms if isinstance(spec, RandomEffect) and spec.by_person]

@@ -125,8 +125,8 @@ def parse(formula: str, kinds: Mapping[str, str]) -> ParsedFormula:
     return ParsedFormula(response, found, intercept or constant, intercept and not constant, offset)
 
 
-def persons_of(formula: str) -> str | None:
-    """Column of the first ``re(column)`` of a formula, told before there are columns; None where there is none.
+def person_columns(formula: str) -> list[str]:
+    """Columns of ``re(column)`` in a formula, told before there are columns.
 
     Raises
     ------
@@ -135,16 +135,17 @@ def persons_of(formula: str) -> str | None:
 
     Examples
     --------
-    >>> persons_of("Y ~ ff(X) + re(`patient id`, covariance='free')"), persons_of("Y ~ `re(id)`")
-    ('patient id', None)
+    >>> person_columns("Y ~ ff(X) + re(`patient id`, covariance='free') + re(site)"), person_columns("Y ~ `re(id)`")
+    (['patient id', 'site'], [])
     """
+    found: list[str] = []
     _, right = _sides(_plain(formula))
     for tree, names in filter(None, (tree_of(text) for factors in right for text in factors)):
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "re" and node.args:
                 column = ast.unparse(node.args[0]).strip("'")
-                return names.get(column, column)
-    return None
+                found.append(names.get(column, column))
+    return found
 
 
 def _plain(formula: str) -> str:

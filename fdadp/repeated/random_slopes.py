@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fdadp._common.symmetric_matrices import root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.repeated.fixed_effects import Weighed
@@ -314,7 +315,7 @@ class FewWithSlopes:
 
     def of_effects(self, design: FloatArray) -> FloatArray:
         """What the covariance of the predictions of a person with ``Z'Z`` (q, q) grows by, shape (q k, q k)."""
-        Z, k = _root(design), self.s.sums.k
+        Z, k = root_of(design).T, self.s.sums.k
         turned, changes = _at_block(Z, self.G, self.basis)
         wide = np.kron(Z, np.eye(k))
         first, second = self.basis[0] @ wide.T @ turned, self.G @ wide.T @ turned @ changes
@@ -339,18 +340,13 @@ def _symmetric(size: int) -> FloatArray:
     return out
 
 
-def _root(design: FloatArray) -> FloatArray:
-    values, vectors = np.linalg.eigh(design)
-    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
-
-
 def _blocks(s: SlopeSums) -> tuple[list[tuple[FloatArray, FloatArray]], int]:
     """Rows of persons as q rows Z (q, q), X (q, p) each and p rows without random functions; how many rows are left."""
-    p, q, roots = s.sums.p, s.q, [_root(design) for design in s.designs]
+    p, q, roots = s.sums.p, s.q, [root_of(design) for design in s.designs]
     inverses = [np.linalg.pinv(root, rcond=1e-7) for root in roots]
-    blocks = [(roots[e], inverses[e] @ own) for e, own in zip(s.design_of, s.vectors[:, :, :p], strict=True)]
+    blocks = [(roots[e].T, inverses[e] @ own) for e, own in zip(s.design_of, s.vectors[:, :, :p], strict=True)]
     left = s.sums.split(s.sums.total)[0] - sum(X.T @ X for _, X in blocks)
-    blocks.append((np.zeros((p, q)), _root(left)))
+    blocks.append((np.zeros((p, q)), root_of(left).T))
     return blocks, int(s.sums.n_rows) - q * len(s.vectors) - p
 
 

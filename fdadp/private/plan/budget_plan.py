@@ -121,6 +121,10 @@ class Plan:
         """Return the plan with shares of the whole budget, of which `left` was left to plan with."""
         return replace(self, budget_shares={name: share * left for name, share in self.budget_shares.items()})
 
+    def beside(self, shares: dict[str, float]) -> Plan:
+        """The plan with more releases, whose shares are taken from all others alike."""
+        return replace(self, budget_shares=self.scaled(1 - sum(shares.values())).budget_shares | shares)
+
     def placed_again(self) -> Plan:
         """The plan with location and scale of Y once more, at the cost of the releases that have most."""
         shares = self.budget_shares

@@ -287,8 +287,6 @@ class Certainty:
         Of the last gradient.
     left : float
         What clips were expected to leave, by which gradients were divided already.
-    seen : bool
-        Whether directions of features were released: then coefficients follow the known size of residuals, too.
     """
 
     rounds: Rounds
@@ -296,10 +294,9 @@ class Certainty:
     plan: Plan
     clip: float
     left: float
-    seen: bool
 
     def of(self, regression: Regression, residual: FloatArray) -> Regression:
-        """Coefficients with their posterior covariance.
+        """Coefficients with their posterior covariance; the same ones, where directions were not released.
 
         Parameters
         ----------
@@ -321,7 +318,8 @@ class Certainty:
             slopes = of_outputs / mean
             clipping = {"residual": sampling, "slopes": slopes}
             found = posteriors(y, v, a, self.rounds.active, *known, **clipping, spectra=WIDER_SPECTRA)
-            return replace(regression, coefficients=found[0] if self.seen else theta, covariance=found[1])
+            seen = plan.budget_shares.get("directions")
+            return replace(regression, coefficients=found[0] if seen else theta, covariance=found[1])
         return replace(regression, covariance=self._of_pairs(pairs, theta, clipped, residual, known))
 
     def _of_pairs(
@@ -369,9 +367,8 @@ def _regress(releases: Releases, rows: RowFunctions, prior_energy: FloatArray) -
     released = releases.affords("gradient scale")
     usual = tuning.first_clip * guess
     left = 1.0 if released else left_by_clip(weighted, usual)  # released clips leave most, and more rounds learn it
-    seen = releases.affords("directions")
     law: tuple[Any, ...] = (MOMENT_VARIANCE,) if pairs is None else (pairs.uncertain, pairs.moment)
-    law = _shown_by_directions(releases, rows) if seen else law
+    law = _shown_by_directions(releases, rows) if releases.affords("directions") else law
     rounds = Rounds(w, *law, local=released, quiet=plan.eta <= QUIET)
     shares, owner = design.feature_shares[: plan.n_features - 1], design.groups.owner[: plan.n_features - 1]
     for t in range(plan.rounds):
@@ -393,7 +390,7 @@ def _regress(releases: Releases, rows: RowFunctions, prior_energy: FloatArray) -
             found = posterior_of_pairs(target, noise, *of_pairs, signal=tuning.signal)
         theta, covariance, edf = found
     coefficients = theta if pairs is None else pairs.matrix(theta)
-    return coefficients, covariance, rounds.moment, edf, Certainty(rounds, design, plan, clip, left, seen)
+    return coefficients, covariance, rounds.moment, edf, Certainty(rounds, design, plan, clip, left)
 
 
 # Directions of features: along which shapes curves vary.
@@ -404,7 +401,7 @@ def _regress(releases: Releases, rows: RowFunctions, prior_energy: FloatArray) -
 
 
 AFTER_DIRECTIONS = MOMENT_VARIANCE / 5
-"""Prior variance of an entry of A about what directions show, which is not the size of features, nor clipped."""
+"""Prior variance of an entry of A about what directions show: they know neither sizes of features nor clips."""
 
 
 def with_directions(plan: Plan, design: PrivateDesign) -> Plan:
@@ -414,7 +411,7 @@ def with_directions(plan: Plan, design: PrivateDesign) -> Plan:
         return plan
     noise = size * plan.eta * (math.sqrt(plan.n_features / 2) if plan.pure else 1.0)
     share = plan.tuning.directions.share(noise, pure=plan.pure)
-    return replace(plan, budget_shares=plan.scaled(1 - share).budget_shares | {"directions": share})
+    return plan.beside({"directions": share})
 
 
 def directions_of(rows: RowFunctions, block: Block) -> FloatArray:

@@ -69,8 +69,7 @@ def plan_forecasts(
         "residual scale again": again.share(again.reach * plan.eta, pure=pure),
         "anchor": ANCHOR.share(plan.eta, pure=pure),
     }
-    left = 1 - sum(added.values())
-    return with_looks(replace(plan, budget_shares={k: v * left for k, v in plan.budget_shares.items()} | added))
+    return with_looks(plan.beside(added))
 
 
 def about_anchor(plan: Plan) -> bool:

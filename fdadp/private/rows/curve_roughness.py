@@ -55,8 +55,7 @@ def with_spectra(plan: Plan, design: PrivateDesign) -> Plan:
         shares["x spectrum"] = tuning.x_spectrum.share(plan.eta, pure=plan.pure)
     if shapeless(design) is not None:
         shares["y spectrum"] = tuning.y_spectrum.share(plan.eta, pure=plan.pure)
-    scaled = plan.scaled(1 - sum(shares.values()))
-    return replace(plan, budget_shares=scaled.budget_shares | shares)
+    return plan.beside(shares)
 
 
 def even(unit: FloatArray) -> bool:

@@ -175,9 +175,7 @@ def with_looks(plan: Plan) -> Plan:
     """
     if not plan.located.curves:
         raise InputError("errors_by_record needs a column of curves among the terms, got none")
-    shares = shares_of_looks(plan.eta, pure=plan.pure)
-    left = 1 - sum(shares.values())
-    return replace(plan, budget_shares={k: v * left for k, v in plan.budget_shares.items()} | shares)
+    return plan.beside(shares_of_looks(plan.eta, pure=plan.pure))
 
 
 def _usual(column: CurvesColumn, prior: PublicPrior) -> Probe:

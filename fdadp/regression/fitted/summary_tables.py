@@ -164,10 +164,10 @@ BY_PERSON = {
 }
 
 CURVES_BELIEVED = (
-    "Bands of coefficient functions believe that curves vary as the public prior says: where real ones vary along few "
-    "shapes, they hold far less than 95 %"
+    "Bands of coefficient functions believe that curves vary as the public prior says. Where real curves vary along "
+    "few shapes, bands hold far less than 95 %"
 )
-"""Of private fits: .22 of a function at n = 10,000 in the worst case that was measured (``docs/limits.md``)."""
+"""Of private fits: .26 of a function at n = 10,000, the worst of seven simulators (``docs/limits.md``)."""
 
 
 def _notes(fitted: Fitted) -> list[str]:
