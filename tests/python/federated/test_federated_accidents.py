@@ -183,6 +183,16 @@ def test_the_user_decrypts_one_sum_of_a_release(key: SecretKey, monkeypatch: pyt
     assert federation.user.answer(asked) == told
 
 
+def test_a_total_of_which_no_model_could_be_made_is_refused(key: SecretKey) -> None:
+    """The total stands, its answer does not, as where the model failed on it: a KeyError came out of the party."""
+    federation = Federation(contract(), parts(rows(), 3), key=key)
+    federation.run()
+    asked = [d for _, to, d in federation.traffic if to == "user"][-1]
+    del federation.user.state[f"total {Message.from_bytes(asked).index}"]
+    refusal = Message.from_bytes(federation.user.answer(asked))
+    assert refusal.kind == Kind.REFUSAL and b"cannot be computed from the totals" in refusal.body
+
+
 @pytest.mark.parametrize("shares", [0, 2, 5])
 def test_the_user_decrypts_no_sum_of_too_few(key: SecretKey, shares: int) -> None:
     federation = Federation(contract(4, lost=1), parts(rows(), 4), key=key)

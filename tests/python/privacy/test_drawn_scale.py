@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise
 from fdadp.privacy.account.epsilon_mu_rho import gaussian_multiplier, mu_from, range_from_mu, replaced_multiplier
 from fdadp.privacy.kernel._loss_minimisers import GRADIENT_ERROR
 from fdadp.privacy.noise._matrix_noise import degrees
+from fdadp.private.release.dp_aff import directions_of
 from fdadp.private.rows.curve_roughness import CurveEnergies, ResponseEnergies
 from fdadp.private.rows.row_functions import RowFunctions
 from fdadp.rounds.clips_for_tails import sizes_of
@@ -99,6 +102,13 @@ def look(of):
     return lambda c: c.histogram(of.shares, share=1.0, name="it").value
 
 
+def directions(c):
+    """Of rows that are features, the first of them the constant."""
+    every = SimpleNamespace(linear_in_curves=lambda count: np.ones(count, dtype=bool))
+    rows = SimpleNamespace(row=lambda block: SimpleNamespace(features=block[0]), design=every)
+    return c.second_moment(partial(directions_of, rows), clip=1.0, share=1.0, name="it").value
+
+
 GRID = np.linspace(0, 1, 33)
 DESIGN = PublicPrior().design(GRID, GRID)
 LEVEL, ALTERNATING = (np.ones(33),), ((-1.0) ** np.arange(33),)
@@ -120,6 +130,7 @@ CASES = {
     "look at Y": Case(look(ResponseEnergies(RowFunctions(DESIGN, (-8.0, 8.0)))), LEVEL, ALTERNATING),
     "geometric mean": Case(of("geometric_mean", 0.1, 10.0, n=4.0), (np.array(10.0),), (np.array(0.1),)),
     "count": Case(lambda c: c.count(share=1.0).value, *SIDES, adjacencies=("add-remove",)),
+    "second moment of directions": Case(directions, (np.array([1.0, 3.0, 0.0]),), (np.array([1.0, 0.0, 0.1]),)),
     "second moment": Case(of("second_moment", clip=1.0), *AXES),
     "person moment": Case(
         lambda c: (

@@ -550,4 +550,4 @@ def test_two_persons_say_nothing_of_their_covariance_beside_a_covariate_of_the_p
 def test_coverage_with_few_persons(persons):
     effect, curves = held_with_few_persons(persons, 200)
     print(f"{persons} persons: effect {effect:.3f}, curves of persons {curves:.3f}")
-    assert 0.93 <= effect <= 0.995 and 0.93 <= curves <= 0.985  # effects: that smoothing is estimated is in them
+    assert 0.93 <= effect <= 0.995 and 0.93 <= curves <= 0.975  # effects: that smoothing is estimated is in them
