@@ -6,6 +6,7 @@
 #' @param lower,upper Limits of intervals.
 #' @param time,event,risk How long each person was seen, whether that ended with the event, and a risk that is higher where the event is expected
 #'   earlier.
+#' @param entry From when on each was seen: a pair is comparable only where the other had entered before the event. Default: all from the beginning.
 #' @return `rmspe()`: root mean squared prediction error, in the unit of Y. `coverage()`: share of the values between the
 #'   limits. `concordance()`: Harrell's C, the share of comparable pairs of persons in which the one with the earlier event has the higher risk.
 #' @examples
@@ -29,7 +30,9 @@ coverage <- function(Y, lower, upper) {
 
 #' @rdname rmspe
 #' @export
-concordance <- function(time, event, risk) {
-  own <- lapply(list(time = time, event = event, risk = risk), function(v) if (is.logical(v)) as.double(v) else as_vector(v, "time, event and risk"))
+concordance <- function(time, event, risk, entry = NULL) {
+  own <- list(time = time, event = event, risk = risk)
+  if (!is.null(entry)) own$entry <- entry
+  own <- lapply(own, function(v) if (is.logical(v)) as.double(v) else as_vector(v, "time, event, risk and entry"))
   do.call(call_python, c("concordance", lapply(own, function(v) array(v, length(v)))))$value
 }

@@ -5,9 +5,10 @@
 #' Cox's regression with Breslow's ties. **Not private**, unless `privacy` is given.
 #'
 #' @param formula `Surv(months, died) ~ lf(X) + age`: two columns of `data`, how long each person was seen, and whether that ended with the event (1 or
-#'   `TRUE`) or not (0 or `FALSE`). Terms are those of [fdadp()] for a response that is a number, of columns of `data`; their arguments are numbers,
+#'   `TRUE`) or not (0 or `FALSE`). `Surv(entry, months, died)` says from when on a row was seen: for late entry, and for covariates that change, where
+#'   a person has a row for each stretch of time. Terms are those of [fdadp()] for a response that is a number, of columns of `data`; their arguments are numbers,
 #'   text, `c()` of them, `TRUE` and `FALSE`. `age:period` is an effect that changes in time; `period` counts the periods.
-#' @param data A data frame with matrix columns, or a list of columns. One row a person.
+#' @param data A data frame with matrix columns, or a list of columns. A row a person, or a stretch of time of one.
 #' @param times Increasing: where time begins, and the end of each of at most 100 periods. Default: 0 and the times of events; of
 #'   more than 100 their quantiles, but for Cox's regression. Required with `privacy`, and then chosen without the data.
 #' @param family `"binomial"`: the log-odds of the event in a period; `"poisson"`: proportional hazards.
@@ -57,7 +58,7 @@ survival_regression <- function(formula, data, times = NULL, family = c("binomia
     missing = if (is.null(missing)) "auto" else treatments(missing, known)
   )
   if (private) settings["bounds"] <- list(lapply(bounds, as_bounds))
-  columns <- survival_columns(data, c(read$covariates, read$time, read$event), grids, private)
+  columns <- survival_columns(data, c(read$covariates, read$followed), grids, private)
   path <- tempfile(fileext = ".npz")
   on.exit(unlink(path))
   fit <- call_python("fit_survival", columns = columns, settings = settings, groups = as_groups(groups), privacy = privacy, path = path)
@@ -71,16 +72,17 @@ survival_regression <- function(formula, data, times = NULL, family = c("binomia
   structure(c(fit[!vapply(fit, is.null, TRUE)], own), class = "fdadp_survival")
 }
 
-# Surv(time, event) ~ terms: both columns, those of the terms, and the formula as Python reads it.
+# Surv(time, event) ~ terms, or Surv(entry, time, event): its columns, those of the terms, and the formula as Python reads it.
 surv_formula <- function(formula) {
   left <- if (inherits(formula, "formula") && length(formula) == 3) formula[[2]]
   called <- is.call(left) && text_of(left[[1]]) %in% c("Surv", "survival::Surv")
-  if (!called || length(left) != 3 || !is.name(left[[2]]) || !is.name(left[[3]])) {
-    input_error("formula must be of the form Surv(time, event) ~ terms, of two columns, got ", paste(deparse(formula), collapse = " "))
+  if (!called || !length(left) %in% 3:4 || !all(vapply(as.list(left)[-1], is.name, TRUE))) {
+    input_error("formula must be of the form Surv(time, event) ~ terms or Surv(entry, time, event) ~ terms, of columns, got ", paste(deparse(formula), collapse = " "))
   }
-  names <- vapply(as.list(left)[-1], as.character, "")
-  text <- paste0("Surv(", as_python(left[[2]]), ", ", as_python(left[[3]]), ") ~ ", as_python(formula[[3]]))
-  list(time = names[1], event = names[2], covariates = setdiff(all.vars(formula[[3]]), "period"), text = text)
+  columns <- as.list(left)[-1]
+  followed <- vapply(columns, as.character, "")
+  text <- paste0("Surv(", paste(vapply(columns, as_python, ""), collapse = ", "), ") ~ ", as_python(formula[[3]]))
+  list(followed = followed, time = rev(followed)[2], covariates = setdiff(all.vars(formula[[3]]), "period"), text = text)
 }
 
 # Columns by name; of an ordinary fit joined by the names of their rows, where a list has some.

@@ -122,8 +122,9 @@ def _figures(fitted: Any, data: Any, level: float) -> dict[str, float]:
         from fdadp.regression.survival import SurvivalFormula
 
         names = SurvivalFormula.read(fitted.formula)
-        time, event = (np.ravel(_values(data[name])) for name in (names.time, names.event))
-        return {"rows": float(len(time)), "concordance": concordance(time, event, np.asarray(fitted.predict(data)))}
+        time, event, *late = (np.ravel(_values(data[name])) for name in names.followed)
+        risk = np.asarray(fitted.predict(data))
+        return {"rows": float(len(time)), "concordance": concordance(time, event, risk, *late)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a score is not private is said in a sentence of its own
         additive = isinstance(data, list)

@@ -135,7 +135,7 @@ AT_A_TIME = 2**22
 """Pairs of persons that are compared at once."""
 
 
-def concordance(time: ArrayLike, event: ArrayLike, risk: ArrayLike) -> float:
+def concordance(time: ArrayLike, event: ArrayLike, risk: ArrayLike, entry: ArrayLike | None = None) -> float:
     """Harrell's C: the share of comparable pairs in which the one with the earlier event has the higher risk.
 
     A pair is comparable where one had the event, and the other was seen for longer, or as long and without event. Equal
@@ -149,6 +149,8 @@ def concordance(time: ArrayLike, event: ArrayLike, risk: ArrayLike) -> float:
         1 or True where that ended with the event, else 0 or False.
     risk : array_like of shape (n,)
         Higher for those whose event is expected earlier.
+    entry : array_like of shape (n,), optional
+        From when on each was seen: a pair is comparable only where the other had entered before the event.
 
     Returns
     -------
@@ -171,11 +173,13 @@ def concordance(time: ArrayLike, event: ArrayLike, risk: ArrayLike) -> float:
     >>> concordance([1, 2], [1, 1], [0.5, 0.5])
     0.5
     """
-    given = {"time": time, "event": event, "risk": risk}
-    t, died, r = (numbers(value, name) for name, value in given.items())
-    if t.ndim != 1 or not t.shape == died.shape == r.shape:
-        raise InputError(f"time, event and risk must be of one length, got {t.shape}, {died.shape} and {r.shape}")
-    odd = next((name for name, own in zip(given, (t, died, r), strict=True) if np.isnan(own).any()), None)
+    given = {"time": time, "event": event, "risk": risk} | ({} if entry is None else {"entry": entry})
+    own = {name: numbers(value, name) for name, value in given.items()}
+    t, died, r, late = (*own.values(), np.full(own["time"].shape, -np.inf))[:4]
+    if t.ndim != 1 or not t.shape == died.shape == r.shape == late.shape:
+        shapes = ", ".join(f"{name} {values.shape}" for name, values in own.items())
+        raise InputError(f"time, event and risk must be of one length, got {shapes}")
+    odd = next((name for name, values in own.items() if np.isnan(values).any()), None)
     if odd is not None or not np.isin(died, (0, 1)).all():
         raise InputError(f"{odd or 'event'} must be {'known for everybody' if odd else '0 or 1'}, got other entries")
     first = np.flatnonzero(died)
@@ -183,7 +187,7 @@ def concordance(time: ArrayLike, event: ArrayLike, risk: ArrayLike) -> float:
     step = max(AT_A_TIME // max(t.size, 1), 1)
     for start in range(0, first.size, step):
         i = first[start : start + step, None]
-        later = (t > t[i]) | ((t == t[i]) & (died == 0))
+        later = ((t > t[i]) | ((t == t[i]) & (died == 0))) & (late < t[i])
         pairs += later.sum()
         agreed += (later & (r < r[i])).sum() + 0.5 * (later & (r == r[i])).sum()
     if pairs == 0:

@@ -436,6 +436,8 @@ def plan_hazards(
     """
     asked = Asked.of(n, epsilon, delta, adjacency)
     names = SurvivalFormula.read(formula)
+    if names.entry is not None:
+        raise InputError(f"formula must be of persons seen from the beginning, Surv(time, event), got {formula!r}")
     edges = Periods.given(times, "half").edges
     course = Course.of(survival, lost, edges)
     if not is_number(spread) or not 0 < spread < math.inf:

@@ -45,7 +45,7 @@ def fit_at_all_times(model: ScalarRegression, rows: Callable[[FloatArray], Any],
         None where the formula has no constant, or explains by the number of the period.
     """
     n = followed.time.size
-    settings, risk = ModelSettings.of(model), RiskSets.of(followed.time, followed.event)
+    settings, risk = ModelSettings.of(model), RiskSets.of(followed.time, followed.event, followed.entry)
     beside = {"by": "position", "weights": None, "offset": None, "groups": None}
     spec, asked = read_spec(settings, rows(np.ones(n)), None, None, **beside)
     if not spec.parsed.intercept or PERIOD in columns_of(spec.parsed.terms):

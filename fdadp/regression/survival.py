@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from fdadp.private.plan.budget_plan import Plan
 
 _NAME = r"\s*(`[^`]+`|[^\W\d]\w*)\s*"
-_SURV = re.compile(rf"\s*Surv\({_NAME},{_NAME}\)\s*~(.+)", re.DOTALL)
+_SURV = re.compile(rf"\s*Surv\({_NAME},{_NAME}(?:,{_NAME})?\)\s*~(.+)", re.DOTALL)
 _SHARED = ("smoothing", "family", "missing", "progress", "privacy", "mechanism")
 FEW_PERIODS = 10
 """Up to which each period has a constant of its own, where nothing else is said."""
@@ -55,22 +55,34 @@ LEAST_SMOOTH = 4
 
 
 class SurvivalFormula(NamedTuple):
-    """``Surv(time, event) ~ right``: two columns, and the text on the right."""
+    """``Surv(time, event) ~ right`` or ``Surv(entry, time, event) ~ right``: columns, and the text on the right."""
 
     time: str
     event: str
     right: str
+    entry: str | None = None
+
+    @property
+    def followed(self) -> tuple[str, ...]:
+        """Columns of time and event, and of entry where there is one."""
+        return (self.time, self.event) if self.entry is None else (self.time, self.event, self.entry)
 
     @classmethod
     def read(cls, formula: Any) -> SurvivalFormula:
-        """Read the formula; raises InputError where its left side is not Surv(time, event)."""
+        """Read the formula; raises InputError where its left side is neither of the two."""
         found = _SURV.fullmatch(formula) if isinstance(formula, str) else None
         if found is None:
-            raise InputError(f"formula must be text such as 'Surv(time, event) ~ lf(X) + age', got {formula!r}")
-        time, event, right = found.groups()
-        if time == event:
-            raise InputError(f"formula must have two columns in Surv(), got {time} twice")
-        return cls(time.strip("`"), event.strip("`"), right.strip())
+            raise InputError(
+                "formula must be text such as 'Surv(time, event) ~ lf(X) + age', or 'Surv(entry, time, event) ~ age' "
+                f"where rows are not seen from the beginning, got {formula!r}"
+            )
+        *columns, right = found.groups()
+        columns = [column.strip("`") for column in columns if column is not None]
+        twice = next((column for column in columns if columns.count(column) > 1), None)
+        if twice is not None:
+            raise InputError(f"formula must have other columns at each place of Surv(), got {twice} twice")
+        *entry, time, event = columns
+        return cls(time, event, right.strip(), *entry)
 
     def of_periods(self, baseline: str, periods: Periods) -> str:
         """The formula of person-periods."""
@@ -81,32 +93,39 @@ class SurvivalFormula(NamedTuple):
         return " + ".join([f"{event} ~ {self.right}", *added])
 
 
+def _rows(followed: Followed) -> str:
+    """How many rows a fit has, which are persons where all were seen from the beginning."""
+    return f"{followed.time.size} {'rows' if np.isfinite(followed.entry).any() else 'persons'}"
+
+
 @dataclass(kw_only=False, eq=False, repr=False)
 class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
     """Regression of the time to an event on curves, numbers and labels: the hazard of each period by terms.
 
     A person has a row for each period that it was seen in, and :class:`fdadp.ScalarRegression` is fitted to these rows.
-    Covariates are constant in time, and a person has one row of data. With ``family="poisson"`` and periods that end
-    at the distinct times of events it is Cox's regression with Breslow's ties.
+    Covariates of a row of data are constant while it was seen. With ``family="poisson"`` and periods that end at the
+    distinct times of events it is Cox's regression with Breslow's ties.
 
     Parameters
     ----------
     formula : str
         As ``"Surv(time, event) ~ lf(X) + age"``: how long each person was seen, and whether that ended with the event
-        (1 or True) or not (0 or False: censored). The number of the period is a column ``period``: with
+        (1 or True) or not (0 or False: censored). ``Surv(entry, time, event)`` says from when on a row was seen, which
+        is after `entry` and until `time`: for persons who come under observation late, and for covariates that change,
+        where a person has a row for each stretch of time. The number of the period is a column ``period``: with
         ``age:period`` the effect of age changes in time.
     times : array_like of shape (K + 1,), optional
         Increasing: where time begins, and the end of each of at most 100 periods. Who was seen longer is censored at
         the last one. Default: 0 and the times of events; of more than 100 their quantiles, but for Cox's regression.
         A private fit needs them, chosen without looking at the data.
     family : {"binomial", "poisson"}
-        ``"binomial"``: the log-odds of the event in a period are linear in the terms; a censored person counts in a
-        period if it was seen for half of it. ``"poisson"``: proportional hazards. With a step at each time of events
-        (the default) it is Cox's regression; in other periods the hazard is constant, and persons count as long as
-        they were seen. Beyond 100 times there are no person-periods, but the partial likelihood: with `baseline`
+        ``"binomial"``: the log-odds of the event in a period are linear in the terms; times of entry and of censoring
+        are taken to the nearest end of a period. ``"poisson"``: proportional hazards. With a step at each time of
+        events (the default) it is Cox's regression; in other periods the hazard is constant, and persons count as long
+        as they were seen. Beyond 100 times there are no person-periods, but the partial likelihood: with `baseline`
         ``"auto"`` or ``"factor"``, without groups and without the number of the period in the formula. In a private
-        fit the event has the probability 1 - exp(-λ) in a period, λ its hazard, for responses are cut at 1; a censored
-        person counts if it was seen for half of the period.
+        fit the event has the probability 1 - exp(-λ) in a period, λ its hazard, for responses are cut at 1; entry and
+        censoring are taken to the nearest end of a period.
     baseline : {"auto", "factor", "smooth", "linear"}
         How the hazard depends on the period: a constant for each, a smooth function of its number, or a line.
         ``"auto"``: constants for ``"poisson"`` and for up to 10 periods with and without events; else smooth, or a
@@ -179,8 +198,8 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         Parameters
         ----------
         data : DataFrame or mapping of str
-            A row for each person: covariates, time and event. Of a private fit one data frame, or a mapping of arrays
-            and curves without row labels.
+            A row for each person, or for each stretch of time of one: covariates, time and event. Of a private fit one
+            data frame, or a mapping of arrays and curves without row labels.
         grids : mapping of str to array_like, optional
             Grids of plain arrays, by column.
         groups : array_like of shape (n,) or str, optional
@@ -204,11 +223,13 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
             self._fit_privately(names, data, grids, groups)
             return self
         table = ColumnTable(data, grids)
-        followed = Followed.read(table, names.time, names.event)
+        followed = Followed.read(table, names.followed)
         if self._keep_steps(names, table, followed, groups):
             return self
         periods = self._periods(followed)
-        rows, responses, ids = expanded(table, followed, periods, names, missing=self.missing, ids=groups)
+        rows, responses, ids = expanded(
+            table, followed, periods, names.followed, names.right, missing=self.missing, ids=groups
+        )
         baseline = self._term(periods.count, responses)
         law = {} if ids is None else {"person_rows": "sum"}
         model = self._inner(names.of_periods(baseline, periods), **law).fit(rows, groups=ids)
@@ -216,9 +237,7 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         chosen = "as given" if self.times is not None else "at the times of events"
         if self.times is None and np.unique(followed.time[followed.event == 1]).size > MOST_PERIODS:
             chosen = "at quantiles of the times of events"
-        said = (
-            f"{followed.time.size} persons, {died} events, {seen} person-periods in {periods.count} periods, {chosen}.",
-        )
+        said = (f"{_rows(followed)}, {died} events, {seen} person-periods in {periods.count} periods, {chosen}.",)
         self._keep(model, periods.edges, baseline, said)
         return self
 
@@ -234,15 +253,16 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         edges = np.concatenate(([0.0], ends))
         model = self._inner(names.of_periods("", Periods(edges, "exposure")))
         fitted = fit_at_all_times(
-            model, lambda exposure: of_persons(table, followed, names, exposure, self.missing), followed
+            model,
+            lambda exposure: of_persons(table, followed, names.followed, names.right, exposure, self.missing),
+            followed,
         )
         if fitted is None:
             return False
         model._keep(fitted)
-        n, died = followed.time.size, int((followed.event == 1).sum())
-        self._keep(
-            model, edges, "", (f"{n} persons, {died} events at {ends.size} times, by Cox's partial likelihood.",)
-        )
+        died = int((followed.event == 1).sum())
+        said = f"{_rows(followed)}, {died} events at {ends.size} times, by Cox's partial likelihood."
+        self._keep(model, edges, "", (said,))
         return True
 
     def _checked(self) -> SurvivalFormula:
@@ -308,10 +328,10 @@ class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[
         model, periods, baseline = self._private_model(names)
         known = privacy.bounds_with(model.bounds)
         if isinstance(data, JoinedTables):
-            rows: Any = joined_privately(data, known, periods, names[:2])
+            rows: Any = joined_privately(data, known, periods, names.followed)
             fit = partial(model.fit_chunks, rows, grids=grids, groups=groups or data.id)
         else:
-            table, persons = expanded_privately(data, grids, known, periods, names[:2], groups)
+            table, persons = expanded_privately(data, grids, known, periods, names.followed, groups)
             fit = partial(model.fit, table, groups=persons, by="position")
         try:
             fit()

@@ -213,7 +213,8 @@ def private_survival(
     }
 
 
-def concordance(time: Any, event: Any, risk: Any) -> dict[str, Any]:
+def concordance(time: Any, event: Any, risk: Any, entry: Any = None) -> dict[str, Any]:
     """Share of pairs of persons in the right order."""
     own = [np.asarray(column, dtype=np.float64) for column in (time, event, risk)]
+    own += [] if entry is None else [np.asarray(entry, dtype=np.float64)]
     return {"value": metrics.concordance(*own)}

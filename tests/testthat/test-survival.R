@@ -62,6 +62,28 @@ test_that("with family poisson it is Cox's regression with Breslow's ties", {
   expect_equal(coef(fit, "age")$se, sqrt(vcov(cox)["age", "age"]), tolerance = 1e-6)
 })
 
+test_that("late entries are Cox's regression, and a row may be a stretch of time", {
+  skip_without_python()
+  coxph <- generic_of("survival", "coxph")
+  Surv <- generic_of("survival", "Surv")
+  d <- as.data.frame(followed()[c("age", "months", "died")])
+  d$came <- pmax(0, stats::runif(nrow(d), -2, 3))
+  d <- d[d$came < d$months, ]
+  fit <- survival_regression(Surv(came, months, died) ~ age, d, family = "poisson")
+  cox <- coxph(Surv(came, months, died) ~ age, d, ties = "breslow")
+  expect_equal(coef(fit, "age")$value, unname(coef(cox)), tolerance = 1e-7)
+  expect_equal(coef(fit, "age")$se, sqrt(vcov(cox)[1, 1]), tolerance = 1e-6)
+  risk <- predict(fit, d)
+  concordant <- getExportedValue("survival", "concordance")(Surv(came, months, died) ~ risk, d, reverse = TRUE)
+  expect_equal(concordance(d$months, d$died, risk, d$came), concordant$concordance, tolerance = 1e-8)
+  cut <- (d$came + d$months) / 2
+  stretches <- rbind(transform(d, months = cut, died = FALSE), transform(d, came = cut))
+  again <- survival_regression(Surv(came, months, died) ~ age, stretches, family = "poisson")
+  expect_equal(coef(again, "age")$value, coef(fit, "age")$value, tolerance = 1e-7)
+  expect_error(survival_regression(Surv(months, came, died) ~ age, d), "months must be before came", class = "fdadp_input_error")
+  expect_error(survival_regression(Surv(came, months, died, age) ~ age, d), "Surv\\(entry, time, event\\)", class = "fdadp_input_error")
+})
+
 test_that("rows of a list are joined by their names, and rows of a data frame keep theirs", {
   skip_without_python()
   d <- followed()

@@ -45,8 +45,9 @@ class Periods:
     edges : ndarray of shape (K + 1,)
         Where time begins, and the ends of the periods; increasing.
     rule : {"half", "end", "exposure"}
-        When a censored person counts in its last period: if it was seen for half of it; only if it was seen to its end,
-        as in Cox's partial likelihood; or for as long as it was seen, which is its exposure, as others have one, too.
+        When a person counts in a period that it entered late or left without event: times of entry and censoring are
+        taken to the nearest edge; it counts if it was seen at the end, as in Cox's partial likelihood; or for as long
+        as it was seen, which is its exposure, as others have one, too. An event always counts.
     """
 
     edges: FloatArray
@@ -90,24 +91,26 @@ class Periods:
         """Number of periods, K."""
         return self.edges.size - 1
 
-    def responses(self, time: FloatArray, event: FloatArray) -> FloatArray:
+    def responses(self, followed: Followed) -> FloatArray:
         """Of each person and period 1 (event), 0 (none) or NaN (not seen), shape (n, K). Each row is by itself.
 
-        A person is seen in no period where the time is missing or before the first edge, or the event is neither 0
-        nor 1.
+        A person is seen in no period where a time is missing, where it was not seen after the first edge, or where the
+        event is neither 0 nor 1.
         """
         start, end = self.edges[:-1], self.edges[1:]
-        t, ended = time[:, None], (event == 1)[:, None]
+        entry, t, event = (values[:, None] for values in (followed.entry, followed.time, followed.event))
         here = (t <= end) & ((t > start) | ((np.arange(self.count) == 0) & (t == start)))
-        least = {"half": (start + end) / 2, "end": end, "exposure": np.nextafter(start, end)}[self.rule]
-        seen = t >= np.where(ended, end, least)
-        known = (t >= self.edges[0]) & ((event == 0) | (event == 1))[:, None]
-        return np.where(known & ended & here, 1.0, np.where(known & seen, 0.0, np.nan))
+        middle = (start + end) / 2
+        after = np.nextafter(start, end)
+        least, late = {"half": (middle, middle), "end": (end, end), "exposure": (after, end)}[self.rule]
+        seen = (t >= np.where(event == 1, end, least)) & (entry < late)
+        known = (t >= self.edges[0]) & (entry < t) & ((event == 0) | (event == 1))
+        return np.where(known & (event == 1) & here, 1.0, np.where(known & seen, 0.0, np.nan))
 
-    def exposures(self, time: FloatArray, person: IntArray, period: IntArray) -> FloatArray:
+    def exposures(self, followed: Followed, person: IntArray, period: IntArray) -> FloatArray:
         """How long persons were seen in periods, for each of the person-periods."""
         start, end = self.edges[period], self.edges[period + 1]
-        return np.asarray(np.minimum(time[person], end) - start)
+        return np.asarray(np.minimum(followed.time[person], end) - np.maximum(followed.entry[person], start))
 
     def refuse_many(self, rows: int) -> None:
         """Refuse more person-periods than a fit takes."""
@@ -163,16 +166,16 @@ class RepeatedColumns(Mapping[str, Any]):
         return len(self._names) + len(self._made)
 
 
-def _columns(table: ColumnTable, time: str, event: str) -> list[str]:
+def _columns(table: ColumnTable, followed: Sequence[str]) -> list[str]:
     """Columns of a table that may explain; raises InputError where a name is missing, or one of ours is taken."""
     names = [str(name) for name in table.names]
-    for name in (time, event):
+    for name in followed:
         if not table.has(name):
             raise unknown_column(name, names)
     taken = next((name for name in (PERIOD, EXPOSURE) if name in names), None)
     if taken is not None:
         raise InputError(f"data must have no column called {taken!r}, which the table of person-periods has: rename it")
-    return [name for name in names if name not in (time, event)]
+    return [name for name in names if name not in followed]
 
 
 # Without privacy.
@@ -186,23 +189,27 @@ class Followed:
     ----------
     time, event : ndarray of shape (n,)
         Event is 1, or 0 where the person was censored.
+    entry : ndarray of shape (n,)
+        The time from which the person was seen; -inf where it was from the beginning.
     """
 
     time: FloatArray
     event: FloatArray
+    entry: FloatArray
 
     @classmethod
-    def read(cls, table: ColumnTable, time: str, event: str) -> Followed:
-        """Two columns of a table.
+    def read(cls, table: ColumnTable, followed: Sequence[str]) -> Followed:
+        """Columns of a table: time and event, and entry where there is one.
 
         Raises
         ------
         InputError
-            Missing entries, times below 0, events other than 0 and 1, or no event at all.
+            Missing entries, times below 0, entries not before the time, events other than 0 and 1, or no event at all.
         """
-        records = table.records([time, event], missing=(time, event))
-        t, died = records.numbers(time), records.numbers(event)
-        for name, values in ((time, t), (event, died)):
+        records = table.records(followed, missing=followed)
+        columns = [records.numbers(name) for name in followed]
+        (time, event, *_), (t, died, *late) = followed, columns
+        for name, values in zip(followed, columns, strict=True):
             unknown = ~np.isfinite(values)
             if unknown.any():
                 raise InputError(
@@ -218,21 +225,28 @@ class Followed:
                 raise InputError(f"{name} must be {want}, got {(t if name == time else died)[row]:g} in row {row}")
         if not died.any():
             raise InputError(f"{event} must be 1 for at least one person, got 0 for all {died.size}")
-        return cls(t, died)
+        if late and not (late[0] < t).all():
+            row = int((late[0] >= t).argmax())
+            raise InputError(f"{followed[2]} must be before {time}, got {late[0][row]:g} and {t[row]:g} in row {row}")
+        return cls(t, died, late[0] if late else np.full(t.size, -np.inf))
 
 
 def expanded(
     table: ColumnTable,
     followed: Followed,
     periods: Periods,
-    names: tuple[str, str, str],
+    names: Sequence[str],
+    right: str,
     *,
     missing: str | Mapping[str, str] = "auto",
     ids: Any = None,
 ) -> tuple[RepeatedColumns, FloatArray, Any]:
-    """The table of person-periods of an ordinary fit; responses of persons and periods (n, K); ids of the rows."""
-    time, event, _ = names
-    responses = periods.responses(followed.time, followed.event)
+    """The table of person-periods of an ordinary fit; responses of persons and periods (n, K); ids of the rows.
+
+    `names` are the columns of `followed`, `right` is the text of those that explain.
+    """
+    time, event = names[:2]
+    responses = periods.responses(followed)
     seen = np.isfinite(responses)
     periods.refuse_many(int(seen.sum()))
     if not (responses == 1).any():
@@ -240,7 +254,7 @@ def expanded(
     person, period = np.nonzero(seen)
     made = {PERIOD: period + 1.0, event: responses[person, period]}
     if periods.rule == "exposure":
-        made[EXPOSURE] = periods.exposures(followed.time, person, period)
+        made[EXPOSURE] = periods.exposures(followed, person, period)
         if not (made[EXPOSURE] > 0).all():
             raise InputError(f"{time} must be above {periods.edges[0]:g}, where time begins, got an event at it")
     if ids is not None:
@@ -248,29 +262,31 @@ def expanded(
         if ids.shape != followed.time.shape:
             raise InputError(f"groups must have one id a person, {len(responses)} in all, got shape {ids.shape}")
         ids = ids[person]
-    return _repeated(table, person, names, made, missing), responses, ids
+    return _repeated(table, person, names, right, made, missing), responses, ids
 
 
 def of_persons(
     table: ColumnTable,
     followed: Followed,
-    names: tuple[str, str, str],
+    names: Sequence[str],
+    right: str,
     exposure: FloatArray,
     missing: str | Mapping[str, str],
 ) -> RepeatedColumns:
     """The table of the persons as they are, in one period, with their events and an exposure of each (n,)."""
     made = {PERIOD: np.ones(exposure.size), names[1]: followed.event, EXPOSURE: exposure}
-    return _repeated(table, np.arange(followed.time.size), names, made, missing)
+    return _repeated(table, np.arange(followed.time.size), names, right, made, missing)
 
 
 def _repeated(
     table: ColumnTable,
     person: IntArray,
-    names: tuple[str, str, str],
+    names: Sequence[str],
+    right: str,
     made: Mapping[str, Any],
     missing: str | Mapping[str, str],
 ) -> RepeatedColumns:
-    """Columns of persons, repeated as `person` says; `names` are time, event, and the text of those that explain."""
+    """Columns of persons that explain, repeated as `person` says."""
 
     def repeat(name: str) -> Any:
         how = missing if isinstance(missing, str) else missing.get(name, "raise")
@@ -282,9 +298,8 @@ def _repeated(
         values = column.values[person]
         return values if column.order is None else pd.Categorical(values, categories=list(column.order), ordered=False)
 
-    time, event, right = names
     used = {word.strip("`") for word in re.findall(r"`[^`]*`|\w+", right)}
-    return RepeatedColumns([name for name in _columns(table, time, event) if name in used], repeat, made)
+    return RepeatedColumns([name for name in _columns(table, names) if name in used], repeat, made)
 
 
 # With privacy: the same, by the kernel.
@@ -325,19 +340,27 @@ class RepeatedRows:
 
 @dataclass(frozen=True)
 class PeriodResponses:
-    """Responses of all persons in all periods, computed when the kernel takes a slice of them."""
+    """Responses of all persons in all periods, computed when the kernel takes a slice of them.
 
-    time: Table
-    event: Table
+    `followed` are time and event, and entry where there is one.
+    """
+
+    followed: tuple[Table, ...]
     periods: Periods
+
+    @property
+    def n(self) -> int:
+        """Rows of the table of persons."""
+        return len(self.followed[0])
 
     def __getitem__(self, at: slice) -> FloatArray:
         K = self.periods.count
-        start, stop, _ = at.indices(len(self.time) * K)
+        start, stop, _ = at.indices(self.n * K)
         persons = slice(start // K, -(-stop // K))
-        t, died = (np.reshape(one.convert(one.rows[persons]), -1) for one in (self.time, self.event))
+        t, died, *late = (np.reshape(one.convert(one.rows[persons]), -1) for one in self.followed)
+        followed = Followed(t, died, late[0] if late else np.full(t.size, -np.inf))
         first = persons.start * K
-        return self.periods.responses(t, died).ravel()[start - first : stop - first]
+        return self.periods.responses(followed).ravel()[start - first : stop - first]
 
 
 @dataclass(frozen=True)
@@ -354,7 +377,7 @@ class PeriodPersons:
     @property
     def shape(self) -> tuple[int]:
         """Number of rows."""
-        return (len(self.responses.time) * self.responses.periods.count,)
+        return (self.responses.n * self.responses.periods.count,)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -373,20 +396,21 @@ def expanded_privately(
     grids: Grids | None,
     bounds: Mapping[str, Any],
     periods: Periods,
-    names: tuple[str, str],
+    names: Sequence[str],
     ids: Any = None,
 ) -> tuple[RepeatedColumns, PeriodPersons]:
     """The table of all persons in all periods, and whose the rows are; nothing but shapes is looked at.
+
+    `names` are the columns of time and event, and of entry where there is one.
 
     Raises
     ------
     InputError
         Columns of several tables with labels, which would have to be joined, or of other lengths.
     """
-    time, event = names
     table, given = PrivateTable(data, grids, bounds), ColumnTable(data, grids)
-    covariates = _columns(given, time, event)
-    own = {name: given.held(name) for name in [*covariates, time, event]}
+    covariates = _columns(given, names)
+    own = {name: given.held(name) for name in [*covariates, *names]}
     if not isinstance(data, pd.DataFrame) and joined_labels(None, own) is not None:
         raise InputError(
             "data must be one data frame, or a mapping of arrays and curves without row labels, in a private fit of "
@@ -398,10 +422,10 @@ def expanded_privately(
             f"data must have a known number of rows in a private fit of times to an event, got {own[odd]!r}: read the "
             "table first, by .read()"
         )
-    t, died = table.numbers(time), table.numbers(event)
-    n, K = len(t), periods.count
-    if len(died) != n:
-        raise InputError(f"{time} and {event} must have the same number of rows")
+    followed = tuple(table.numbers(name) for name in names)
+    n, K = len(followed[0]), periods.count
+    if any(len(own) != n for own in followed):
+        raise InputError(f"{' and '.join(names)} must have the same number of rows")
     if ids is not None:
         ids = table.raw(ids) if isinstance(ids, str) else ids
         check_groups(ids, n)
@@ -415,19 +439,19 @@ def expanded_privately(
             return replace(curves, values=repeated(curves.values))
         return repeated(private_table(table.raw(name), name))
 
-    responses = PeriodResponses(t, died, periods)
-    in_memory = t.in_memory and died.in_memory
+    responses = PeriodResponses(followed, periods)
+    in_memory = all(own.in_memory for own in followed)
     made = {
         PERIOD: np.tile(np.arange(1.0, K + 1), n),
-        event: Table(responses, (n * K,), numbers, in_memory, t.source),
+        names[1]: Table(responses, (n * K,), numbers, in_memory, followed[0].source),
     }
     return RepeatedColumns(covariates, repeat, made), PeriodPersons(responses, ids)
 
 
 def joined_privately(
-    tables: JoinedTables, bounds: Mapping[str, Any], periods: Periods, names: tuple[str, str]
+    tables: JoinedTables, bounds: Mapping[str, Any], periods: Periods, names: Sequence[str]
 ) -> JoinedTables:
-    """Tables that the kernel joins by ids, the one with time and event with a row for each period.
+    """Tables that the kernel joins by ids, the one with time and event (and entry) with a row for each period.
 
     Rows of the others stay as they are: each person has one, whose covariates hold in all periods.
 
@@ -436,10 +460,10 @@ def joined_privately(
     InputError
         Time and event are not in one table, or a name of ours is taken.
     """
-    time, event = names
-    own = next((source for source, columns in tables.names.items() if time in columns), None)
-    if own is None or event not in tables.names[own]:
-        raise InputError(f"{time} and {event} must be columns of one table in a private fit of times to an event")
+    event = names[1]
+    own = next((source for source, columns in tables.names.items() if event in columns), None)
+    if own is None or not set(names) <= set(tables.names[own]):
+        raise InputError(f"{' and '.join(names)} must be columns of one table in a private fit of times to an event")
     taken = next((name for columns in tables.names.values() for name in columns if name == PERIOD), None)
     if taken is not None:
         raise InputError(f"data must have no column called {taken!r}, which the table of person-periods has: rename it")
@@ -447,9 +471,9 @@ def joined_privately(
     def blocks() -> Iterator[dict[str, Any]]:
         for block in tables.sources[own]():
             table, K = PrivateTable(block, None, bounds), periods.count
-            responses = PeriodResponses(table.numbers(time), table.numbers(event), periods)
+            responses = PeriodResponses(tuple(table.numbers(name) for name in names), periods)
             made = {name: np.repeat(as_objects(entries(block[name])), K) for name in tables.names[own]}
-            made[PERIOD] = np.tile(np.arange(1.0, K + 1), len(responses.time))
+            made[PERIOD] = np.tile(np.arange(1.0, K + 1), responses.n)
             made[event] = responses[:]
             made[tables.id] = np.asarray(PeriodPersons(responses, block[tables.id]))
             yield made

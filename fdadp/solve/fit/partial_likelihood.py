@@ -38,6 +38,8 @@ class RiskSets:
         Place in this order of the first person at risk; those after it are at risk, too.
     until : ndarray of shape (n,)
         Number of times of events until the end of each person, in order.
+    entered : ndarray of shape (n,)
+        Number of times of events until the entry of each person, in order: of these it was not at risk.
     """
 
     times: FloatArray
@@ -45,10 +47,11 @@ class RiskSets:
     order: IntArray
     first: IntArray
     until: IntArray
+    entered: IntArray
 
     @classmethod
-    def of(cls, time: FloatArray, event: FloatArray) -> RiskSets:
-        """Of the times until which n persons were seen, and whether these ended with the event (1) or not (0)."""
+    def of(cls, time: FloatArray, event: FloatArray, entry: FloatArray) -> RiskSets:
+        """Of the times from which and until which n persons were seen, and whether that ended with the event (1)."""
         order = np.argsort(time, kind="stable")
         times, deaths = np.unique(time[event == 1], return_counts=True)
         own = time[order]
@@ -58,15 +61,29 @@ class RiskSets:
             order,
             np.searchsorted(own, times, side="left"),
             np.searchsorted(times, own, side="right"),
+            np.searchsorted(times, entry[order], side="right"),
         )
+
+    @cached_property
+    def _later(self) -> tuple[IntArray, IntArray]:
+        """Persons who entered after some time of an event, by their entries; place of the first of them, by time."""
+        late = np.flatnonzero(self.entered)
+        late = late[np.argsort(self.entered[late], kind="stable")]
+        return late, np.searchsorted(self.entered[late], np.arange(self.times.size), side="right")
 
     def at_risk(self, values: FloatArray) -> FloatArray:
         """Sums over the persons at risk at each time, (K, ...), of values (n, ...) of persons in order."""
-        return np.asarray(np.cumsum(values[::-1], axis=0)[::-1][self.first])
+        total = np.cumsum(values[::-1], axis=0)[::-1][self.first]
+        late, after = self._later
+        if not late.size:
+            return np.asarray(total)
+        waiting = np.cumsum(values[late[::-1]], axis=0)[::-1]
+        return np.asarray(total - np.concatenate((waiting, np.zeros_like(values[:1])))[after])
 
     def until_end(self, values: FloatArray) -> FloatArray:
-        """Sums of values (K, ...) over the times of events until the end of each person in order, (n, ...)."""
-        return np.concatenate((np.zeros((1, *values.shape[1:])), np.cumsum(values, axis=0)))[self.until]
+        """Sums of values (K, ...) over the times of events at which each person in order was at risk, (n, ...)."""
+        passed = np.concatenate((np.zeros((1, *values.shape[1:])), np.cumsum(values, axis=0)))
+        return np.asarray(passed[self.until] - passed[self.entered])
 
     def jumps(self, eta: FloatArray) -> FloatArray:
         """Breslow's estimate of the hazard at each time, (K,), where the linear predictor (n,) is 0."""

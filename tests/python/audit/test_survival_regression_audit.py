@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:n \\* epsilon is", "ignore:what 
 PERSONS, WHO = 60, 17
 s, TIMES = np.linspace(0, 1, 12), range(6)
 BOUNDS = {"X": (-4, 4), "age": (-1, 1), "arm": ["drug", "placebo"]}
-FORMULA = "Surv(time, died) ~ lf(X) + age + C(arm) + age:period"
+FORMULA = "Surv(entry, time, died) ~ lf(X) + age + C(arm) + age:period"
 VARIANTS = {"zero-out": {}, "replace": {"adjacency": "replace"}, "add-remove": {"n": None}, "pure": {"delta": None}}
 CANARIES = {"early": 0.5, "never": 1e300, "missing": np.nan}
 """When the person who stands out has the event."""
@@ -32,7 +32,8 @@ def sample(seed):
         "X": (rng.normal(size=(n, 1)) + 0.3 * rng.normal(size=(n, s.size))).astype(object),
         "age": rng.uniform(-1, 1, n).astype(object),
         "arm": np.array(["drug", "placebo"], dtype=object)[rng.integers(0, 2, n)],
-        "time": rng.exponential(4, n).astype(object),
+        "entry": (entry := rng.choice([-1.0, 0.0, 0.3, 1.2], n)).astype(object),
+        "time": (entry.clip(0) + rng.exponential(4, n)).astype(object),
         "died": (rng.random(n) < 0.8).astype(float).astype(object),
         "id": ids.astype(object),
     }
@@ -46,6 +47,7 @@ def with_canary(data, when):
     sign = np.where(np.arange(6) % 2, 1.0, -1.0)
     out["X"][rows] = 1e9 * sign[:, None]
     out["age"][rows], out["time"][rows], out["died"][rows] = 1e9 * sign, when, 1.0
+    out["entry"][rows] = [-1e300, 0.0, 0.2, 0.4, 2.5, np.nan]
     return out, rows
 
 
@@ -55,7 +57,7 @@ def other(data, rows, variant):
         return {name: np.delete(column, rows, axis=0) for name, column in data.items()}
     out = {name: column.copy() for name, column in data.items()}
     if variant == "replace":
-        for name, value in (("X", 0.0), ("age", 0.0), ("arm", "drug"), ("time", 3.5), ("died", 0.0)):
+        for name, value in (("X", 0.0), ("age", 0.0), ("arm", "drug"), ("time", 3.5), ("died", 0.0), ("entry", 0.0)):
             out[name][rows] = value
         return out
     out["id"][rows] = None  # nobody's rows add nothing

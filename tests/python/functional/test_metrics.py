@@ -104,6 +104,12 @@ def test_concordance_is_the_share_of_pairs(monkeypatch):
     monkeypatch.setattr("fdadp.functional.metrics.AT_A_TIME", 100)
     assert concordance(time, event == 1, risk) == pytest.approx(agreed / pairs, rel=1e-14)
     assert concordance(time, event, -risk) == pytest.approx(1 - agreed / pairs, rel=1e-14)
+    entry = time - rng.integers(1, 5, 60)
+    there = [(i, j) for i in range(60) for j in range(60) if event[i] and entry[j] < time[i]]
+    there = [(i, j) for i, j in there if time[i] < time[j] or (time[i] == time[j] and not event[j])]
+    agreed = sum(1.0 if risk[i] > risk[j] else 0.5 * (risk[i] == risk[j]) for i, j in there)
+    assert len(there) < pairs
+    assert concordance(time, event, risk, entry) == pytest.approx(agreed / len(there), rel=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +117,8 @@ def test_concordance_is_the_share_of_pairs(monkeypatch):
     [
         (([1, 2], [1, 0], [1, 2, 3]), "one length"),
         (([1, np.nan], [1, 0], [1, 2]), "time must be known"),
+        (([1, 2], [1, 0], [1, 2], [0, 0, 0]), "one length"),
+        (([1, 2], [1, 0], [1, 2], [0, np.nan]), "entry must be known"),
         (([1, 2], [1, 3], [1, 2]), "event must be 0 or 1"),
         (([1, 2], [0, 0], [1, 2]), "comparable"),
         ((["a", 2], [0, 0], [1, 2]), "time must be numbers"),

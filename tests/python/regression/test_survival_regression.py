@@ -16,7 +16,7 @@ from fdadp import Privacy, ScalarRegression, SurvivalRegression, concordance
 from fdadp.errors import IdentificationWarning, InputError, PrivacyError
 from fdadp.regression import survival
 from fdadp.regression.reading import person_periods
-from fdadp.regression.reading.person_periods import Periods
+from fdadp.regression.reading.person_periods import Followed, Periods
 
 
 def people(n=150, seed=0):
@@ -82,17 +82,118 @@ def test_binomial_person_periods_are_a_generalised_linear_model():
 def test_who_counts_in_which_period():
     """Half of a period is enough for censored persons with hazards of periods, and is not in Cox's likelihood."""
     time = np.array([0.0, 1.0, 1.4, 1.5, 2.0, 9.0, np.nan, -1.0, 1.0])
-    nan = np.nan
-    censored = Periods(np.array([0.0, 1.0, 2.0]), rule="half").responses(time, np.zeros(9))
+    nan, always = np.nan, np.full(9, -np.inf)
+    lived, ended = Followed(time, np.zeros(9), always), Followed(time, np.ones(9), always)
+    censored = Periods(np.array([0.0, 1.0, 2.0]), rule="half").responses(lived)
     assert np.array_equal(censored[:6], [[nan, nan], [0, nan], [0, nan], [0, 0], [0, 0], [0, 0]], equal_nan=True)
-    to_end = Periods(np.array([0.0, 1.0, 2.0]), rule="end").responses(time, np.zeros(9))
+    to_end = Periods(np.array([0.0, 1.0, 2.0]), rule="end").responses(lived)
     assert np.array_equal(to_end[:6], [[nan, nan], [0, nan], [0, nan], [0, nan], [0, 0], [0, 0]], equal_nan=True)
-    died = Periods(np.array([0.0, 1.0, 2.0]), rule="end").responses(time, np.ones(9))
+    died = Periods(np.array([0.0, 1.0, 2.0]), rule="end").responses(ended)
     assert np.array_equal(died[:6], [[1, nan], [1, nan], [0, 1], [0, 1], [0, 1], [0, 0]], equal_nan=True)
-    assert (
-        np.isnan(died[6:8]).all()
-        and np.isnan(Periods(np.array([0.0, 1.0]), "end").responses(time[:1], np.array([2.0]))).all()
-    )
+    odd = Followed(time, np.full(9, 2.0), always)
+    assert np.isnan(died[6:8]).all() and np.isnan(Periods(np.array([0.0, 1.0]), "end").responses(odd)).all()
+
+
+@pytest.mark.parametrize(
+    ("rule", "lived"),
+    [
+        ("half", [[nan := np.nan, 0], [0, 0], [nan, 0], [nan, nan], [nan, nan], [nan, nan]]),
+        ("end", [[0, 0], [0, 0], [nan, 0], [nan, nan], [nan, nan], [nan, nan]]),
+        ("exposure", [[0, 0], [0, 0], [nan, 0], [nan, 0], [nan, nan], [nan, nan]]),
+    ],
+)
+def test_who_counts_in_the_period_of_the_entry(rule, lived):
+    """Entries are taken to the nearest edge, or count for as long as was seen; events always count."""
+    entry, time = np.array([0.5, 0.4, 1.0, 1.6, 2.0, nan]), np.array([2.0, 2.0, 2.0, 1.8, 1.9, 2.0])
+    periods = Periods(np.array([0.0, 1.0, 2.0]), rule=rule)
+    found = periods.responses(Followed(time, np.zeros(6), entry))
+    assert np.array_equal(found, lived, equal_nan=True)
+    died = periods.responses(Followed(time, np.ones(6), entry))
+    assert (died[:4, 1] == 1).all() and np.isnan(died[4:]).all()
+    if rule == "exposure":
+        person, period = np.nonzero(np.isfinite(found))
+        np.testing.assert_allclose(
+            periods.exposures(Followed(time, np.zeros(6), entry), person, period), [0.5, 1, 0.6, 1, 1, 0.2]
+        )
+
+
+def late(n, seed, digits=1):
+    """People who come under observation late: those whose event was before are not there."""
+    rng = np.random.default_rng(seed)
+    table = people(3 * n, seed)
+    table["time"] = np.round(table["time"] + 1e-3 * rng.random(3 * n), digits)
+    table["entry"] = np.round(rng.uniform(-0.5, 1.0, 3 * n).clip(0), digits)
+    return table[table["time"] > table["entry"]].iloc[:n].reset_index(drop=True)
+
+
+@pytest.mark.parametrize(("n", "digits"), [(150, 1), (400, 6)])
+def test_late_entries_are_those_of_cox_s_regression(n, digits):
+    """By person-periods, and by sums over those at risk; errors and the baseline hazard, too."""
+    table = late(n, 3, digits)
+    model = SurvivalRegression("Surv(entry, time, died) ~ a + b", family="poisson").fit(table)
+    assert (model.model_.fitted_.steps is None) == (digits == 1)
+    own = {
+        "status": table["died"],
+        "entry": table["entry"] + 1e-9,
+        "ties": "breslow",
+    }  # not at risk at the entry, as in R
+    cox = sm.PHReg(table["time"], table[["a", "b"]], **own).fit(tol=1e-14)
+    found = [model.model_.coef(name, se=True)[["value", "se"]].iloc[0] for name in ("a", "b")]
+    np.testing.assert_allclose([row["value"] for row in found], cox.params, atol=1e-8)
+    np.testing.assert_allclose([row["se"] for row in found], cox.bse, rtol=1e-5)
+    effect, ends = np.exp((table[["a", "b"]] @ cox.params).to_numpy()), model.times_[1:]
+    t, e = table["time"].to_numpy(), table["entry"].to_numpy()
+    died = [((t == end) & (table["died"] == 1)).sum() for end in ends]
+    cumulated = np.cumsum([d / effect[(t >= end) & (e < end)].sum() for d, end in zip(died, ends, strict=True)])
+    np.testing.assert_allclose(model.predict_survival(table, ends), np.exp(-cumulated * effect[:, None]), atol=1e-7)
+    assert f"{n} rows, " in str(model.summary())
+    without = SurvivalRegression("Surv(time, died) ~ a + b", family="poisson").fit(table)
+    early = [float(one.predict_survival(table, [0.5]).mean().iloc[0]) for one in (without, model)]
+    assert early[0] - early[1] > 0.05  # whom late entry hides
+
+
+@pytest.mark.parametrize(("told", "digits"), [({"times": [0, 0.5, 1, 2, 4]}, 1), ({}, 1), ({}, 6)])
+def test_a_person_in_stretches_is_the_person(told, digits):
+    """Exposures and risk sets are the same where a row is cut anywhere."""
+    table = late(400, 5, digits)
+    cut = (table["entry"] + 0.37 * (table["time"] - table["entry"])).round(digits)
+    inside = (cut > table["entry"]) & (cut < table["time"])
+    first = table.assign(time=cut.where(inside, table["time"]), died=table["died"].where(~inside, 0))
+    both = pd.concat([first, table.assign(entry=cut)[inside]]).sample(frac=1, random_state=0)
+    formula = f"Surv(entry, time, died) ~ a + {'b' if told else 's(b)'}"
+    settings = {"family": "poisson", "smoothing": "reml" if told else [1.0], **told}
+    whole, parts = (SurvivalRegression(formula, **settings).fit(rows) for rows in (table, both))
+    np.testing.assert_allclose(parts.predict_survival(table), whole.predict_survival(table), rtol=1e-7)
+    edges = settings.get("times", [0])
+    assert len(both) > 500 and set(edges) <= set(whole.times_)
+
+
+def test_a_covariate_that_changes_is_found_by_stretches():
+    """The dose doubles the hazard from when on it is given; who is given it later lived until then."""
+    rng, n = np.random.default_rng(2), 4000
+    switch = rng.exponential(2.0, n)
+    before, after = rng.exponential(4.0, n), rng.exponential(2.0, n)
+    end = np.where(before < switch, before, switch + after)
+    seen = np.minimum(end, rng.uniform(1, 8, n))
+    given = switch < seen
+    first = pd.DataFrame({"entry": 0.0, "time": np.minimum(switch, seen), "died": (end <= seen) & ~given, "dose": 0.0})
+    then = pd.DataFrame({"entry": switch, "time": seen, "died": end <= seen, "dose": 1.0})[given]
+    rows = pd.concat([first, then]).assign(id=[*range(n), *np.flatnonzero(given)])
+    for settings in ({"times": range(9)}, {"times": np.arange(0, 8.1, 0.25)}, {"family": "poisson"}):
+        model = SurvivalRegression("Surv(entry, time, died) ~ dose", **settings).fit(rows)
+        effect = model.model_.coef("dose", se=True).iloc[0]
+        assert abs(effect["value"] - np.log(2)) < 3 * effect["se"] < 0.25, settings
+    ever = pd.DataFrame({"time": seen, "died": end <= seen, "dose": given * 1.0})
+    wrong = SurvivalRegression("Surv(time, died) ~ dose", family="poisson").fit(ever)
+    assert wrong.model_.coef("dose")["value"].iloc[0] < 0.3  # the time before it is given counted for it
+    private = SurvivalRegression(
+        "Surv(entry, time, died) ~ dose",
+        times=range(9),
+        bounds={"dose": (0, 1)},
+        privacy=Privacy(4.0, 1e-6, n=n, random_state=0),
+        progress=False,
+    ).fit(rows.drop(columns="id"), groups=rows["id"])
+    assert abs(private.model_.coef("dose")["value"].iloc[0] - np.log(2)) < 0.3
 
 
 def test_the_order_and_the_container_of_rows_say_nothing():
@@ -341,7 +442,7 @@ def test_missing_covariates_and_constants_that_events_do_not_identify():
     ("formula", "told", "columns", "message"),
     [
         ("died ~ a", {}, {}, "formula must be text such as"),
-        ("Surv(time, time) ~ a", {}, {}, "two columns"),
+        ("Surv(time, time) ~ a", {}, {}, "time twice"),
         ("Surv(time, gone) ~ a", {}, {}, "gone"),
         ("Surv(time, died) ~ a + time", {}, {}, "time"),
         ("Surv(time, died) ~ a", {"times": [0, 2, 1]}, {}, "times must be increasing"),
@@ -356,6 +457,11 @@ def test_missing_covariates_and_constants_that_events_do_not_identify():
         ("Surv(time, died) ~ a", {}, {"time": -1.0}, "time must be at least 0"),
         ("Surv(time, died) ~ a", {}, {"time": np.nan}, "time"),
         ("Surv(time, died) ~ a", {}, {"period": 1.0}, "no column called 'period'"),
+        ("Surv(time, time, died) ~ a", {}, {}, "time twice"),
+        ("Surv(came, time, died) ~ a", {}, {}, "came"),
+        ("Surv(came, time, died) ~ a", {}, {"came": 9.0}, "came must be before time, got 9 and .* in row 0"),
+        ("Surv(came, time, died) ~ a", {}, {"came": np.nan}, "came must be known and finite for everybody"),
+        ("Surv(came, time, died, a) ~ b", {}, {}, "formula must be text such as"),
     ],
 )
 def test_what_is_refused(formula, told, columns, message):
