@@ -137,16 +137,17 @@ def explained(data: Data, tuning: Tuning, privacy: Privacy) -> float:
         return share(model.predict(new), truth)
 
 
-def lines(cell: Cell) -> Iterator[str]:
-    """One line a kind of cohort: without looks, with them, and the difference."""
+def lines(cell: Cell, first: int = 0) -> Iterator[str]:
+    """One line a kind of cohort: without looks, with them, and the difference. Seeds begin so many after the usual."""
     tuning = PURE if cell.delta is None else GAUSSIAN
     ways = [(cell.before(tuning), cell.epsilon), *((tuning, epsilon) for epsilon in cell.beside or (cell.epsilon,))]
     for name in cell.names:
         found = np.empty((cell.repeats, len(ways)))
         for i in range(cell.repeats):
-            data = cell.draw(name, cell.n, SEED + i)
+            seed = SEED + first + i
+            data = cell.draw(name, cell.n, seed)
             for k, (own, epsilon) in enumerate(ways):
-                privacy = Privacy(epsilon, delta=cell.delta, n=cell.n, random_state=SEED + i)
+                privacy = Privacy(epsilon, delta=cell.delta, n=cell.n, random_state=seed)
                 found[i, k] = explained(data, own, privacy)
         means = [f"{one.mean():.4f} ({one.min():.3f})" for one in found.T]
         title = cell.title.format(name) or name
@@ -160,6 +161,8 @@ def lines(cell: Cell) -> Iterator[str]:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", default=list(PARTS), choices=[*PARTS, []])
+    parser.add_argument("--cohorts", type=int, help="of each kind; default: as many as each part says")
+    parser.add_argument("--first", type=int, default=0, help="the first cohort")
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args(arguments)
     text = [
@@ -173,7 +176,7 @@ def main(arguments: list[str] | None = None) -> None:
     ]
     for part in args.parts:
         for cell in PARTS[part]:
-            for line in lines(cell):
+            for line in lines(cell._replace(repeats=args.cohorts or cell.repeats), args.first):
                 text.append(line)
                 print(line, flush=True)
     args.out.write_text("\n".join(text) + "\n", encoding="utf-8")

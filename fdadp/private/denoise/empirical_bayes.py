@@ -429,10 +429,10 @@ def _unknown(a_variance: float | FloatArray, step: FloatArray) -> FloatArray:
     return np.asarray(a_variance @ step**2)
 
 
-def steady(moment: FloatArray) -> FloatArray:
-    """Symmetric estimate of the second moment of white features, with eigenvalues of at least `LEAST_EIGENVALUE`."""
+def steady(moment: FloatArray, least: float = LEAST_EIGENVALUE) -> FloatArray:
+    """Symmetric estimate of the second moment of white features, with eigenvalues of at least `least`."""
     values, vectors = np.linalg.eigh(moment)
-    return np.asarray((vectors * np.maximum(values, LEAST_EIGENVALUE)) @ vectors.T)
+    return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
 
 
 def profile(seen: FloatArray, sd: float, averages: FloatArray, t: FloatArray) -> FloatArray:

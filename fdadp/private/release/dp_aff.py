@@ -19,6 +19,7 @@ import numpy.typing as npt
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.privacy import Cohort, rowwise_matmul
 from fdadp.private.denoise.empirical_bayes import (
+    LEAST_EIGENVALUE,
     MOMENT_VARIANCE,
     WIDER_SPECTRA,
     Measurement,
@@ -55,11 +56,12 @@ def secant_update(
     active: npt.NDArray[np.bool_],
     *,
     local: bool = False,
+    least: float = LEAST_EIGENVALUE,
 ) -> FloatArray:
     """Second moment of the features, learned from differences of released gradients.
 
     ``g_0 - g_t = A (Θ_t - Θ_0) + known noise``: a Gaussian update of each row of ``A ~ N(a, variance)``, entries
-    independent, then made symmetric, with eigenvalues of at least 0.1. Replaces a private release of the second moment.
+    independent, then made symmetric, with eigenvalues of at least `least`. No budget is spent.
 
     Gradients are clipped, so that A is not the same everywhere: where a step was far too long nearly all persons are
     clipped, and the gradient is much smaller than it should be. `local` takes differences to the last gradient, the
@@ -76,6 +78,7 @@ def secant_update(
         Pairs of feature and output that are measured at all.
     local : bool
         About the last gradient, not the first.
+    least : float
     """
     if len(measurements) == 1:
         return a
@@ -95,7 +98,7 @@ def secant_update(
         else:
             noise += np.diag(np.tile(centre_variance[j, on], len(others)))
         updated[j] = a[j] + spread.T @ np.linalg.solve(spread @ steps.T + noise, seen)
-    return steady((updated + updated.T) / 2)
+    return steady((updated + updated.T) / 2, least)
 
 
 GUARD_SDS = 3
@@ -140,6 +143,8 @@ class Rounds:
         Prior mean of A; default the identity.
     local : bool
         Whether A is that near the last gradient, rather than near the first: for many rounds.
+    least : float
+        Least eigenvalue of A.
     quiet : bool
         Whether there is so little noise that less than twice the energy is worse, and half of it a reason for longer
         steps again.
@@ -150,13 +155,14 @@ class Rounds:
         weights: FloatArray,
         variance: float | FloatArray,
         start: FloatArray | None = None,
+        least: float = LEAST_EIGENVALUE,
         *,
         local: bool = False,
         quiet: bool = False,
     ) -> None:
         self.active: BoolArray = np.asarray(weights > 0)
         self.weights = np.where(self.active, weights, 1.0)
-        self.variance, self.local, self.quiet = variance, local, quiet
+        self.variance, self.least, self.local, self.quiet = variance, least, local, quiet
         self.moment = self.start = np.eye(len(weights)) if start is None else start  # white features have about I
         self._measurements: list[Measurement] = []
         self._damping = 1.0
@@ -194,7 +200,7 @@ class Rounds:
             self._damping = max(1.0, self._damping / 2)
         if self._best is None or energy < self._best[0]:
             self._best = (energy, t)
-        moment = secant_update(self.start, self.variance, self._measurements, self.active, local=self.local)
+        moment = self._learned(self.start)
         self.moment = moment + (self._damping - 1) * np.eye(len(moment))
         return combine(self._measurements, self._measurements[base][1], self.moment, self.variance)
 
@@ -213,8 +219,12 @@ class Rounds:
             As of :meth:`add`.
         moment : ndarray of shape (D, D)
         """
-        moment = secant_update(start, self.variance, self._measurements, self.active, local=self.local)
+        moment = self._learned(start)
         return *combine(self._measurements, theta, moment, self.variance), moment
+
+    def _learned(self, start: FloatArray) -> FloatArray:
+        known = start, self.variance, self._measurements, self.active
+        return secant_update(*known, local=self.local, least=self.least)
 
 
 # How well coefficients are known, once the size of residuals is: the posterior covariance that standard errors are of.
@@ -421,8 +431,10 @@ def directions_of(rows: RowFunctions, block: Block) -> FloatArray:
     return f / np.maximum(np.sqrt(row_sums(f * f)), TINY)[:, None]
 
 
-def _shown_by_directions(releases: Releases, rows: RowFunctions) -> tuple[FloatArray, FloatArray]:
-    """Variances of entries of A, and A as it is shown by the mean of ``f f' / |f|²`` times the number of features."""
+def _shown_by_directions(releases: Releases, rows: RowFunctions) -> tuple[FloatArray, FloatArray, float]:
+    """Variances of entries of A, A as it is shown by the mean of ``f f' / |f|²`` times the number of features, and its
+    least eigenvalue: an entry's noise.
+    """
     d = releases.plan.n_features
     linear = 1 + np.flatnonzero(rows.design.linear_in_curves(d - 1))
     at, size = np.ix_(linear, linear), linear.size
@@ -431,4 +443,5 @@ def _shown_by_directions(releases: Releases, rows: RowFunctions) -> tuple[FloatA
     sure = MOMENT_VARIANCE / (MOMENT_VARIANCE + (size * sd) ** 2 * (1 + prior) / 2)
     start[at] = prior + sure * (size * shown[np.ix_(linear - 1, linear - 1)] - prior)
     variance[at] = AFTER_DIRECTIONS
-    return variance, steady(start)
+    least = min(size * sd, LEAST_EIGENVALUE)
+    return variance, steady(start, least), least

@@ -57,6 +57,13 @@ def test_bands_and_predictions_know_which_shapes_curves_have():
     assert off[:, 1].max() < 0.4 * off[:, 0].mean()
 
 
+def test_bands_are_wide_along_shapes_that_no_curve_has():
+    """Of a fit whose A was thought to be .1 there at least: bands held .59 of the function."""
+    model, _, _ = fit(10_000, 306)
+    frame = model.coef("lf(X)", se=True, s=S)
+    assert (np.abs(frame["value"] - effect(S)) < 1.96 * frame["se"]).mean() > 0.9
+
+
 @pytest.mark.parametrize(("adjacency", "moves"), [("zero-out", 1.0), ("replace", np.sqrt(2))])
 def test_it_is_a_line_of_the_ledger_of_sensitivity_one(adjacency, moves):
     model, _, _ = fit(3000 if moves == 1 else 6000, 0, adjacency=adjacency)
@@ -128,11 +135,22 @@ def test_what_is_shown_is_believed_as_far_as_its_noise_allows(sd, expected):
     released = np.diag([0.8, 0.1, 0.1])
     releases = SimpleNamespace(plan=SimpleNamespace(n_features=5), second_moment=lambda *a, **k: (padded(released), sd))
     design = SimpleNamespace(linear_in_curves=lambda count: np.array([True, True, False, True]))
-    variance, start = _shown_by_directions(releases, SimpleNamespace(design=design))
+    variance, start, _ = _shown_by_directions(releases, SimpleNamespace(design=design))
     at = np.array([1, 2, 4])
     np.testing.assert_allclose(start[at, at], expected, atol=1e-4)
     assert start[0, 0] == pytest.approx(1) and start[3, 3] == pytest.approx(1)
     assert (variance[np.ix_(at, at)] < variance[3, 3]).all() and (start[3, at] == 0).all()
+
+
+@pytest.mark.parametrize(("sd", "least"), [(0.01, 0.03), (1.0, 0.1)])
+def test_eigenvalues_end_at_the_noise_of_an_entry(sd, least):
+    releases = SimpleNamespace(
+        plan=SimpleNamespace(n_features=4), second_moment=lambda *a, **k: (np.diag([1.4, -0.2, -0.2]), sd)
+    )
+    design = SimpleNamespace(linear_in_curves=lambda count: np.full(count, True))
+    _, start, floor = _shown_by_directions(releases, SimpleNamespace(design=design))
+    assert floor == pytest.approx(least)
+    assert np.linalg.eigvalsh(start)[0] == pytest.approx(least if sd < 1 else 1.0, abs=0.01)
 
 
 def padded(of_three):
