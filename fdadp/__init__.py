@@ -13,6 +13,7 @@ ROOMS = (
     "errors",
     "federated",
     "functional",
+    "inference",
     "learners",
     "planner",
     "plot",

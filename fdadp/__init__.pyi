@@ -3,6 +3,7 @@ from . import datasets as datasets
 from . import errors as errors
 from . import federated as federated
 from . import functional as functional
+from . import inference as inference
 from . import learners as learners
 from . import planner as planner
 from . import plot as plot

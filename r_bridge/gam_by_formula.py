@@ -21,6 +21,7 @@ def fit_gam(
     family: str = "gaussian()",
     weights: ArrayLike | None = None,
     tolerance: float = 1e-6,
+    combine: ArrayLike | None = None,
 ) -> dict[str, Any]:
     """Fit ``mgcv::gam(formula, family, data, weights, method = "REML")``.
 
@@ -37,12 +38,14 @@ def fit_gam(
     weights : array_like, optional
     tolerance : float
         Of the search for smoothing parameters, relative to the score: mgcv's ``conv.tol``.
+    combine : array_like of shape (m, n), optional
+        Weights of combinations of the means of `new`, such as contrasts and average slopes.
 
     Returns
     -------
     dict
         ``sp, fitted, edf_total, sig2, score, deviance, aic`` and, of `new`, ``predicted, predicted_se`` of the means;
-        also ``unconditional_se`` where smoothing parameters were not given.
+        also ``unconditional_se`` where smoothing parameters were not given, and ``combined, combined_se``.
 
     Raises
     ------
@@ -61,6 +64,7 @@ def fit_gam(
         family=family,
         weights=None if weights is None else np.asarray(weights, dtype=np.float64),
         tolerance=tolerance,
+        combine=None if combine is None else np.asarray(combine, dtype=np.float64),
     )
     return {name: np.asarray(value) for name, value in answer.items() if value is not None}
 

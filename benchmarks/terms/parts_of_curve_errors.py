@@ -16,7 +16,7 @@ from fdadp import FunctionalRegression
 from fdadp.regression.fitted.coefficient_functions import effect_rows, place_of
 from fdadp.solve.errors.leave_one_out_residuals import Residuals
 from fdadp.solve.errors.sandwich import cluster_errors, left_out, with_smoothing_chosen_again
-from fdadp.solve.errors.term_tests import largest_ratio
+from fdadp.solve.errors.term_tests import LargestRatio
 
 CELLS = (("waves", 300, 0.8), ("waves", 60, 0.8), ("ridge", 60, 0.0), ("ages", 60, 0.8))
 
@@ -43,7 +43,7 @@ def one(name: str, n: int, smooth: float, seed: int) -> list[float]:
     few = slice(None, None, 7)
     degrees = cluster_errors(fit, changes).degrees[place_of(fit.form, made.term)]
     for left in (n - 1, degrees):
-        wide = largest_ratio(rows.rows[few], own, 0.95, left, 0, 2000)
+        wide = LargestRatio.of(rows.rows[few], own, 0, 2000).quantile(0.95, left)
         found.append(float((np.abs(error[few]) < wide * se[few]).all()))
     return found
 

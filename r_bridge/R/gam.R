@@ -1,6 +1,6 @@
 # Any model of mgcv's by its formula.
 
-gam_by_formula <- function(formula, data, new, sp, family, weights, tolerance) {
+gam_by_formula <- function(formula, data, new, sp, family, weights, tolerance, combine = NULL) {
   given <- list(formula = as.formula(formula), family = eval(parse(text = family)), data = data, method = "REML",
                 sp = sp, control = mgcv::gam.control(epsilon = 1e-11, newton = list(conv.tol = tolerance, maxHalf = 50)))
   fit <- do.call(mgcv::gam, c(given, if (!is.null(weights)) list(weights = weights)))
@@ -12,5 +12,12 @@ gam_by_formula <- function(formula, data, new, sp, family, weights, tolerance) {
   both <- list(predicted = as.numeric(p$fit), predicted_se = as.numeric(p$se.fit))
   if (!is.null(fit$Vc)) # that knows that smoothing parameters were chosen
     both$unconditional_se <- as.numeric(predict(fit, newdata = new, se.fit = TRUE, type = "response", unconditional = TRUE)$se.fit)
+  if (!is.null(combine)) { # combinations of the means of new rows, by the delta method
+    rows <- predict(fit, newdata = new, type = "lpmatrix")
+    eta <- as.numeric(rows %*% coef(fit)) + if (is.null(attr(rows, "model.offset"))) 0 else attr(rows, "model.offset")
+    gradient <- combine %*% (fit$family$mu.eta(eta) * rows)
+    both$combined <- as.numeric(combine %*% fit$family$linkinv(eta))
+    both$combined_se <- sqrt(rowSums((gradient %*% fit$Vp) * gradient))
+  }
   c(found, both)
 }

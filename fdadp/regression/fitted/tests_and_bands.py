@@ -19,7 +19,7 @@ from fdadp.regression.fitted.coefficient_functions import effect_of, effect_rows
 from fdadp.regression.reading.training_rows import clusters_of
 from fdadp.solve.errors.leave_one_out_residuals import Residuals
 from fdadp.solve.errors.sandwich import corrected_edf, resampled
-from fdadp.solve.errors.term_tests import TermTest, flip_test, largest_ratio, score_test, wald, wald_by_clusters
+from fdadp.solve.errors.term_tests import LargestRatio, TermTest, flip_test, score_test, wald, wald_by_clusters
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.terms.numbers.factors_and_random_effects import levels_of
 from fdadp.terms.on_response_functions import OnFunctions
@@ -234,7 +234,7 @@ def band(
     if simultaneous:
         here = rows.rows[~rows.absent]
         left = errors.degrees(kind, name)
-        wide = largest_ratio(here, covariance[rows.place, rows.place], level, left, seed)
+        wide = LargestRatio.of(here, covariance[rows.place, rows.place], seed).quantile(level, left)
     frame["lower"], frame["upper"] = frame["value"] - wide * frame["se"], frame["value"] + wide * frame["se"]
     return frame
 

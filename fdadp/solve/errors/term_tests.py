@@ -156,21 +156,14 @@ def _smoothest(fit: AdditiveFit, which: IntArray, own: FloatArray) -> FloatArray
     return np.asarray(np.linalg.solve(root.T, seen) / size[:, None])
 
 
-def largest_ratio(
-    rows: FloatArray, covariance: FloatArray, level: float, left: float, seed: int, draws: int = 4000
-) -> float:
-    """Quantile of ``max |row'(b - β)| / se(row)`` over all rows: the half-width of simultaneous bands in se.
+@dataclass(frozen=True)
+class LargestRatio:
+    """Law of ``max |row'(b - β)| / se(row)`` over all rows: simultaneous bands, and the test that belongs to them.
 
-    Parameters
+    Attributes
     ----------
-    rows : ndarray of shape (m, p)
-    covariance : ndarray of shape (p, p)
-        Of the coefficients.
-    level : float
-    left : float
-        Degrees of freedom of the variance at each point.
-    seed : int
-    draws : int
+    drawn : ndarray
+        Largest ratios of Gaussian draws; empty where no row has an error.
 
     Notes
     -----
@@ -185,25 +178,50 @@ def largest_ratio(
     Young (1993), Resampling-Based Multiple Testing, on equal tails at points of unlike laws; Bell & McCaffrey (2002)
     and Satterthwaite (1946), doi:10.2307/3002019, on t of such variances.
     """
-    from scipy.stats import norm, t
 
-    spread = rows @ root_of((covariance + covariance.T) / 2)
-    se = np.sqrt(np.einsum("ij,ij->i", spread, spread))
-    spread = spread[se > 1e-12 * max(float(se.max(initial=0.0)), 1e-300)]
-    if not len(spread):
-        return 0.0
-    spread = spread / np.sqrt(np.einsum("ij,ij->i", spread, spread))[:, None]
-    # Of many rows, their own principal directions are far fewer.
-    _, size, directions = np.linalg.svd(spread.T @ spread)
-    kept = size > 1e-10 * size[0]
-    spread = spread @ directions[kept].T
-    rng = np.random.default_rng(seed)
-    largest = np.empty(draws)
-    for start in range(0, draws, 500):
-        normal = rng.standard_normal((min(500, draws - start), spread.shape[1]))
-        largest[start : start + len(normal)] = np.abs(normal @ spread.T).max(axis=1)
-    widest = float(np.quantile(largest, level))
-    return float(t.isf(norm.sf(widest), left)) if np.isfinite(left) else widest
+    drawn: FloatArray
+
+    @classmethod
+    def of(cls, rows: FloatArray, covariance: FloatArray, seed: int, draws: int = 4000) -> LargestRatio:
+        """Of rows (m, p) and the covariance (p, p) of the coefficients."""
+        from scipy.stats import norm
+
+        spread = rows @ root_of((covariance + covariance.T) / 2)
+        se = np.sqrt(np.einsum("ij,ij->i", spread, spread))
+        spread = spread[se > 1e-12 * max(float(se.max(initial=0.0)), 1e-300)]
+        if not len(spread):
+            return cls(np.zeros(0))
+        spread = spread / np.sqrt(np.einsum("ij,ij->i", spread, spread))[:, None]
+        # Of many rows, their own principal directions are far fewer.
+        _, size, directions = np.linalg.svd(spread.T @ spread)
+        kept = size > 1e-10 * size[0]
+        if kept.sum() == 1:  # one number: no need to draw
+            return cls(norm.isf((np.arange(draws) + 0.5) / (2 * draws)))
+        spread = spread @ directions[kept].T
+        rng = np.random.default_rng(seed)
+        largest = np.empty(draws)
+        for start in range(0, draws, 500):
+            normal = rng.standard_normal((min(500, draws - start), spread.shape[1]))
+            largest[start : start + len(normal)] = np.abs(normal @ spread.T).max(axis=1)
+        return cls(largest)
+
+    def quantile(self, level: float, left: float) -> float:
+        """Half-width of bands in standard errors, whose variance at each point has `left` degrees of freedom."""
+        from scipy.stats import norm, t
+
+        if not self.drawn.size:
+            return 0.0
+        widest = float(np.quantile(self.drawn, level))
+        return float(t.isf(norm.sf(widest), left)) if np.isfinite(left) else widest
+
+    def p(self, ratio: float, left: float) -> float:
+        """Probability of a largest ratio as large as this one; the least that is told is one of the draws."""
+        from scipy.stats import norm, t
+
+        if not self.drawn.size:
+            return 1.0
+        ratio = float(norm.isf(t.sf(ratio, left))) if np.isfinite(left) else ratio
+        return float(max((self.drawn >= ratio).mean(), 1 / self.drawn.size))
 
 
 # Concurvity: how far one term of a model can be written by the others, as collinearity of columns.

@@ -33,7 +33,7 @@ FLOORS = (
     {"repeated", "rounds"},
     {"private"},
     {"regression", "learners", "summaries"},
-    {"planner", "federated", "choice"},
+    {"inference", "planner", "federated", "choice"},
     {"published"},
     {"audit"},
     {"demo"},

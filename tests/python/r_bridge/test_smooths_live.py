@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from refund_cases import far, one
 
-from fdadp import FunctionalRegression, ScalarRegression, terms
+from fdadp import FunctionalRegression, ScalarRegression, inference, terms
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.inference.contrasts import STEP
 from fdadp.regression.reading.table_columns import columns_of
 from r_bridge._crosscheck_terms import cohort, models_of_cohort
 from r_bridge.gam_by_formula import fit_gam
@@ -87,6 +88,38 @@ def test_aic_is_mgcvs(numbers, formula):
     theirs = fit_gam(f"y ~ {formula}", data, tolerance=1e-11)
     own = ScalarRegression(COUNTED[formula], response="y").fit(data)
     assert abs(own.aic_ - one(theirs["aic"])) < 1e-6 * abs(own.aic_)
+
+
+ASKED = {
+    "g + s(z)": ("gaussian", [terms.factor("g"), terms.s("z")]),
+    "g + te(z, w, k = 4)": ("gaussian", [terms.factor("g"), terms.te("z", "w", k=4)]),
+    "g + s(z, by = g)": ("gaussian", [terms.factor("g"), terms.s("z", by="g")]),
+    's(z, bs = "ps") + g + w': ("poisson", [terms.s("z", bs="ps"), terms.factor("g"), terms.linear("w")]),
+    's(z, bs = "cr") + g': ("binomial", [terms.s("z", bs="cr"), terms.factor("g")]),
+    "s(z) + g + offset(w)": ("poisson", "y ~ s(z) + C(g) + offset(w)"),
+}
+
+
+@pytest.mark.parametrize("formula", ASKED)
+def test_contrasts_and_slopes_are_those_of_mgcvs_rows(numbers, formula):
+    """By lpmatrix and Vp: each level less the first and the average slope in z, on the scale of the response."""
+    family, own = ASKED[formula]
+    data, y = dict(numbers[0]), numbers[0]["y"]
+    data["y"] = {"gaussian": y, "poisson": np.floor(np.exp(y / 2)), "binomial": 1.0 * (y > 0.5)}[family]
+    n, h = len(y), STEP * np.std(data["z"])
+    levels = [{**data, "g": np.full(n, level)} for level in "abc"]
+    moved = [{**data, "z": data["z"] + sign * h} for sign in (1, -1)]
+    new = {name: np.concatenate([one[name] for one in (*levels, *moved)]) for name in data}
+    weights = [[-1, 1, 0, 0, 0], [-1, 0, 1, 0, 0], [0, 0, 0, 0.5 / h, -0.5 / h]]
+    combine = np.kron(weights, np.full(n, 1 / n))
+    found = fit_gam(f"y ~ {formula}", data, new, family=f"{family}()", combine=combine)
+    response = {} if isinstance(own, str) else {"response": "y"}
+    model = ScalarRegression(own, **response, family=family, smoothing=found["sp"]).fit(data)
+    asked = (inference.contrasts(model, "g", "reference", kind="iid"), inference.slopes(model, "z", kind="iid"))
+    tolerance = 1e-8 if family == "gaussian" else 1e-7
+    for name, theirs in (("value", found["combined"]), ("se", found["combined_se"])):
+        ours = np.concatenate([getattr(one, name) for one in asked])
+        np.testing.assert_allclose(ours, theirs, atol=tolerance * np.abs(theirs).max())
 
 
 SCALAR = {

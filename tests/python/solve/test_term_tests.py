@@ -8,7 +8,7 @@ from scipy.stats import t as student
 from uneven_curves import GRIDS, T, cohort, model
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
-from fdadp.solve.errors.term_tests import largest_ratio
+from fdadp.solve.errors.term_tests import LargestRatio
 
 
 def test_of_one_number_it_is_students():
@@ -64,5 +64,6 @@ def test_a_wide_term_is_found_and_none_is_not():
 @pytest.mark.parametrize("points", [1, 2, 20])
 def test_bands_of_points_that_have_clusters_of_their_own(points):
     """Variances from different clusters err independently: the widest of as many independent t."""
-    width = largest_ratio(np.eye(points), np.diag(np.arange(1.0, points + 1)), 0.95, 8.0, seed=0, draws=20000)
+    law = LargestRatio.of(np.eye(points), np.diag(np.arange(1.0, points + 1)), seed=0, draws=20000)
+    width = law.quantile(0.95, 8.0)
     assert width == pytest.approx(student.ppf((1 + 0.95 ** (1 / points)) / 2, 8.0), rel=0.02)

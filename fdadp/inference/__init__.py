@@ -1,0 +1,20 @@
+"""Questions to a fitted model: contrasts, differences, slopes along curves, peaks, draws. Ordinary and private fits."""
+
+from __future__ import annotations
+
+from fdadp.inference.contrasts import contrasts, derivative, difference, hypothesis, slopes
+from fdadp.inference.draws import Draws, draws, peak
+from fdadp.inference.estimates import EffectEstimates, design_rows
+
+__all__ = [
+    "Draws",
+    "EffectEstimates",
+    "contrasts",
+    "derivative",
+    "design_rows",
+    "difference",
+    "draws",
+    "hypothesis",
+    "peak",
+    "slopes",
+]

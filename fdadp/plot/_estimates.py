@@ -1,0 +1,51 @@
+"""EffectEstimates with their intervals and bands: curves along t in panels, single numbers as points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fdadp.plot._matplotlib_figures import GREY, PALETTE, panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_PANELS = 12
+
+
+def plot_estimates(frame: pd.DataFrame, labels: Sequence[str], title: str, axes: Any = None) -> Figure:
+    """Draw estimates as :meth:`fdadp.inference.EffectEstimates.to_frame` has them.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Curves along ``t``, which follow each other; or numbers.
+    labels : sequence of str
+        Of each curve, or number.
+    title : str
+    axes : Axes or array_like of Axes, optional
+    """
+    if "t" not in frame:
+        figure, (ax,) = panels(1, axes, size=(4.8, 0.35 * len(frame) + 1.2))
+        at = np.arange(len(frame))[::-1]
+        for low, high, width in (("lower_all", "upper_all", 1.0), ("lower", "upper", 3.0)):
+            ax.hlines(at, frame[low], frame[high], color=PALETTE[0], linewidth=width)
+        ax.plot(frame["value"], at, "o", color=PALETTE[0])
+        ax.axvline(0.0, color=GREY, linewidth=0.8)
+        ax.set_yticks(at, labels if len(frame) > 1 else [""])
+        ax.set_title(title)
+        return figure
+    step, shown = len(frame) // len(labels), labels[:MOST_PANELS]
+    figure, drawn = panels(len(shown), axes)
+    for ax, label, start in zip(drawn, shown, range(0, len(frame), step), strict=False):
+        own = frame.iloc[start : start + step]
+        ax.fill_between(own["t"], own["lower_all"], own["upper_all"], color=PALETTE[0], alpha=0.15, linewidth=0)
+        ax.fill_between(own["t"], own["lower"], own["upper"], color=PALETTE[0], alpha=0.3, linewidth=0)
+        ax.plot(own["t"], own["value"], color=PALETTE[0])
+        ax.axhline(0.0, color=GREY, linewidth=0.8)
+        ax.set_title(label if len(shown) > 1 else title)
+        ax.set_xlabel("t")
+    return figure
