@@ -29,7 +29,7 @@ from cohorts import GRID, SCENARIOS, WEIGHTS, bounds, cohort  # noqa: E402
 from fdadp import AdditiveFunctionOnFunction, Privacy  # noqa: E402
 from fdadp.errors import FdadpWarning  # noqa: E402
 from fdadp.functional.tables.curve_inputs import as_curves  # noqa: E402
-from fdadp.functional.tables.records import Records  # noqa: E402
+from fdadp.terms.records import Records  # noqa: E402
 
 Limit = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """What is kept of the excess e (n,) of a prediction beyond the limit, whose variance is v (n,)."""

@@ -15,12 +15,12 @@ import numpy as np
 
 from fdadp import terms
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.solve.form.long_form_design import LongForm, LongSums
 from fdadp.solve.smoothing import penalized_least_squares
 from fdadp.solve.smoothing.penalized_least_squares import LOG_RANGE, PenalizedLeastSquares
 from fdadp.solve.smoothing.smoothing_search import newton
 from fdadp.terms.numbers.scalar_linear import Intercept, MeanCurve
+from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermSpec
 
 GRID = np.linspace(0, 1, 21)

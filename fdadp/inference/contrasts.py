@@ -13,10 +13,10 @@ from fdadp._common.argument_checks import flag, numbers, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open_curves import is_foreign, opened_table
-from fdadp.functional.tables.records import Records
 from fdadp.inference.estimates import AskedModel, EffectEstimates, Inference, Means, fitted_of
 from fdadp.regression.fitted.fitted_model import Fitted
 from fdadp.regression.reading.computed_columns import row_function
+from fdadp.terms.records import Records
 
 STEP = 1e-4
 """Of central differences, in standard deviations of a column, or of the length of the domain of t."""

@@ -16,12 +16,12 @@ import pandas as pd
 from fdadp._common.argument_checks import fraction, one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records
 from fdadp.regression.estimator_base import TermModel
 from fdadp.regression.fitted.fitted_model import Fitted
 from fdadp.regression.fitted.tests_and_bands import coefficient_names
 from fdadp.regression.reading.training_rows import along
 from fdadp.solve.errors.term_tests import LargestRatio
+from fdadp.terms.records import Records
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

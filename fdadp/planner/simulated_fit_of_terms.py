@@ -12,7 +12,6 @@ import numpy as np
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records
 from fdadp.planner.simulated_fit_of_one_curve import LEAST_MULTIPLIER, noisy_budget
 from fdadp.privacy import Cohort, SeededNoise
 from fdadp.privacy.rows._person_row_caps import MEAN, Law
@@ -28,6 +27,7 @@ from fdadp.private.rows.anchored_forecasts import SIGNAL
 from fdadp.private.rows.count_and_binary_rows import BoundedResponse
 from fdadp.private.rows.pointwise_gradients import added
 from fdadp.private.rows.row_functions import RowFunctions
+from fdadp.terms.records import Records
 
 EXPLAINABLE, WHITE = 0.6, 0.1
 """Share of the variance of responses that the terms explain, unless told; of the rest, what is white."""

@@ -15,7 +15,6 @@ from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.diagonal_margins import SmoothMargin, margin_of
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.privacy.private_entries import codes_of, index_of
 from fdadp.private.denoise.empirical_bayes import MOMENT_VARIANCE
 from fdadp.private.plan.budget_plan import Plan
@@ -38,6 +37,7 @@ from fdadp.solve.eigen.surface_fit import SurfaceFit
 from fdadp.solve.fit.additive_fit import AdditiveFit, ByFunction
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.terms.numbers.scalar_linear import Intercept
+from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, no_penalties
 
 # Cohorts drawn from what a private fit released: no person's data, and no further cost.

@@ -14,7 +14,6 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.regression.fit_in_memory import Estimate, ModelSpec, designs, estimated, read_spec, warn_of_unidentified
 from fdadp.regression.fitted.coefficient_errors import CoefficientErrors, variance_from
 from fdadp.regression.fitted.fitted_model import Fitted, FittedResponse
@@ -39,6 +38,7 @@ from fdadp.solve.fit.observations import ChunkedObservations, Observations, log_
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.solve.form.response_families import Family
 from fdadp.terms.numbers.factors_and_random_effects import RandomEffect
+from fdadp.terms.records import Records, TrainingSummary
 
 
 def fit_chunks(settings: ModelSettings, chunks: Any, grids: Grids | None, columns: dict[str, Any]) -> Fitted:

@@ -15,7 +15,6 @@ from fdadp._common.calling_language import warn
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
-from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.regression.fitted.coefficient_errors import CoefficientErrors
 from fdadp.regression.fitted.fitted_model import Fitted, FittedResponse, TrainedRows
 from fdadp.regression.formula import ParsedFormula, parse
@@ -35,6 +34,7 @@ from fdadp.solve.form.long_form_design import LongForm
 from fdadp.terms.numbers.factors_and_random_effects import Factor, RandomEffect, levels_of
 from fdadp.terms.numbers.scalar_linear import Intercept, Linear, MeanCurve
 from fdadp.terms.on_response_functions import in_scalar_form
+from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec
 from fdadp.terms.times_column import multiplier_of
 

@@ -13,7 +13,7 @@ from sklearn.utils import ClassifierTags
 
 from fdadp._common.argument_checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
-from fdadp.functional.tables.records import Labels
+from fdadp.functional.tables.curve_inputs import Labels
 from fdadp.privacy import Privacy
 from fdadp.privacy._unaccounted_fits import score_is_not_private
 from fdadp.private.release.mechanisms import Mechanism

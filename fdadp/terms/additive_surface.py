@@ -20,8 +20,8 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.splines.diagonal_margins import SmoothMargin
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records, refuse_other_domain
 from fdadp.terms._feature_rows import FeatureMap
+from fdadp.terms.records import Records, refuse_other_domain
 from fdadp.terms.spec import TermDesign
 
 # How many B-splines the surface gets where the user names no number: by a public rule, from n and the grid alone.

@@ -12,7 +12,6 @@ import numpy as np
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.diagonal_margins import SmoothMargin
-from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.additive_surface import AUTO
 from fdadp.terms.curves.functional_additive import FunctionalAdditive
 from fdadp.terms.curves.functional_concurrent import Concurrent
@@ -20,6 +19,7 @@ from fdadp.terms.curves.functional_linear import FunctionalLinear
 from fdadp.terms.curves.principal_components import ComponentScores
 from fdadp.terms.numbers.scalar_linear import MeanCurve, ScalarsTogether
 from fdadp.terms.numbers.smooth import Smooth
+from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec
 from fdadp.terms.times_column import By, multiplied
 

@@ -21,8 +21,8 @@ from fdadp._common.argument_checks import like
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.diagonal_margins import SmoothMargin
-from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.privacy import rowwise_matmul
+from fdadp.terms.records import Records, TrainingSummary
 
 MOST_ALONG = 15
 """Functions along the response where a term leaves their number to the fit; a penalty makes up for too many."""

@@ -11,9 +11,9 @@ import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.numbers.factors_and_random_effects import Levels, RandomEffect
 from fdadp.terms.numbers.scalar_linear import Linear, NumberDesign
+from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec
 
 CODINGS = ("numbers", "levels", "treatment")

@@ -18,6 +18,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
@@ -35,7 +36,12 @@ from fdadp.functional.tables.curve_sample import (
     values_of,
 )
 from fdadp.functional.tables.grid_from_labels import ONLY_NUMBERED, axis_of, is_only_numbered
-from fdadp.functional.tables.records import Column, Labels
+
+Labels = npt.NDArray[Any]
+"""Entries of a column that are names, not numbers, shape (n,)."""
+
+Column = Curves | FloatArray | Labels
+"""Curves; numbers (n,) of float64; or labels (n,) of dtype object."""
 
 
 def as_curves(

@@ -34,9 +34,9 @@ from fdadp.private.rows.row_functions import RowFunctions
 
 if TYPE_CHECKING:
     from fdadp._common.typing import IntArray
-    from fdadp.functional.tables.records import Records
     from fdadp.privacy import Cohort, Privacy
     from fdadp.solve.eigen.surface_fit import SurfaceFit
+    from fdadp.terms.records import Records
 
 F = TypeVar("F")
 

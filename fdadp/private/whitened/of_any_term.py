@@ -18,11 +18,11 @@ from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.privacy import rowwise_matmul
 from fdadp.private.public.column_ranges import HALF_WIDTH, Column, CurvesColumn, LabelColumn, NumberColumn, unit_grid
 from fdadp.private.whitened.of_labels_and_numbers import places_of_levels
 from fdadp.private.whitened.white_term import NEGLIGIBLE, OF_NUMBERS, WhiteTerm, white_axes, white_directions
+from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec
 
 if TYPE_CHECKING:

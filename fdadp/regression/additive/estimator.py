@@ -24,7 +24,6 @@ from fdadp.functional.quadrature import RULES
 from fdadp.functional.tables.curve_inputs import as_curves
 from fdadp.functional.tables.curve_sample import Curves, Kind
 from fdadp.functional.tables.label_matching import same_rows
-from fdadp.functional.tables.records import Records
 from fdadp.privacy import Privacy
 from fdadp.privacy._unaccounted_fits import Kin, score_is_not_private
 from fdadp.private.model_from_releases import WhiteDesign
@@ -37,6 +36,7 @@ from fdadp.regression.reading.missing_entries import MISSING_CURVES, Completion,
 from fdadp.regression.reading.training_rows import private_law
 from fdadp.solve.eigen.surface_fit import SurfaceFit
 from fdadp.terms.additive_surface import check_size
+from fdadp.terms.records import Records
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary

@@ -26,7 +26,6 @@ from fdadp.functional.tables.curve_inputs import as_curves, check_finite
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.grid_from_labels import text_of_grid
 from fdadp.functional.tables.label_matching import same_order
-from fdadp.functional.tables.records import Records, refuse_other_domain
 from fdadp.privacy import Ledger
 from fdadp.privacy.study.verification import record_model
 from fdadp.private.release.mechanisms import params_from_json, params_to_json
@@ -37,6 +36,7 @@ from fdadp.regression.model_settings import ModelSettings
 from fdadp.regression.reading.missing_entries import Completion
 from fdadp.regression.reading.table_columns import Covariates
 from fdadp.solve.eigen.surface_fit import SurfaceFit
+from fdadp.terms.records import Records, refuse_other_domain
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary

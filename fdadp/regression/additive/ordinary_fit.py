@@ -18,7 +18,6 @@ from fdadp.functional.fpca.eigenbasis import check_observed
 from fdadp.functional.tables.curve_inputs import as_curves, check_finite
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.label_matching import same_rows
-from fdadp.functional.tables.records import Records, SeenCurves, TrainingSummary
 from fdadp.private.release.mechanisms import NoiseAfterFit, Pass, mechanism_of
 from fdadp.regression.additive.fitted_surface import FittedSurface
 from fdadp.regression.fit_in_chunks import ChunkedResponses, ResponseReader
@@ -30,6 +29,7 @@ from fdadp.solve.eigen.surface_fit import SurfaceFit
 from fdadp.solve.fit.observations import ChunkedObservations
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.terms.curves.functional_additive import CentredSurface
+from fdadp.terms.records import Records, SeenCurves, TrainingSummary
 
 if TYPE_CHECKING:
     from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction

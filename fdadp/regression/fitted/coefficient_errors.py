@@ -13,7 +13,6 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.tables.records import Records
 from fdadp.regression.fitted.coefficient_functions import place_of
 from fdadp.regression.fitted.person_curves import PersonCurves
 from fdadp.regression.model_settings import ModelSettings
@@ -23,6 +22,7 @@ from fdadp.solve.errors.term_tests import TermTest
 from fdadp.solve.errors.variance_function import ResidualVariance, looks, residual_variance
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.form.long_form_design import LongForm
+from fdadp.terms.records import Records
 
 if TYPE_CHECKING:
     from fdadp.regression.mixed_models.mixed_model_fit import MixedFit

@@ -17,7 +17,6 @@ from fdadp.errors import CompletedCurvesWarning, InputError
 from fdadp.functional.metrics import functional_r2
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.curve_sample import Curves, as_grid
-from fdadp.functional.tables.records import Records
 from fdadp.regression.fitted.coefficient_errors import CoefficientErrors, near_the_mean
 from fdadp.regression.fitted.person_curves import PersonCurves
 from fdadp.regression.model_settings import ModelSettings
@@ -30,10 +29,11 @@ from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.response_families import Family
 from fdadp.terms.on_response_functions import OnFunctions, by_function
+from fdadp.terms.records import Records
 
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis
-    from fdadp.functional.tables.records import Labels
+    from fdadp.functional.tables.curve_inputs import Labels
     from fdadp.privacy import Privacy
     from fdadp.privacy.account.ledger import Ledger
     from fdadp.private.plan.budget_plan import Plan

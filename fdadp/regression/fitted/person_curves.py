@@ -13,7 +13,6 @@ from scipy.interpolate import make_interp_spline
 from fdadp._common.symmetric_matrices import root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records
 from fdadp.regression.fitted.coefficient_functions import POINTS, Effect
 from fdadp.repeated.icc_and_tests import SUCCESSIVE, icc, icc_curve, no_person_effect, variance_table
 from fdadp.repeated.person_sums import PersonSums
@@ -22,6 +21,7 @@ from fdadp.solve.errors.term_tests import TermTest
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.terms.numbers.factors_and_random_effects import Levels
+from fdadp.terms.records import Records
 
 AT_A_TIME = 256
 """Persons whose matrices are worked on together."""

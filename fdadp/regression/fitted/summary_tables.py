@@ -13,13 +13,13 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.grid_from_labels import text_of_grid
-from fdadp.functional.tables.records import Records
 from fdadp.regression.fitted.coefficient_functions import effect_rows, varies
 from fdadp.regression.fitted.tests_and_bands import aic, error_left_out, terms_tested
 from fdadp.regression.reading.training_rows import TrainingSpec, read_training, said_of_rows
 from fdadp.solve.errors.term_tests import MEASURES, concurvity
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.terms.on_response_functions import OnFunctions
+from fdadp.terms.records import Records
 from fdadp.terms.spec import TermDesign
 
 if TYPE_CHECKING:

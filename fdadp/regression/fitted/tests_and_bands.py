@@ -13,7 +13,6 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.tables.records import Records
 from fdadp.regression.fitted.coefficient_errors import BY_CLUSTERS, CoefficientErrors
 from fdadp.regression.fitted.coefficient_functions import effect_of, effect_rows
 from fdadp.regression.reading.training_rows import clusters_of
@@ -23,6 +22,7 @@ from fdadp.solve.errors.term_tests import LargestRatio, TermTest, flip_test, sco
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.terms.numbers.factors_and_random_effects import levels_of
 from fdadp.terms.on_response_functions import OnFunctions
+from fdadp.terms.records import Records
 from fdadp.terms.spec import TermDesign
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from scipy.linalg import qr
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import TrainingSummary
 from fdadp.regression.fitted.person_curves import PersonCurves
 from fdadp.regression.mixed_models.curves_with_gaps import GapLaw, filled
 from fdadp.regression.mixed_models.person_covariances import PersonLaw, law_of, law_of_levels
@@ -41,6 +40,7 @@ from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.fit.observations import ChunkedObservations, Observations
 from fdadp.solve.form.long_form_design import LongForm, System, feature_slices, kept_of
 from fdadp.terms.numbers.factors_and_random_effects import Levels, RandomEffect, levels_of
+from fdadp.terms.records import TrainingSummary
 from fdadp.terms.spec import TermSpec
 
 REPEATS = 1e-5

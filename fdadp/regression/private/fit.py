@@ -19,7 +19,6 @@ from fdadp.functional.containers.open_curves import is_foreign, opened_table
 from fdadp.functional.containers.opened_tables import OpenedTable
 from fdadp.functional.gap_filling import GAPS
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records
 from fdadp.privacy import Privacy
 from fdadp.privacy.rows._person_row_caps import MEAN, Law
 from fdadp.private.input_advice import advise, beyond_scale, describe_ranges
@@ -53,6 +52,7 @@ from fdadp.regression.private.public_columns import (
     public_response,
 )
 from fdadp.regression.reading.training_rows import along, private_law, warn_of_rows
+from fdadp.terms.records import Records
 
 if TYPE_CHECKING:
     from fdadp._common.typing import ArrayLike, FloatArray

@@ -18,7 +18,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.diagonal_margins import margin_of
-from fdadp.functional.tables.records import TrainingSummary
 from fdadp.privacy import Cohort, Privacy
 from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier, unit_noise
 from fdadp.privacy.guarantee_checks import check_delta
@@ -40,6 +39,7 @@ from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.terms.numbers.factors_and_random_effects import RandomEffect
 from fdadp.terms.numbers.scalar_linear import Intercept
+from fdadp.terms.records import TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, no_penalties
 
 if TYPE_CHECKING:

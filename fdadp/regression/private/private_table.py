@@ -23,7 +23,6 @@ from fdadp.functional.containers.open_curves import is_foreign, opened
 from fdadp.functional.containers.opened_tables import OpenedColumn, OpenedCurves
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.label_matching import same_rows
-from fdadp.functional.tables.records import in_order
 from fdadp.privacy import Privacy
 from fdadp.privacy.private_entries import labels, number_of, table
 from fdadp.private.plan.private_design import curves_column
@@ -32,6 +31,7 @@ from fdadp.private.public.curve_shapes import check_groups, private_curves, publ
 from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.regression.reading.label_joins import joined_labels, opened_columns, private_rows, refuse_unknown_length
 from fdadp.regression.reading.table_columns import ColumnKinds, ColumnTable, Grids
+from fdadp.terms.records import in_order
 
 # What the entry of a column in ``bounds`` says: a range of numbers, or a list of levels.
 

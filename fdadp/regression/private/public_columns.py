@@ -16,7 +16,6 @@ import pandas as pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records
 from fdadp.privacy.private_entries import numbers as entries_as_numbers
 from fdadp.private.plan.private_design import curves_column
 from fdadp.private.public.column_ranges import FILLERS, REACH, Column, CurvesColumn, NumberColumn, Range, public_range
@@ -29,6 +28,7 @@ from fdadp.regression.reading.table_columns import ColumnTable, Grids, read_reco
 from fdadp.solve.form.response_families import FAMILIES, Family
 from fdadp.terms.numbers.factors_and_random_effects import Factor
 from fdadp.terms.numbers.scalar_linear import Linear
+from fdadp.terms.records import Records
 from fdadp.terms.spec import TermSpec
 from fdadp.terms.times_column import By
 

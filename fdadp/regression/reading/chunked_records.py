@@ -21,11 +21,12 @@ from fdadp._common.dask_tasks import computed, is_dask, mapped, merged, progress
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FdadpError, InputError
 from fdadp.functional.containers.opened_tables import OpenedTable
+from fdadp.functional.tables.curve_inputs import Labels
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Labels, Records
 from fdadp.regression.reading.missing_entries import Completion
 from fdadp.regression.reading.table_columns import Grids, read_records, read_response
 from fdadp.responses import PointwiseResponse
+from fdadp.terms.records import Records
 
 # What tells two passes apart, and Dask's partitions.
 

@@ -18,12 +18,12 @@ from fdadp.errors import InputError
 from fdadp.functional.fpca import Eigenbasis, sc_eigenbasis
 from fdadp.functional.gap_filling import fill_linear, fill_smooth
 from fdadp.functional.smoothing import MIN_POINTS, smooth_curves
-from fdadp.functional.tables.curve_inputs import check_finite
+from fdadp.functional.tables.curve_inputs import Column, check_finite
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Column, Records
 from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form_design import LongForm
+from fdadp.terms.records import Records
 
 MISSING_CURVES = ("auto", "raise", "linear", "smooth", "fpca")
 """What the estimators take; \"auto\" is theirs to resolve."""

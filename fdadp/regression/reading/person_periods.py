@@ -19,8 +19,8 @@ from fdadp._common.argument_checks import numbers as setting
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.opened_tables import OpenedColumn, rows_of
+from fdadp.functional.tables.curve_inputs import Labels
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Labels
 from fdadp.privacy.private_entries import Table, entries, numbers
 from fdadp.privacy.private_entries import table as private_table
 from fdadp.private.public.curve_shapes import check_groups

@@ -14,9 +14,8 @@ from fdadp._common.argument_checks import whole
 from fdadp._common.calling_language import warn
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PersonRowsWarning
-from fdadp.functional.tables.curve_inputs import as_curves
+from fdadp.functional.tables.curve_inputs import Labels, as_curves
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Labels, Records, in_order
 from fdadp.privacy.rows._person_row_caps import LAWS, Law, law_of
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.regression.reading.computed_columns import expression, tree_of
@@ -34,6 +33,7 @@ from fdadp.regression.reading.table_columns import (
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.response_families import Family
+from fdadp.terms.records import Records, in_order
 
 LARGEST = 1e100
 """Size of numbers whose sums of squares, and products of these, are finite."""

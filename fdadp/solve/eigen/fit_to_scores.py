@@ -20,7 +20,6 @@ from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca import Eigenbasis, face_smooth
 from fdadp.functional.splines.diagonal_margins import SmoothMargin, margin_of
-from fdadp.functional.tables.records import Records
 from fdadp.responses import Functional
 from fdadp.solve.errors.curve_precisions import LowRankPrecision
 from fdadp.solve.errors.gls import Directions, ErrorCovariance, SmoothErrors, fit_along_curves, smooth_errors
@@ -31,6 +30,7 @@ from fdadp.solve.form.training_sums import Moments, TrainingSums, add_up
 from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares, Solution
 from fdadp.terms.numbers.scalar_linear import ones
 from fdadp.terms.on_response_functions import OnFunctions
+from fdadp.terms.records import Records
 from fdadp.terms.spec import TermDesign
 
 LEAST_VARIANCE = 1e-12

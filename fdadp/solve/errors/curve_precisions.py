@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.functional.tables.records import Records
 from fdadp.solve.form.long_form_design import LongForm
+from fdadp.terms.records import Records
 
 AT_A_TIME = 2**22
 """Numbers that are held at once."""

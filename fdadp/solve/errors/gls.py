@@ -17,13 +17,13 @@ from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.splines.diagonal_margins import SmoothMargin
-from fdadp.functional.tables.records import Records, row_blocks
 from fdadp.solve.errors.curve_precisions import CurvePrecision, LearnedPrecision
 from fdadp.solve.errors.leave_one_out_residuals import Residuals
 from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.fit.observations import ChunkedObservations, Observations
 from fdadp.solve.form.long_form_design import LongForm, LongSums, System, feature_slices
 from fdadp.solve.form.response_families import Family
+from fdadp.terms.records import Records, row_blocks
 from fdadp.terms.spec import TermDesign, no_penalties
 
 JUDGES = 300

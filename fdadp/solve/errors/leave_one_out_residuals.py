@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.functional.tables.records import Records
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.errors.curve_precisions import CurvePrecision, LearnedPrecision, LowRankPrecision
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.solve.form.response_families import Family
+from fdadp.terms.records import Records
 
 AT_A_TIME = 2**21
 """Numbers of long-form rows, and of products of them, that are held at once."""

@@ -10,8 +10,8 @@ import numpy as np
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records
 from fdadp.terms.numbers.factors_and_random_effects import is_factor
+from fdadp.terms.records import Records
 from fdadp.terms.spec import TermDesign
 
 SPLINES = 8

@@ -11,10 +11,10 @@ import numpy as np
 from fdadp._common.argument_checks import numbers
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records
 from fdadp.solve.form.long_form_design import LongForm, System
 from fdadp.solve.smoothing.normal_equations import from_roots
 from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares, Solution
+from fdadp.terms.records import Records
 
 CONSTANT = 1e-10
 """Share of squares about the mean below which a column is taken for constant."""

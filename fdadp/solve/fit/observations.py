@@ -14,7 +14,6 @@ import numpy as np
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records, SeenRows, TrainingSummary, row_blocks
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.fit.additive_fit import AdditiveFit, Triangle, fit_gaussian
 from fdadp.solve.fit.family_fit import fit_family
@@ -31,6 +30,7 @@ from fdadp.solve.form.weighted_least_squares import (
     rows_on_grid,
     weighted_system,
 )
+from fdadp.terms.records import Records, SeenRows, TrainingSummary, row_blocks
 
 A = TypeVar("A")
 

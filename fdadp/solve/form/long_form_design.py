@@ -17,7 +17,7 @@ from functools import cached_property, reduce
 import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
-from fdadp.functional.tables.records import Records
+from fdadp.terms.records import Records
 from fdadp.terms.spec import TermDesign
 
 ROWS_AT_A_TIME = 2**22

@@ -15,8 +15,8 @@ import numpy as np
 from fdadp._common.threads import map_blocks, one_blas_thread
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records
 from fdadp.solve.form.long_form_design import kept_of
+from fdadp.terms.records import Records
 from fdadp.terms.spec import TermDesign
 
 Over = Callable[[Callable[[Records, FloatArray], Any], Callable[[Any, Any], Any]], Any]

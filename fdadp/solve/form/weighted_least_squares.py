@@ -23,9 +23,9 @@ from numba import njit
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.splines.diagonal_margins import Basis, Constant
-from fdadp.functional.tables.records import Records
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.form.long_form_design import LongForm, System, feature_slices
+from fdadp.terms.records import Records
 from fdadp.terms.spec import TermDesign
 
 A = TypeVar("A")

@@ -14,8 +14,8 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.diagonal_margins import SmoothMargin
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.additive_surface import AUTO, QuantileTransform, Surface, basis_sizes
+from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
 from fdadp.terms.times_column import multiplied
 

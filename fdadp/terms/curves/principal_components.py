@@ -15,7 +15,7 @@ from fdadp.errors import InputError
 from fdadp.functional.fpca import FPCA, Eigenbasis
 from fdadp.functional.quadrature import RULES, quadrature_weights
 from fdadp.functional.splines.bsplines import BSplines
-from fdadp.functional.tables.records import Records, TrainingSummary
+from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
 METHODS = ("face", "dense", "sc")

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fdadp._common.argument_checks import numbers, one_of
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records, TrainingSummary
+from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
 # Labels of rows against the levels of the training rows.

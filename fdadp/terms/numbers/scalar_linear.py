@@ -12,7 +12,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.splines.diagonal_margins import diagonalised
-from fdadp.functional.tables.records import Records, TrainingSummary
+from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
 

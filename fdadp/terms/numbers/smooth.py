@@ -12,7 +12,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.diagonal_margins import SmoothMargin
 from fdadp.functional.splines.mgcv_bases import Order, covariate_margin
-from fdadp.functional.tables.records import Records, TrainingSummary
+from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, margin_rows, own_norm, size_along, unsized
 from fdadp.terms.times_column import is_numeric, multiplied
 

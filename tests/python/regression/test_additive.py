@@ -21,11 +21,11 @@ from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, rmspe, simulate
 from fdadp.errors import ExtrapolationWarning, FileFormatError, InputError, NotPrivateWarning, PrivacyError
 from fdadp.files.npz_files import FILE_VERSION
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records
 from fdadp.published import PublishedNoise
 from fdadp.published.laplace_on_regression import leave_one_out
 from fdadp.solve.eigen import fit_to_scores
 from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
+from fdadp.terms.records import Records
 
 
 @pytest.fixture(scope="module")

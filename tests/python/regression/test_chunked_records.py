@@ -11,9 +11,9 @@ from skfda import FDataGrid
 
 from fdadp.errors import InputError
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import TrainingSummary
 from fdadp.regression.reading.chunked_records import ChunkedRecords
 from fdadp.regression.reading.table_columns import ColumnTable
+from fdadp.terms.records import TrainingSummary
 
 RNG = np.random.default_rng(0)
 N, S = 23, np.array([0.0, 0.2, 0.5, 1.0])

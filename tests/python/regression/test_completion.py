@@ -8,8 +8,8 @@ import pytest
 from fdadp.errors import InputError
 from fdadp.functional.fpca import sc_eigenbasis
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records
 from fdadp.regression.reading.missing_entries import Completion, treatments
+from fdadp.terms.records import Records
 
 S = np.linspace(0, 1, 41)
 NAN = float("nan")

@@ -14,9 +14,9 @@ from skfda import FDataGrid
 import fdadp
 from fdadp import FunctionalRegression, Privacy, ScalarRegression, terms
 from fdadp.errors import FdadpError, InputError
-from fdadp.functional.tables.records import TrainingSummary
 from fdadp.regression.formula import parse
 from fdadp.regression.reading.table_columns import ColumnTable, read_records
+from fdadp.terms.records import TrainingSummary
 
 KINDS = {
     **dict.fromkeys(("X", "Z", "Y"), "curves"),

@@ -7,8 +7,8 @@ import pytest
 from refund_cases import far, one
 
 from fdadp import FunctionalRegression, terms
-from fdadp.functional.tables.records import Records
 from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
+from fdadp.terms.records import Records
 
 
 @pytest.fixture

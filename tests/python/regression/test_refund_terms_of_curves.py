@@ -7,7 +7,7 @@ from refund_cases import rows
 
 from fdadp import FunctionalRegression, terms
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records
+from fdadp.terms.records import Records
 
 
 def test_components_found_in_the_model(reference):

@@ -8,7 +8,7 @@ from scipy.linalg import qr, solve_triangular
 
 from fdadp import FunctionalRegression, terms
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records
+from fdadp.terms.records import Records
 
 S, T = np.linspace(0, 1, 25), np.linspace(0, 1, 21)
 

@@ -12,9 +12,9 @@ from xarray import DataArray, Dataset
 
 from fdadp.errors import InputError
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import TrainingSummary
 from fdadp.regression.reading.table_columns import ColumnTable, read_long_response, read_records, read_response
 from fdadp.responses import PointwiseResponse
+from fdadp.terms.records import TrainingSummary
 
 S = np.array([0.0, 0.2, 0.5, 1.0])
 VALUES = np.random.default_rng(0).normal(size=(5, 4))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fdadp import FunctionalRegression, terms
-from fdadp.functional.tables.records import Records
 from fdadp.solve.fit import observations
 from fdadp.terms.curves.functional_linear import Integral
+from fdadp.terms.records import Records
 
 N = 60
 S, T = np.linspace(0, 1, 21), np.linspace(0, 1, 14)

@@ -7,10 +7,10 @@ import pytest
 
 from fdadp import terms
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.solve.form import long_form_design
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.terms.numbers.scalar_linear import Intercept, MeanCurve
+from fdadp.terms.records import Records, TrainingSummary
 
 S, T = np.linspace(0, 1, 21), np.linspace(0, 2, 13)
 

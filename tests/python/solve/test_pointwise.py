@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose
 from test_weighted import MODELS, T, form_of, records
 
 from fdadp import terms
-from fdadp.functional.tables.records import TrainingSummary
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.form import weighted_least_squares as pointwise
 from fdadp.solve.form.weighted_least_squares import observed_at_points, pointwise_system, weighted_system
+from fdadp.terms.records import TrainingSummary
 from fdadp.terms.spec import TermDesign
 
 

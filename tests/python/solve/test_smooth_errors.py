@@ -10,12 +10,12 @@ from test_weighted import MODELS, T, form_of, records
 from fdadp import terms
 from fdadp.errors import InputError
 from fdadp.functional.splines.bsplines import BSplines
-from fdadp.functional.tables.records import Records
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.errors.gls import SmoothErrors, curves_system, smooth_errors
 from fdadp.solve.errors.leave_one_out_residuals import Residuals
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form_design import LongForm
+from fdadp.terms.records import Records
 
 ERRORS = SmoothErrors(
     BSplines.uniform(0, 1, 7), np.random.default_rng(0).normal(size=(7, 2)), np.array([2.0, 0.5]), 0.3, 1.7
@@ -58,7 +58,7 @@ def dense(form, data, made):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("where", ["grid", "points"])
 def test_sums_are_those_of_matrices(model, where, monkeypatch):
-    monkeypatch.setattr("fdadp.functional.tables.records.RECORDS_AT_A_TIME", 3)
+    monkeypatch.setattr("fdadp.terms.records.RECORDS_AT_A_TIME", 3)
     data = records()
     form, made = form_of(MODELS[model], data), observed(data, where)
     precision = ERRORS.precision(made, form.t)

@@ -9,12 +9,12 @@ import pytest
 
 from fdadp import FunctionalRegression, terms
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.solve.fit import additive_fit
 from fdadp.solve.fit.additive_fit import Triangle, refined
 from fdadp.solve.form.long_form_design import LongForm, LongSums
 from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
 from fdadp.terms.numbers.scalar_linear import Intercept, MeanCurve
+from fdadp.terms.records import Records, TrainingSummary
 
 
 def model(specs, columns, y, t):

@@ -8,10 +8,10 @@ from scipy.linalg import block_diag
 
 from fdadp import ScalarRegression, terms
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records
 from fdadp.solve.errors import sandwich as unconditional
 from fdadp.solve.errors.sandwich import unconditional_covariance
 from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
+from fdadp.terms.records import Records
 
 RULES = {"simpson": "simpson_legacy", "trapezoidal": "trapezoid"}
 

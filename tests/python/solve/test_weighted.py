@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose
 
 from fdadp import terms
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.solve.form import weighted_least_squares
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.solve.form.weighted_least_squares import (
@@ -20,6 +19,7 @@ from fdadp.solve.form.weighted_least_squares import (
     weighted_system,
 )
 from fdadp.terms.numbers.scalar_linear import Intercept, MeanCurve
+from fdadp.terms.records import Records, TrainingSummary
 
 S, T = np.linspace(0, 1, 13), np.linspace(0, 1, 9)
 

@@ -7,11 +7,11 @@ import pytest
 
 from fdadp import terms
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.solve.errors.gls import precision_system, smooth_errors, working_covariance
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.terms.numbers.scalar_linear import Intercept, MeanCurve
+from fdadp.terms.records import Records, TrainingSummary
 
 T = np.linspace(0, 1, 15)
 

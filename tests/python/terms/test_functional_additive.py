@@ -11,7 +11,7 @@ from fdadp import terms
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.records import Records, TrainingSummary
+from fdadp.terms.records import Records, TrainingSummary
 
 S, T = np.linspace(0, 2, 31), np.linspace(-1, 1, 12)
 

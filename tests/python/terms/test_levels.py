@@ -8,8 +8,8 @@ import pytest
 
 from fdadp import FunctionalRegression, terms
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.numbers.factors_and_random_effects import Levels
+from fdadp.terms.records import Records, TrainingSummary
 
 T = np.linspace(0, 1, 25)
 

@@ -8,7 +8,7 @@ import pytest
 from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp.errors import InputError
 from fdadp.functional.tables.curve_inputs import as_curves
-from fdadp.functional.tables.records import Records, TrainingSummary
+from fdadp.terms.records import Records, TrainingSummary
 
 T, S = np.linspace(0, 1, 25), np.linspace(0, 2, 15)
 

@@ -9,18 +9,12 @@ from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
+from fdadp.functional.tables.curve_inputs import Column, Labels
 from fdadp.functional.tables.curve_sample import Curves
-
-Labels = npt.NDArray[Any]
-"""Entries of a column that are names, not numbers, shape (n,)."""
-
-Column = Curves | FloatArray | Labels
-"""Curves; numbers (n,) of float64; or labels (n,) of dtype object."""
 
 RECORDS_AT_A_TIME = 4096
 """That are added up at once."""
