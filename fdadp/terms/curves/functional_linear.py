@@ -15,7 +15,6 @@ from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.diagonal_margins import SmoothMargin
 from fdadp.functional.tables.curve_inputs import refuse_other_axis
-from fdadp.privacy import rowwise_matmul
 from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
 from fdadp.terms.times_column import multiplied
@@ -154,8 +153,8 @@ class Integral(TermDesign):
 
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
         """Integrals, each row by itself bit for bit, shape (n, q)."""
-        values, _, weighted = self._weighted(records, self.rule)
-        return rowwise_matmul(values, weighted)
+        values, s, weighted = self._weighted(records, self.rule)
+        return windowed(values, weighted, np.ones((1, s.size), dtype=bool))[:, 0]
 
     @property
     def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
@@ -178,8 +177,7 @@ class _Historical(Integral):
         rule = "riemann" if self.rule == "simpson_legacy" else self.rule
         values, s, weighted = self._weighted(records, rule)
         inside = np.asarray(limits_of(self.limits)(s[None, :], t[:, None]), dtype=bool)
-        sums = windowed(values, weighted, np.broadcast_to(inside, (t.size, s.size)))
-        return np.ascontiguousarray(np.moveaxis(sums, 1, 2))
+        return windowed(values, weighted, np.broadcast_to(inside, (t.size, s.size)))
 
     def features_at(self, records: Records, record: IntArray, t: FloatArray) -> FloatArray:
         rule = "riemann" if self.rule == "simpson_legacy" else self.rule
@@ -249,11 +247,11 @@ class LinearFunctional(TermSpec):
         return design if self.by is None else multiplied(design, seen, self.by, name=self.name)
 
 
-# Sums of a curve's values over windows that differ between points of the response, each row by itself bit for bit.
+# Sums of a curve's values over windows, such as those that differ between points of the response.
 
 
 def windowed(values: FloatArray, weighted: FloatArray, inside: BoolArray) -> FloatArray:
-    """Sums ``Σ_s x(s) B_j(s)`` over the points s inside a window for each point t, shape (m, q, T).
+    """Sums ``Σ_s x(s) B_j(s)`` over the points s inside each of T windows, each row by itself bit for bit.
 
     From one window to the next only what comes in or goes out is added or taken off.
 
@@ -263,11 +261,15 @@ def windowed(values: FloatArray, weighted: FloatArray, inside: BoolArray) -> Flo
     weighted : ndarray of shape (S, q)
         Functions B times quadrature weights.
     inside : bool ndarray of shape (T, S)
+
+    Returns
+    -------
+    ndarray of shape (m, T, q)
     """
     steps = np.diff(inside.astype(np.int8), axis=0, prepend=np.zeros((1, inside.shape[1]), dtype=np.int8))
     at_t, at_s = np.nonzero(steps)
     ends = np.searchsorted(at_t, np.arange(len(inside) + 1))
-    out = np.empty((len(values), weighted.shape[1], len(inside)))
+    out = np.empty((len(values), len(inside), weighted.shape[1]))
     signed = np.ascontiguousarray(weighted[at_s] * steps[at_t, at_s][:, None])
     _sum_windows(np.ascontiguousarray(values), signed, at_s, ends, out)
     return out
@@ -275,10 +277,21 @@ def windowed(values: FloatArray, weighted: FloatArray, inside: BoolArray) -> Flo
 
 @njit(cache=True, nogil=True)
 def _sum_windows(values, signed, at, ends, out):  # type: ignore[no-untyped-def]
-    for i in range(values.shape[0]):
-        for j in range(signed.shape[1]):
-            total = 0.0
-            for t in range(ends.size - 1):
-                for c in range(ends[t], ends[t + 1]):
-                    total += values[i, at[c]] * signed[c, j]
-                out[i, j, t] = total
+    """Four rows side by side, so that the functions are read once for all four; a row's sums go in a fixed order."""
+    last = len(values) - 1
+    sums = np.empty((4, signed.shape[1]))
+    for i in range(0, len(values), 4):
+        i1, i2, i3 = min(i + 1, last), min(i + 2, last), min(i + 3, last)
+        sums[:] = 0.0
+        for t in range(ends.size - 1):
+            for c in range(ends[t], ends[t + 1]):
+                s = at[c]
+                x0, x1, x2, x3 = values[i, s], values[i1, s], values[i2, s], values[i3, s]
+                for j in range(signed.shape[1]):
+                    function = signed[c, j]
+                    sums[0, j] += x0 * function
+                    sums[1, j] += x1 * function
+                    sums[2, j] += x2 * function
+                    sums[3, j] += x3 * function
+            for row in range(min(4, len(values) - i)):
+                out[i + row, t] = sums[row]

@@ -152,7 +152,7 @@ def test_features_that_vary_do_what_sums_over_points_do():
     np.testing.assert_allclose(added(curves, z, effects), curves + np.einsum("mqt,qt->mt", z, effects))
     inside = rng.random((9, 7)) < 0.5
     x, basis = rng.normal(size=(5, 7)), rng.normal(size=(7, 3))
-    np.testing.assert_allclose(windowed(x, basis, inside), np.einsum("ms,sq,ts->mqt", x, basis, inside), atol=1e-13)
+    np.testing.assert_allclose(windowed(x, basis, inside), np.einsum("ms,sq,ts->mtq", x, basis, inside), atol=1e-13)
     f, forms = rng.normal(size=(5, 4)), rng.normal(size=(4, 4, 9))
     forms = forms + np.swapaxes(forms, 0, 1)
     f[:, [1, 3]] = 0
