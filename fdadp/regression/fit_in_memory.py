@@ -20,7 +20,7 @@ from fdadp.regression.fitted.fitted_model import Fitted, FittedResponse, Trained
 from fdadp.regression.formula import ParsedFormula, parse
 from fdadp.regression.mixed_models.mixed_model_fit import MixedFit, fit_by_person, large_effect, person_terms
 from fdadp.regression.model_settings import ModelSettings
-from fdadp.regression.reading.label_joins import aligned_columns, positioned
+from fdadp.regression.reading.label_joins import positioned
 from fdadp.regression.reading.missing_entries import CompletedAgain
 from fdadp.regression.reading.table_columns import ColumnTable, Grids, check_grids, columns_of
 from fdadp.regression.reading.training_rows import Training, TrainingSpec, is_expression, read_rows
@@ -126,9 +126,8 @@ def read_spec(
     offset = f"I({given})" if computed else None
     if offset is not None:
         beside["offset"], columns = offset, (*columns, offset)
-    asked, joined = aligned_columns(
-        by, TrainingSpec(data, y, response, columns, grids, missing=settings.gaps, table=table, **beside)
-    )
+    asked = TrainingSpec(data, y, response, columns, grids, missing=settings.gaps, table=table, **beside)
+    asked, joined = asked.joined(by)
     named = tuple(grids or ())
     spec = ModelSpec(settings=settings, parsed=parsed, response=response, offset=offset, grids=named, joined=joined)
     return spec, asked

@@ -20,7 +20,6 @@ from fdadp.functional.tables.curve_sample import Curves, as_grid
 from fdadp.regression.fitted.coefficient_errors import CoefficientErrors, near_the_mean
 from fdadp.regression.fitted.person_curves import PersonCurves
 from fdadp.regression.model_settings import ModelSettings
-from fdadp.regression.reading.label_joins import aligned_columns
 from fdadp.regression.reading.missing_entries import CompletedAgain
 from fdadp.regression.reading.table_columns import Covariates, Grids, check_grids, columns_of, read_response
 from fdadp.regression.reading.training_rows import TrainingSpec, along, beside, numbers_of_classes
@@ -426,5 +425,5 @@ def _of_observed(observed: Curves, eta: FloatArray) -> float:
 
 def aligned_rows(columns: Sequence[str], response: str, data: Any, y: Any) -> tuple[Any, Any]:
     """A table for a fitted model, and the response beside it or in it, with their rows joined."""
-    found, _ = aligned_columns(None, TrainingSpec(data, y, response, columns))
+    found, _ = TrainingSpec(data, y, response, columns).joined(None)
     return found.data, found.y

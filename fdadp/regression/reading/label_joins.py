@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,16 +20,12 @@ from fdadp._common.dask_tasks import is_dask
 from fdadp._common.typing import IntArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.open_curves import is_foreign, opened
-from fdadp.functional.containers.opened_tables import OpenedColumn, OpenedTable, rows_of
+from fdadp.functional.containers.opened_tables import OpenedColumn, rows_of
 from fdadp.functional.tables.curve_inputs import row_labels
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy.joined_tables import NO_ROW, Joined, JoinedChunks, joined_rows, key_of
 from fdadp.privacy.private_entries import Table, meaning, table
-from fdadp.regression.reading.computed_columns import column_named, row_function
-
-if TYPE_CHECKING:
-    from fdadp.regression.reading.training_rows import TrainingSpec
 
 # Rows of what was opened (:func:`fdadp.open_curves`), joined by the labels that their table has of them.
 
@@ -446,40 +442,6 @@ def _text(entry: Any) -> str:
     return repr(meaning(entry))
 
 
-# Columns of a table and what is beside it, with their rows joined by their labels.
-
-
-def aligned_columns(by: str | None, asked: TrainingSpec) -> tuple[TrainingSpec, str | None]:
-    """The same of what a model of many terms is trained on: a table, or columns by name, and what is beside it."""
-    data, response = asked.data, [] if asked.y is not None else [asked.response]
-    beside = {"weights": asked.weights, "offset": asked.offset, "groups": asked.groups, asked.response: asked.y}
-    inputs = {name: given for name, given in beside.items() if given is not None and not isinstance(given, str)}
-    if isinstance(data, OpenedTable) and inputs:
-        data = {name: data[name] for name in data.names}
-    own: dict[Any, Any] = {"data": data}
-    if isinstance(data, Mapping):
-        named = [given for given in beside.values() if isinstance(given, str)]
-        own = {name: data[name] for name in _columns_read(response + named + list(asked.columns), list(data))}
-    if asked.long is not None or not own or not isinstance(data, Mapping | pd.DataFrame):
-        return asked, None
-    found, said = aligned(by, {**own, **inputs}, asked.response if asked.y is not None else next(iter(own)))
-    if said is None and by != "position":
-        return asked, None
-    table = {**data, **{name: found[name] for name in own}} if isinstance(data, Mapping) else found["data"]
-    beside = {name: found.get(name, given) for name, given in beside.items()}
-    return replace(asked, data=table, table=None, y=beside.pop(asked.response), **beside), said
-
-
 def positioned(data: Any) -> Any:
     """Columns whose labels are not to be looked at, with those of the first of them."""
     return aligned("position", data, next(iter(data)))[0] if isinstance(data, Mapping) and data else data
-
-
-def _columns_read(texts: Sequence[str], columns: Sequence[Any]) -> list[Any]:
-    """Columns that are read for columns, or expressions of them, those of the first one first."""
-    out: list[Any] = []
-    for text in texts:
-        function = None if column_named(text, columns) is not None else row_function(text)
-        names = (text,) if function is None else function.sources
-        out += [own for own in (column_named(name, columns) for name in names) if own is not None]
-    return list(dict.fromkeys(out))

@@ -14,11 +14,13 @@ from fdadp._common.argument_checks import whole
 from fdadp._common.calling_language import warn
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PersonRowsWarning
+from fdadp.functional.containers.opened_tables import OpenedTable
 from fdadp.functional.tables.curve_inputs import Labels, as_curves
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.privacy.rows._person_row_caps import LAWS, Law, law_of
 from fdadp.regression.model_settings import ModelSettings
-from fdadp.regression.reading.computed_columns import expression, tree_of
+from fdadp.regression.reading.computed_columns import column_named, expression, row_function, tree_of
+from fdadp.regression.reading.label_joins import aligned
 from fdadp.regression.reading.missing_entries import Completion, treatments
 from fdadp.regression.reading.table_columns import (
     ColumnTable,
@@ -80,6 +82,45 @@ class TrainingSpec:
         if self.table is not None:
             return self.table.again()
         return ColumnTable(self.data, self.grids, defaults=self.defaults)
+
+    def joined(self, by: str | None) -> tuple[TrainingSpec, str | None]:
+        """The same with rows of several inputs joined by their labels, and what was joined, in words.
+
+        Raises
+        ------
+        InputError
+            As :func:`fdadp.regression.reading.label_joins.aligned`.
+        """
+        data, response = self.data, [] if self.y is not None else [self.response]
+        beside = {"weights": self.weights, "offset": self.offset, "groups": self.groups, self.response: self.y}
+        inputs = {name: given for name, given in beside.items() if given is not None and not isinstance(given, str)}
+        if isinstance(data, OpenedTable) and inputs:
+            data = {name: data[name] for name in data.names}
+        own: dict[Any, Any] = {"data": data}
+        if isinstance(data, Mapping):
+            named = [given for given in beside.values() if isinstance(given, str)]
+            own = {name: data[name] for name in _columns_read(response + named + list(self.columns), list(data))}
+        if self.long is not None or not own or not isinstance(data, Mapping | pd.DataFrame):
+            return self, None
+        every = {**own, **inputs}
+        if by is None and all(isinstance(given, np.ndarray) for given in every.values()):  # which have no labels
+            return self, None
+        found, said = aligned(by, every, self.response if self.y is not None else next(iter(own)))
+        if said is None and by != "position":
+            return self, None
+        table = {**data, **{name: found[name] for name in own}} if isinstance(data, Mapping) else found["data"]
+        beside = {name: found.get(name, given) for name, given in beside.items()}
+        return replace(self, data=table, table=None, y=beside.pop(self.response), **beside), said
+
+
+def _columns_read(texts: Sequence[str], columns: Sequence[Any]) -> list[Any]:
+    """Columns that are read for columns, or expressions of them, those of the first one first."""
+    out: list[Any] = []
+    for text in texts:
+        function = None if column_named(text, columns) is not None else row_function(text)
+        names = (text,) if function is None else function.sources
+        out += [own for own in (column_named(name, columns) for name in names) if own is not None]
+    return list(dict.fromkeys(out))
 
 
 @dataclass(frozen=True)
