@@ -163,9 +163,7 @@ predict.dp_fdadp <- function(object, newdata, se.fit = FALSE, interval = c("none
   no_na(t = t, se.fit = se.fit, level = level)
   if (missing(newdata)) privacy_error("newdata must be given: a private fit keeps no training rows")
   interval <- one_of(interval, c("none", "prediction"), "interval")
-  new <- new_rows(newdata, lapply(stats::setNames(nm = object$columns), as.name), function(value, name) {
-    private_column(newdata, name, grids[[name]])
-  })
+  new <- new_columns(object, newdata, grids)
   found <- call_on_private(object, "predict_private_terms",
     columns = new$columns, t = as_vector(t, "t"), se = isTRUE(se.fit), level = if (interval == "prediction") level
   )

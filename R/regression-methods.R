@@ -40,11 +40,7 @@ predict.fdadp_regression <- function(object, newdata, type = c("response", "link
     rows <- if (is.null(object$spec$long)) names_of(object$fitted.values) else row_names_of(NULL, columns)
     offset <- object$spec$offset
   } else {
-    new <- new_rows(newdata, lapply(object$expressions, str2lang), function(value, name) {
-      known <- object$spec$columns[[name]]
-      if (identical(known$kind, "labels") && !is.factor(value)) value <- as.character(value)
-      as_column(value, name, grids[[name]], levels = unlist(known$levels))
-    }, lapply(object$offsets, str2lang))
+    new <- new_columns(object, newdata, grids)
     columns <- new$columns
     rows <- new$rows
     offset <- new$offset

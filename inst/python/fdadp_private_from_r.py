@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import fdadp_terms_from_r
 import numpy as np
 import pandas as pd
 
@@ -181,15 +182,21 @@ def model_from(path: str, scalar: bool) -> Any:
     return MODELS[bool(scalar)].load(path)
 
 
+def new_columns_of(columns: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Columns of new rows, which are not private: entries that are all numbers become numbers."""
+    data, grids = columns_of(columns)
+    for name, values in data.items():
+        if name not in grids and all(v is None or isinstance(v, float) for v in values):
+            data[name] = values.astype(np.float64)
+    return data, grids
+
+
 def predict_private_terms(
     path: str, scalar: bool, columns: Mapping[str, Any], t: Any, se: bool, level: float | None
 ) -> dict[str, Any]:
     """Means of new rows, with standard errors and prediction intervals where asked for."""
     model = model_from(path, scalar)
-    data, grids = columns_of(columns)
-    for name, values in data.items():
-        if name not in grids and all(v is None or isinstance(v, float) for v in values):
-            data[name] = values.astype(np.float64)
+    data, grids = new_columns_of(columns)
     more: dict[str, Any] = {"grids": grids} | ({} if t is None else {"t": np.atleast_1d(t)})
     result = {"fit": np.asarray(model.predict(data, **more))}
     if se:
@@ -198,6 +205,11 @@ def predict_private_terms(
         lower, upper = model.predict_interval(data, level, **more)
         result["lwr"], result["upr"] = np.asarray(lower), np.asarray(upper)
     return result
+
+
+def ask_private(path: str, scalar: bool, **asked: Any) -> dict[str, Any]:
+    """A question to a private fit."""
+    return fdadp_terms_from_r.answer(model_from(path, scalar), new_columns_of, **asked)
 
 
 def coefficient_of_private(path: str, scalar: bool, term: str, level: float) -> dict[str, Any]:

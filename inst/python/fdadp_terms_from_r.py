@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import uuid
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fdadp import FunctionalRegression, ScalarRegression, terms
+from fdadp import FunctionalRegression, ScalarRegression, inference, terms
 from fdadp.errors import InputError
 from fdadp.regression.fitted.coefficient_functions import place_of
 from fdadp.terms.spec import TermSpec
@@ -220,6 +220,46 @@ def called(model: Any, name: str) -> str:
     """Name of a term, by itself or as it stands in the formula."""
     known: tuple[str, ...] = model.term_names_
     return name if name in known else known[place_of(model.fitted_.fit.form, name)]
+
+
+def answer(
+    model: Any,
+    read: Callable[[Mapping[str, Any]], tuple[dict[str, Any], dict[str, Any]]],
+    *,
+    question: str,
+    told: Mapping[str, Any],
+    tables: Mapping[str, Any],
+    rows: Mapping[str, Any],
+    t: Any,
+    scale: str,
+    level: float,
+    errors: str | None = None,
+) -> dict[str, Any]:
+    """What :mod:`fdadp.inference` answers: a table, its title, and a test for each curve."""
+    own: dict[str, Any] = {}
+    grids: dict[str, Any] = {}
+    for name, columns in (tables or {}).items():
+        own[name], points = read(columns)
+        grids |= points
+    more = {"t": np.atleast_1d(t)} if t is not None else {}
+    found = getattr(inference, question)(
+        model, **told, **own, **more, scale=scale, level=level, kind=errors, grids=grids or None
+    )
+    shown = found.to_frame()
+    if "row" in shown:
+        labels = next(iter((rows or {}).values()), None)
+        shown["row"] = [str(labels[row]) if labels else row + 1 for row in pd.factorize(shown["row"])[0].tolist()]
+    test = found.test()
+    return {
+        "frame": frame(shown),
+        "title": str(found).split("\n")[0],
+        "test": {"what": test.index.tolist(), **frame(test)},
+    }
+
+
+def ask_terms(fit: Mapping[str, Any], **asked: Any) -> dict[str, Any]:
+    """A question to an ordinary fit."""
+    return answer(model_of(fit), table, **asked)
 
 
 def coefficient_function(

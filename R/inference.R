@@ -1,0 +1,136 @@
+#' Questions to a fitted regression: contrasts of levels, average slopes, differences of means
+#'
+#' `level_contrasts()` compares the levels of a factor, `average_slopes()` says by how much the mean changes with a number, `mean_difference()` how far apart
+#' the means of two sets of rows are. Where responses are curves all of it is along t. Ordinary fits of [fdadp()] and private ones of [dp_fdadp()]; of a private fit
+#' the answers come from what was released, and nothing more is spent.
+#'
+#' @param object A fit.
+#' @param column Name of a factor (`level_contrasts()`) or of a column of numbers (`average_slopes()`).
+#' @param how Each pair of levels, each level less the first, each less the mean of all, or each less the one before.
+#' @param newdata,newdata1,newdata2 Rows to average over, as of `predict()`, with all columns of the formula: that of the question is changed in them. Default: the training rows, which a private fit does not keep.
+#' @param average Shall answers be averaged over the rows? Else there is one for each row.
+#' @param t Points of the response; default its grid.
+#' @param scale `"response"`: means, by the delta method where a family has a link; `"link"`: the linear predictor.
+#' @param level Of intervals and bands.
+#' @param se What is believed of errors: `"curve"`, `"cluster"`, `"iid"`, `"unconditional"`; default that of the fit.
+#' @param grids Grids of matrices by column.
+#' @param x What one of these functions returned.
+#' @param ... Not used; of `plot()`: passed on to [graphics::matplot()].
+#' @return A data frame of class `fdadp_estimates`: what each row is of (`contrast`, `row`, `t`), `value`, `se`, the pointwise interval `lower`, `upper`, and
+#'   `lower_all`, `upper_all`, which hold all of a curve, or all numbers, at once. Its attribute `test` has for each curve the largest ratio of the value to its
+#'   standard error, and the p-value that belongs to the band.
+#' @seealso [predict.fdadp_regression()], [fdadp-methods]
+#' @examples
+#' if (fdadp_available()) {
+#'   arm <- rep(c("drug", "placebo"), 30)
+#'   age <- runif(60, 20, 80)
+#'   people <- data.frame(arm, age, y = (arm == "drug") + 0.02 * age + rnorm(60))
+#'   fit <- fdadp(y ~ factor(arm) + s(age), data = people)
+#'   level_contrasts(fit, "arm")
+#'   average_slopes(fit, "age")
+#'   mean_difference(fit, data.frame(arm = "drug", age = 60), data.frame(arm = "drug", age = 30))
+#' }
+#' @export
+level_contrasts <- function(object, column, how = c("pairwise", "reference", "mean", "sequential"), newdata = NULL, t = NULL, scale = c("response", "link"),
+                            level = 0.95, se = NULL, grids = list()) {
+  how <- one_of(how, c("pairwise", "reference", "mean", "sequential"), "how")
+  ask(object, "contrasts", list(column = factor_of(object, column), how = how), list(new = newdata), t, scale, level, se, grids)
+}
+
+#' @rdname level_contrasts
+#' @export
+average_slopes <- function(object, column, newdata = NULL, average = TRUE, t = NULL, scale = c("response", "link"), level = 0.95, se = NULL, grids = list()) {
+  ask(object, "slopes", list(column = column, average = average), list(new = newdata), t, scale, level, se, grids)
+}
+
+#' @rdname level_contrasts
+#' @export
+mean_difference <- function(object, newdata1, newdata2, average = FALSE, t = NULL, scale = c("response", "link"), level = 0.95, se = NULL, grids = list()) {
+  ask(object, "difference", list(average = average), list(new1 = newdata1, new2 = newdata2), t, scale, level, se, grids)
+}
+
+# What a factor is called in the fit: the text of the formula, such as "factor(arm)", where it made one of a column.
+factor_of <- function(object, column) {
+  if (!is.list(object)) {
+    return(column)
+  }
+  made <- paste0(c("factor(", "as.factor("), column, ")")
+  c(intersect(made, names(object$expressions)), column)[1]
+}
+
+# A question of Python's fdadp.inference: what it is told, and tables of rows by the names of its arguments.
+ask <- function(object, question, told, tables, t, scale, level, se, grids) {
+  no_na(t = t, level = level)
+  scale <- one_of(scale, c("response", "link"), "scale")
+  private <- inherits(object, "dp_fdadp")
+  if (!private && !inherits(object, "fdadp_regression")) input_error("object must be a fit of fdadp() or dp_fdadp(), got ", class(object)[1])
+  if (private && !is.null(se)) input_error("se must be left out of a private fit")
+  new <- lapply(Filter(Negate(is.null), tables), function(rows) new_columns(object, rows, grids))
+  if (!private && scale == "response" && length(object$offsets) && object$family != "gaussian") input_error("scale must be \"link\" for a fit with an offset")
+  asked <- list(
+    question = question, told = told, tables = lapply(new, `[[`, "columns"), rows = lapply(new, function(own) as.list(own$rows)),
+    t = as_vector(t, "t"), scale = scale, level = level
+  )
+  found <- if (private) {
+    do.call(call_on_private, c(list(object, "ask_private"), asked))
+  } else {
+    do.call(call_on_fit, c(list("ask_terms", object), asked, list(errors = believed(object, se))))
+  }
+  test <- as_frame(found$test)
+  found$title <- gsub("factor\\(([^()]*)\\)", "\\1", sub("as.factor", "factor", found$title, fixed = TRUE))
+  structure(as_frame(found$frame), class = c("fdadp_estimates", "data.frame"), title = found$title, test = test)
+}
+
+# Columns of new rows for Python, with their names.
+new_columns <- function(object, newdata, grids) UseMethod("new_columns")
+
+#' @export
+new_columns.fdadp_regression <- function(object, newdata, grids) {
+  new_rows(newdata, lapply(object$expressions, str2lang), function(value, name) {
+    known <- object$spec$columns[[name]]
+    if (identical(known$kind, "labels") && !is.factor(value)) value <- as.character(value)
+    as_column(value, name, grids[[name]], levels = unlist(known$levels))
+  }, lapply(object$offsets, str2lang))
+}
+
+#' @export
+new_columns.dp_fdadp <- function(object, newdata, grids) {
+  new_rows(newdata, lapply(stats::setNames(nm = object$columns), as.name), function(value, name) private_column(newdata, name, grids[[name]]))
+}
+
+#' @rdname level_contrasts
+#' @export
+print.fdadp_estimates <- function(x, ...) {
+  cat(attr(x, "title"), "\n", sep = "")
+  shown <- as.data.frame(unclass(x)[names(x)], check.names = FALSE)
+  print(format(utils::head(shown, 12), digits = 4), row.names = FALSE)
+  if (nrow(x) > 12) cat("... ", nrow(x), " rows in all\n", sep = "")
+  test <- attr(x, "test")
+  if (!is.null(test)) cat(paste0(test$what, ": p = ", format.pval(test$p, digits = 3), " that it is 0 everywhere", collapse = "\n"), "\n", sep = "")
+  invisible(x)
+}
+
+#' @rdname level_contrasts
+#' @export
+plot.fdadp_estimates <- function(x, ...) {
+  if (is.null(x$t)) {
+    at <- rev(seq_len(nrow(x)))
+    graphics::matplot(cbind(x$value, x$lower_all, x$upper_all), cbind(at, at, at), type = "n", xlab = attr(x, "title"), ylab = "", yaxt = "n", ...)
+    graphics::segments(x$lower_all, at, x$upper_all, at)
+    graphics::points(x$value, at, pch = 19)
+    graphics::axis(2, at, if (is.null(x$contrast)) x$row else x$contrast, las = 1)
+    graphics::abline(v = 0, col = "grey")
+    return(invisible(x))
+  }
+  key <- if (!is.null(x$contrast)) x$contrast else if (!is.null(x$row)) x$row else rep("", nrow(x))
+  parts <- split(as.data.frame(unclass(x)[names(x)]), factor(key, unique(key)))
+  old <- graphics::par(mfrow = grDevices::n2mfrow(length(parts)))
+  on.exit(graphics::par(old))
+  for (name in names(parts)) {
+    own <- parts[[name]]
+    bands <- cbind(own$value, own$lower, own$upper, own$lower_all, own$upper_all)
+    graphics::matplot(own$t, bands, type = "l", lty = c(1, 2, 2, 3, 3), col = 1, xlab = "t", ylab = attr(x, "title"), main = name, ...)
+    graphics::abline(h = 0, col = "grey")
+  }
+  invisible(x)
+}
