@@ -1,4 +1,4 @@
-"""The command line: ``fdadp fit | predict | evaluate | summary | ledger | plot | mean | fpca | mfpca | ...``.
+"""The command line: ``fdadp fit | predict | contrasts | slopes | summary | ledger | plot | mean | fpca | ...``.
 
 Mistakes in files and settings come out as one line on stderr with exit status 2, and nothing is half-written.
 """
@@ -17,7 +17,7 @@ from fdadp.cli.federated import app as federated
 from fdadp.cli.fit import fit
 from fdadp.cli.mfpca_and_survival import mfpca, survival
 from fdadp.cli.private_summaries import fpca, mean, table1
-from fdadp.cli.saved_models import evaluate, predict
+from fdadp.cli.saved_models import contrasts, evaluate, predict, slopes
 from fdadp.cli.shared_options import spread
 from fdadp.cli.study_budget import study
 
@@ -47,7 +47,7 @@ def fdadp(
     """Functional data regression with differential privacy."""
 
 
-of_models = (fit, predict, evaluate, views.summary, views.ledger, views.plot)
+of_models = (fit, predict, evaluate, contrasts, slopes, views.summary, views.ledger, views.plot)
 plans = (plan, plan_levels, plan_mixed, plan_survival, plan_hazards)
 for command in (*of_models, mean, fpca, mfpca, table1, survival, *plans):
     app.command()(spread(command))

@@ -1,4 +1,4 @@
-"""``python -m fdadp predict | evaluate``: what a saved model says of new rows, and how well."""
+"""``python -m fdadp predict | evaluate | contrasts | slopes``: what a saved model says of rows, and how well."""
 
 from __future__ import annotations
 
@@ -102,6 +102,72 @@ def evaluate(
     typer.echo(f"\n{NOT_PRIVATE}")
     if out is not None:
         write_shown(out, json.dumps(found, indent=1) + "\n", "figures")
+
+
+def contrasts(
+    model: option.Model,
+    column: Annotated[str, typer.Argument(help="Of the factor.")],
+    *,
+    rows: option.DataOptions,
+    pairs: Annotated[
+        str, typer.Option("--how", help="pairwise, reference (each level less the first), mean or sequential.")
+    ] = "pairwise",
+    level: Annotated[float, typer.Option(help="Of intervals and bands.")] = 0.95,
+    out: Annotated[Path | None, typer.Option(help="The table as CSV. (default: only shown)")] = None,
+    how: FileFormat,
+) -> None:
+    """Compare the levels of a factor with a saved model, averaged over the rows of a table.
+
+    Of a model of curves along t, with a band for all of the curve. A private model spends nothing more.
+
+    \b
+    Example:
+      fdadp contrasts model.npz arm --table people.csv --out arms.csv
+    """
+    from fdadp import inference
+
+    fitted, data = _asked(model, rows, how)
+    _show(inference.contrasts(fitted, column, pairs, new=data, level=level), out)
+
+
+def slopes(
+    model: option.Model,
+    column: Annotated[str, typer.Argument(help="Of numbers.")],
+    *,
+    rows: option.DataOptions,
+    level: Annotated[float, typer.Option(help="Of intervals and bands.")] = 0.95,
+    out: Annotated[Path | None, typer.Option(help="The table as CSV. (default: only shown)")] = None,
+    how: FileFormat,
+) -> None:
+    """Say by how much the mean changes with a number, averaged over the rows of a table.
+
+    Of a model of curves along t, with a band for all of the curve. A private model spends nothing more.
+
+    \b
+    Example:
+      fdadp slopes model.npz age --table people.csv --out age.csv
+    """
+    from fdadp import inference
+
+    fitted, data = _asked(model, rows, how)
+    _show(inference.slopes(fitted, column, new=data, level=level), out)
+
+
+def _asked(model: Path, rows: option.DataOptions, how: FileFormat) -> tuple[Any, Any]:
+    """A model by a formula, and the rows at which it is asked."""
+    fitted = load_model(model)
+    if not hasattr(fitted, "response_name_"):
+        raise InputError(f"{model} must hold a regression by a formula, got a {type(fitted).__name__}")
+    return fitted, _new(fitted, model, [], [], rows, how)
+
+
+def _show(found: Any, out: Path | None) -> None:
+    """Show estimates and their test, and write the table."""
+    typer.echo(str(found))
+    for name, row in found.test().iterrows():
+        typer.echo(f"{name}: p = {row['p']:.3g} that it is 0 everywhere")
+    if out is not None:
+        write_shown(out, found.to_frame().to_csv(index=False), "estimates")
 
 
 def _survival(fitted: Any, data: Any, times: Sequence[float] | None) -> pd.DataFrame:

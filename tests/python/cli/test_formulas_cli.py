@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from test_cli import refused, run
 
-from fdadp import FunctionalRegression, ScalarRegression
+from fdadp import FunctionalRegression, ScalarRegression, inference
 from fdadp.functional.files.curve_files import read_curves
 
 N, S, T = 50, np.linspace(0, 2, 12), np.linspace(0, 1, 9)
@@ -51,6 +51,27 @@ def test_fit_and_predict_equal_the_python_api(folder: Path, tmp_path: Path, form
     np.testing.assert_allclose(got.to_numpy(), np.reshape(want, got.shape), rtol=1e-12)
     assert got.index.tolist() == [f"p{i}" for i in range(N)]
     assert kind.__name__ in fitted.output and f"{N} predictions written" in predicted.output
+
+
+def test_contrasts_and_slopes_equal_the_python_api(folder: Path, tmp_path: Path) -> None:
+    files = ("--curves", f"X={folder / 'x.csv'}", "--table", folder / "other.csv", "--id", "id")  # in another order
+    model, out = tmp_path / "model.npz", tmp_path / "table.csv"
+    formula = "Y ~ ff(X) + s(age, k=5) + region"
+    assert run("fit", formula, *files, "--curves", f"Y={folder / 'y.csv'}", "--out", model).exit_code == 0
+    fitted, rows = FunctionalRegression(formula).fit(data(folder)), data(folder)
+    for command, column, ask in (
+        ("contrasts", "region", inference.contrasts),
+        ("slopes", "age", inference.slopes),
+    ):
+        found = run(command, model, column, *files, "--out", out)
+        assert found.exit_code == 0, found.output
+        want, got = ask(fitted, column, new=rows).to_frame(), pd.read_csv(out)
+        assert got.columns.tolist() == want.columns.tolist()
+        np.testing.assert_allclose(got["value"], want["value"], rtol=1e-6)
+        np.testing.assert_allclose(got["se"], want["se"], rtol=1e-5)
+        assert "that it is 0 everywhere" in found.output
+    assert "must be a factor of the model (region)" in refused("contrasts", model, "age", *files)
+    assert "column must be one that the model reads" in refused("slopes", model, "weight", *files)
 
 
 @pytest.mark.parametrize(
