@@ -290,7 +290,7 @@ def _default_mechanism(cohort: Cohort, d: int, q: int, epsilon: float) -> str:
 
 def _plan_of(n: float, d: int, q: int, noise: float, *, pure: bool, left: float = 1.0) -> RoundsPlan:
     """The plan of rounds, of the noise that the whole budget leaves on a sum of sensitivity 1."""
-    return RoundsPlan(float(n), d, q, noise / n, pure, JOINT_CLIP if pure else CLIP, left)
+    return RoundsPlan(float(n), d, q, noise / n, pure, left, JOINT_CLIP if pure else CLIP)
 
 
 def _doubts_of_rounds(cohort: Cohort, found: LinearRounds, names: list[str], b0: float) -> tuple[str, ...]:

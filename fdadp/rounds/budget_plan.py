@@ -1,4 +1,4 @@
-"""What each release of a fit by rounds gets of the budget: known before anything is read, but for a private n."""
+"""What places, and each release of a fit by rounds, get of the budget: known before a read, but for a private n."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ COUNT = 0.02
 
 
 @dataclass(frozen=True)
-class RoundsPlan:
-    """Shares of the budget of a regression by rounds.
+class PlacesPlan:
+    """Shares of the budget for places and sizes of columns.
 
     Attributes
     ----------
     n : float
         Declared or released number of persons.
-    features, targets : int
+    features : int
+        Columns of which distances are released beside the counts.
+    targets : int
+        Further columns that are only counted.
     noise : float
         Sd of the noise that the whole budget leaves on a mean of sensitivity 1/n.
     pure : bool
         Pure ε.
-    moment_norm : float
-        Sensitivity of the second moment.
     left : float
         Of the budget, once a private n was released.
     """
@@ -45,8 +46,7 @@ class RoundsPlan:
     targets: int
     noise: float
     pure: bool
-    moment_norm: float
-    left: float = 1.0
+    left: float
 
     @property
     def counts(self) -> float:
@@ -59,32 +59,18 @@ class RoundsPlan:
         return self._least(self.features, FAR_NOISE, FAR_CAP)
 
     @property
-    def tail(self) -> float:
-        """Share of each histogram of tails."""
-        return TAIL * self.left
-
-    @property
-    def moments(self) -> float:
-        """Share of the second moment."""
-        return FIRST * self._rest
-
-    @property
-    def gradient(self) -> float:
-        """Share of each gradient."""
-        return (1 - FIRST) * self._rest / ROUNDS - self.tail
-
-    @property
-    def _rest(self) -> float:
-        return self.left - len(CELLS) * self.counts - self.distances - self.tail
+    def rest(self) -> float:
+        """What counts and distances leave."""
+        return self.left - len(CELLS) * self.counts - self.distances
 
     @property
     def cell_noise(self) -> float:
         """Noise on the share of persons in a cell, as far as the cap lets a count go."""
         return self._noise(self.features + self.targets, CELL_CAP * self.left)
 
-    def worth(self, epsilon: float) -> bool:
-        """Whether rounds pay, from public numbers alone: enough rows, and places that can be told."""
-        return self.n * epsilon >= LEAST_ROWS and self.cell_noise <= LOUDEST
+    def worth(self, epsilon: float, loudest: float = LOUDEST) -> bool:
+        """Whether places pay, from public numbers alone: enough rows, and cells no louder than that."""
+        return self.n * epsilon >= LEAST_ROWS and self.cell_noise <= loudest
 
     def noise_at(self, share: float, norm: float = 1.0) -> float:
         """Noise on a mean of sensitivity norm/n at a share."""
@@ -97,6 +83,36 @@ class RoundsPlan:
         """Least share that has the noise wanted, and no more than a cap."""
         ratio = self._noise(columns, 1.0) / wanted
         return min(cap * self.left, ratio if self.pure else ratio**2)
+
+
+@dataclass(frozen=True)
+class RoundsPlan(PlacesPlan):
+    """Shares of the budget of a regression by rounds.
+
+    Attributes
+    ----------
+    n, features, targets, noise, pure, left
+        As of :class:`PlacesPlan`.
+    moment_norm : float
+        Sensitivity of the second moment.
+    """
+
+    moment_norm: float
+
+    @property
+    def tail(self) -> float:
+        """Share of each histogram of tails."""
+        return TAIL * self.left
+
+    @property
+    def moments(self) -> float:
+        """Share of the second moment."""
+        return FIRST * (self.rest - self.tail)
+
+    @property
+    def gradient(self) -> float:
+        """Share of each gradient."""
+        return (1 - FIRST) * (self.rest - self.tail) / ROUNDS - self.tail
 
     def __str__(self) -> str:
         q = self.features + self.targets

@@ -309,8 +309,8 @@ def reach(
     visible = shown(seen, sd / n, SURE)
     last = np.maximum(visible.sum(axis=1) - 1, 0)
     far = visible & (ends > BEYOND * places.size[:, None])
-    beyond = (np.where(far, np.maximum(seen, 0.0), 0.0) * (WITHIN * ends) ** 2).sum(axis=1)
-    size = np.sqrt(places.size**2 + beyond)
+    over = WITHIN * ends / places.size[:, None]
+    size = places.size * np.sqrt(1 + np.where(far, np.maximum(seen, 0.0) * over**2, 0.0).sum(axis=1))
     wall = np.where(places.still, WALL_STILL, WALL) * size
     wall = np.maximum(wall, np.where(far.any(axis=1), 2 * ends[np.arange(q), last], 0.0))
     return size, np.maximum(at - wall, low), np.minimum(at + wall, high)

@@ -234,6 +234,14 @@ LEARNERS = [
         ("features", "bounds_y"),
         failing=RANGE,
     ),
+    Learner(
+        learners.DPAdditiveRegressor,
+        "regressor",
+        LINE | {"n_passes": 1, "narrow": True},
+        ("bounds", "bounds_y"),
+        failing=RANGE,
+        name="DPAdditiveRegressor, narrowed",
+    ),
 ]
 
 

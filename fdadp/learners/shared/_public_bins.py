@@ -7,7 +7,7 @@ have other last bits at the end of a block (see :mod:`fdadp.privacy.rows._sealed
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,9 +50,17 @@ class Bins:
         Where each feature's bins start among all of them.
     ordered : ndarray of shape (d,)
         1 where bins have an order.
+    free : dict
+        Of numbers that were declared without edges: the column, and the range.
     """
 
     def __init__(self, features: Any, d: int) -> None:
+        declared = codes_encoder(features, d, lambda spec: spec).specs
+        self.free = {
+            j: (float(spec.low), float(spec.high))
+            for j, spec in enumerate(declared)
+            if isinstance(spec, Numeric) and spec.edges is None
+        }
         self.encoder = codes_encoder(features, d, _with_cuts)
         self.names, self.specs = self.encoder._specs()
         self.sizes: IntArray = np.array([spec.n_bins for spec in self.specs], dtype=np.int64)
@@ -71,6 +79,18 @@ class Bins:
             if isinstance(spec, Numeric):
                 out[:, j] = spec.bins(values[:, j])
         return out
+
+    def within(self, low: FloatArray, high: FloatArray) -> Bins:
+        """Bins of the same features, with other ranges of those that are free."""
+        specs: list[Any] = list(self.specs)
+        for j, a, b in zip(self.free, low.tolist(), high.tolist(), strict=True):
+            specs[j] = dataclasses.replace(specs[j], low=a, high=b, edges=None)
+        named = isinstance(self.encoder.features, Mapping)
+        return Bins(dict(zip(self.names, specs, strict=True)) if named else specs, len(specs))
+
+    def of(self, cohort: Cohort) -> Cohort:
+        """Cohort of the rows' bins, and of what they have beside the features."""
+        return cohort.derive(lambda rows: (self.codes(rows[0]), rows[1]), name="bins")
 
     def scores(self, codes: FloatArray, table: FloatArray) -> FloatArray:
         """Sum over features of the table's entry (total,) or (total, K) of each row's bin; a missing value adds 0."""
@@ -192,7 +212,14 @@ class Binned(Bounded):
     def _start(
         self, X: Any, y: Any, groups: ArrayLike | None, classes: list[Hashable] | None = None, **public: Any
     ) -> tuple[Cohort, Cohort, Bins]:
-        """Open the cohort; return it, the cohort of the rows' bins and labels or targets, and the bins.
+        """Open the cohort; return it, the cohort of the rows' bins and labels or targets, and the bins."""
+        cohort, bins = self._opened(X, y, groups, classes, **public)
+        return cohort, bins.of(cohort), bins
+
+    def _opened(
+        self, X: Any, y: Any, groups: ArrayLike | None, classes: list[Hashable] | None = None, **public: Any
+    ) -> tuple[Cohort, Bins]:
+        """Open the cohort; return it, and the bins as declared.
 
         `public` is what else of the fit is public and shown in the ledger.
         """
@@ -205,9 +232,7 @@ class Binned(Bounded):
             shown["classes"] = classes
         if self.bounds is not None:
             shown["bounds"] = self.bounds
-        cohort = self._open(X, y, groups, classes=classes, public=shown, columns=bins.encoder.columns(X))
-        binned = cohort.derive(lambda rows: (bins.codes(rows[0]), rows[1]), name="bins")
-        return cohort, binned, bins
+        return self._open(X, y, groups, classes=classes, public=shown, columns=bins.encoder.columns(X)), bins
 
     def _codes(self, X: Any) -> FloatArray:
         """Bins of rows to predict for, NaN for a missing value."""

@@ -38,7 +38,7 @@ def codes(X):
 
 
 def regressor(**more):
-    settings = {"epsilon": 1.0, "features": FEATURES, "bounds_y": (-5, 10), "random_state": 0}
+    settings = {"epsilon": 1.0, "features": FEATURES, "bounds_y": (-5, 10), "random_state": 0, "narrow": False}
     return DPAdditiveRegressor(**{**settings, **more})
 
 
