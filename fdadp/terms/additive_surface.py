@@ -236,7 +236,8 @@ class Surface(TermDesign):
 
     def integrals(self, x: Curves) -> tuple[FloatArray, Trained]:
         """:meth:`rows` of training curves, with what there is to learn from them."""
-        levels, rows = self._levels(x), np.zeros((len(x), self._own_map.n_features))
+        levels = self._levels(x)
+        rows = np.zeros((len(levels), self._own_map.n_features))
         basis_sums = np.zeros((self.grid.size, len(self.over_x.to_raw)))
         self._own_map.add_to(levels, rows, basis_sums)
         return rows, Trained(basis_sums, self._largest_row_sum(levels))

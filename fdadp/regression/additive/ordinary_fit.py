@@ -25,7 +25,8 @@ from fdadp.regression.fit_in_memory import Estimate, ModelSpec, estimate_whole, 
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.regression.reading.chunked_records import ChunkedRecords
 from fdadp.regression.reading.missing_entries import Completion, completed_response
-from fdadp.solve.eigen.surface_fit import SurfaceFit
+from fdadp.solve.eigen.fit_to_scores import ComponentsFit
+from fdadp.solve.eigen.surface_fit import SurfaceFit, surface_of_gaps
 from fdadp.solve.fit.observations import ChunkedObservations
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.terms.curves.functional_additive import CentredSurface
@@ -132,8 +133,13 @@ def _fitted(
     IdentificationWarning
         Naming what the curves do not identify.
     """
-    assert estimate.components is not None
-    found = SurfaceFit.of(estimate.components, None if training is None else training.observed)
+    components = estimate.components
+    assert components is not None
+    if isinstance(components, ComponentsFit):
+        found = SurfaceFit.of(components)
+    else:
+        assert training is not None
+        found = surface_of_gaps(components, training.observed)
     if found.unidentified:
         warn(
             f"the curves X do not identify {', '.join(found.unidentified)}: among the training curves they are "

@@ -103,7 +103,10 @@ class TrainingSpec:
         if self.long is not None or not own or not isinstance(data, Mapping | pd.DataFrame):
             return self, None
         every = {**own, **inputs}
-        if by is None and all(isinstance(given, np.ndarray) for given in every.values()):  # which have no labels
+        plain = (
+            isinstance(given, np.ndarray | Curves) and getattr(given, "index", None) is None for given in every.values()
+        )
+        if by is None and all(plain):  # nothing has labels
             return self, None
         found, said = aligned(by, every, self.response if self.y is not None else next(iter(own)))
         if said is None and by != "position":

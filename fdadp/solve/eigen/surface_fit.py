@@ -97,11 +97,8 @@ class SurfaceFit:
     plan: object = None
 
     @classmethod
-    def of(cls, found: ComponentsFit | ComponentsOfGaps, observed: Observations | None = None) -> SurfaceFit:
-        """That of one term fitted to scores; or to the observed points of curves with gaps, `observed`."""
-        if isinstance(found, ComponentsOfGaps):
-            assert observed is not None
-            return _of_gaps(found, observed)
+    def of(cls, found: ComponentsFit) -> SurfaceFit:
+        """That of one term fitted to scores; of curves with gaps see :func:`surface_of_gaps`."""
         scores = found.scores
         sums, left = scores.sums, scores.left
         (term,) = sums.designs
@@ -162,7 +159,7 @@ class SurfaceFit:
 # is known best, and nothing of how well it is known on average.
 
 
-def _of_gaps(found: ComponentsOfGaps, observed: Observations) -> SurfaceFit:
+def surface_of_gaps(found: ComponentsOfGaps, observed: Observations) -> SurfaceFit:
     """Make the surface of a fit of one term to the observed points of curves.
 
     Parameters
