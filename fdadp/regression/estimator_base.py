@@ -420,13 +420,16 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"other must be a {type(self).__name__}, got {type(other).__name__}")
         return compared(own.errors, other._asked().errors)
 
-    def test_terms(self, kind: str | None = None) -> pd.DataFrame:
+    def test_terms(self, kind: str | None = None, *, draws: int = 199) -> pd.DataFrame:
         """Test for each term that its values at the training rows are all 0.
 
         Parameters
         ----------
         kind : {"curve", "cluster", "iid", "unconditional"}, optional
             As in :meth:`vcov`.
+        draws : int
+            Simulated samples, at most, of tests that curves of persons or sites with ``covariance="free"`` are 0; 0:
+            without these tests, which fit each sample twice.
 
         Returns
         -------
@@ -436,13 +439,15 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
             (:func:`fdadp.solve.errors.term_tests.wald_by_clusters`); else those in which the term varies most. Of
             ``re(g)`` the test is that its variance is 0: on numbers the exact score test, on curves one by flipped
             signs of curves, or of groups of them (:mod:`fdadp.solve.errors.term_tests`), except where `kind` asks
-            for refund's; with ``covariance="free"`` the restricted likelihood ratio by its simulated law.
+            for refund's; with ``covariance="free"`` the restricted likelihood ratio by its law in samples simulated
+            without the curves, seeded: all of a person in the row of ``re(id)``, slopes and sites in rows of their own.
+            ``draws`` are those samples, and ``p_error`` is the error of p that comes of their number.
 
         References
         ----------
         Wood (2013), doi:10.1093/biomet/ass048; Hotelling (1931), doi:10.1214/aoms/1177732979, by clusters.
         """
-        return tests_and_bands.terms_tested(self._asked().errors, kind, simulated=True)
+        return tests_and_bands.terms_tested(self._asked().errors, kind, draws=draws)
 
     def anova(self, other: Any, kind: str | None = None) -> pd.DataFrame:
         """Compare with a model nested in this one, or of which this one is a part.

@@ -7,7 +7,7 @@ Kept are, beside the person sums, how many persons of a site have n rows and the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,24 @@ class SiteSums:
     persons: FloatArray
     means: FloatArray
 
+    def of(self, sums: PersonSums) -> SiteSums:
+        """The same sites of persons with other rows."""
+        means = np.zeros((*self.persons.shape, sums.p + sums.k))
+        np.add.at(means, (self.site_of, np.searchsorted(sums.sizes, sums.counts)), sums.means)
+        return replace(self, sums=sums, means=means)
+
+    def by_site(self) -> PersonSums:
+        """Sums of two levels, as if the rows of a site were of one person."""
+        sums, count = self.sums, len(self.sites)
+        rows, counts = np.zeros((count, sums.sums.shape[1])), np.zeros(count, dtype=np.int64)
+        np.add.at(rows, self.site_of, sums.sums)
+        np.add.at(counts, self.site_of, sums.counts)
+        sizes, persons = np.unique(counts, return_counts=True)
+        between = np.stack([(own := rows[counts == n]).T @ own / n for n in sizes])
+        within = sums.total - between.sum(axis=0)
+        levels = {"within": within, "sizes": sizes, "between": between, "persons": persons}
+        return replace(sums, ids=self.sites, sums=rows, counts=counts, cross=None, **levels)
+
 
 def site_sums(sums: PersonSums, sites: dict[Any, Any]) -> SiteSums:
     """Take up the site of each person, by id.
@@ -79,12 +97,10 @@ def site_sums(sums: PersonSums, sites: dict[Any, Any]) -> SiteSums:
     if lost:
         raise InputError(f"sites must have every person, got none for {lost[0]!r}")
     site_of, found = pd.factorize(pd.Series([sites[person] for person in sums.ids.tolist()], dtype=object))
-    at = np.searchsorted(sums.sizes, sums.counts)
-    shape = len(found), sums.sizes.size
-    persons, means = np.zeros(shape), np.zeros((*shape, sums.p + sums.k))
-    np.add.at(persons, (site_of, at), 1.0)
-    np.add.at(means, (site_of, at), sums.means)
-    return SiteSums(sums, pd.Index(found), np.asarray(site_of, dtype=np.int64), persons, means)
+    persons = np.zeros((len(found), sums.sizes.size))
+    np.add.at(persons, (site_of, np.searchsorted(sums.sizes, sums.counts)), 1.0)
+    own = SiteSums(sums, pd.Index(found), np.asarray(site_of, dtype=np.int64), persons, np.zeros((0, 0, 0)))
+    return own.of(sums)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ Rows are whitened by R. A person then has the information ``Z_i'Z_i ⊗ I``. All
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from fdadp.errors import InputError
 from fdadp.repeated.fixed_effects import Weighed
 from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.reml_search import LevelCovariances, over_factors
-from fdadp.repeated.two_level_model import informed
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +47,18 @@ class SlopeSums:
     def q(self) -> int:
         """Number of random functions."""
         return int(self.designs.shape[1])
+
+    def of(self, sums: PersonSums, vectors: FloatArray) -> SlopeSums:
+        """The same designs of persons with other rows."""
+        flat = vectors.reshape(len(vectors), -1)
+        own = [flat[self.design_of == e] for e in range(len(self.designs))]
+        return replace(self, sums=sums, vectors=vectors, moments=np.stack([part.T @ part for part in own]))
+
+    def only(self, kept: Sequence[int]) -> SlopeSums:
+        """Sums for some of the random functions."""
+        own = list(kept)
+        designs = self.designs[:, own][:, :, own]
+        return replace(self, designs=designs).of(self.sums, self.vectors[:, own])
 
 
 def slope_sums(sums: PersonSums, mix: FloatArray, name: str = "re(id)") -> SlopeSums:
@@ -84,12 +95,8 @@ def slope_sums(sums: PersonSums, mix: FloatArray, name: str = "re(id)") -> Slope
             f"{name}: k={sums.k} needs at least {sums.k} rows beyond those that {mix.shape[1]} random functions a "
             f"person take up, got {spare}"
         )
-    flat = vectors.reshape(len(vectors), -1)
-    moments = np.zeros((first.size, flat.shape[1], flat.shape[1]))
-    for e in range(first.size):
-        own = flat[design_of == e]
-        moments[e] = own.T @ own
-    return SlopeSums(sums, zz[first], design_of, np.bincount(design_of), vectors, moments)
+    found = SlopeSums(sums, zz[first], design_of, np.bincount(design_of), vectors, np.zeros((0, 0, 0)))
+    return found.of(sums, vectors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,19 +186,29 @@ def slope_deviance_and_gradient(
     return w.value, wide.T @ d_g @ wide, back.T @ d_r @ back
 
 
-def slope_covariances(s: SlopeSums, *, restricted: bool = True, tolerance: float = 1e-9) -> LevelCovariances:
+def slope_covariances(
+    s: SlopeSums,
+    *,
+    restricted: bool = True,
+    tolerance: float = 1e-9,
+    start: tuple[FloatArray, FloatArray] | None = None,
+) -> LevelCovariances:
     """REML of G (qk, qk), function by function of a person, and R (k, k), by L-BFGS over their factors."""
-    xx, xc, cc = s.sums.split(s.sums.total)
-    R = (cc - xc.T @ np.linalg.solve(xx, xc)) / max(s.sums.n_rows - s.sums.p, 1) / 2
-    scale = np.einsum("e,eaa->a", s.persons, s.designs) / s.sums.n_rows
-    root = np.asarray(np.linalg.cholesky(R), dtype=np.float64)
-    start = np.asarray(np.kron(np.diag(1 / np.sqrt(s.q * scale)), np.eye(s.sums.k)), dtype=np.float64)
+    if start is None:
+        xx, xc, cc = s.sums.split(s.sums.total)
+        R = (cc - xc.T @ np.linalg.solve(xx, xc)) / max(s.sums.n_rows - s.sums.p, 1) / 2
+        scale = np.einsum("e,eaa->a", s.persons, s.designs) / s.sums.n_rows
+        root = np.asarray(np.linalg.cholesky(R), dtype=np.float64)
+        first = np.asarray(np.kron(np.diag(1 / np.sqrt(s.q * scale)), np.eye(s.sums.k)), dtype=np.float64)
+    else:
+        root = np.asarray(np.linalg.cholesky(start[1]), dtype=np.float64)
+        first = np.linalg.solve(np.kron(np.eye(s.q), root), root_of(start[0]))
 
     def criterion(between: Sequence[FloatArray], of_rows: FloatArray) -> tuple[float, list[FloatArray], FloatArray]:
         value, d_g, d_r = slope_deviance_and_gradient(s, between[0], of_rows, restricted=restricted)
         return value, [d_g], d_r
 
-    (G,), R, value, steps = over_factors(criterion, root, [start], s.sums.n_rows, tolerance)
+    (G,), R, value, steps = over_factors(criterion, root, [first], s.sums.n_rows, tolerance)
     return LevelCovariances(G, R, s.sums.noise_variance(), value, restricted, steps)
 
 
@@ -227,134 +244,3 @@ def slope_effects(s: SlopeSums, levels: LevelCovariances) -> SlopeEffects:
         effects[own] = (left[own].reshape(-1, q * k) @ M[e].T).reshape(-1, q, k)
     turn, wide = np.kron(np.eye(p), w.root), np.kron(np.eye(q), w.root)
     return SlopeEffects(w.B @ w.root.T, turn @ w.covariance @ turn.T, effects @ w.root.T, wide @ M @ wide.T)
-
-
-MOST_WORK = 4e9
-"""Products up to which it is counted that covariances are estimated: persons times pairs of entries times sizes."""
-
-
-@dataclass(frozen=True, eq=False)
-class FewWithSlopes:
-    """What it adds that covariances of random functions are estimated, to first order; in units in which R is one.
-
-    Attributes
-    ----------
-    s : SlopeSums
-    root : ndarray of shape (k, k)
-        Cholesky factor of R.
-    G : ndarray of shape (q k, q k)
-        Of persons, in these units.
-    basis : tuple of ndarray
-        Derivatives in m entries: of G (m, q k, q k), and of R (m, k, k).
-    errors : ndarray of shape (m, m)
-        Covariance of the estimated entries, from their expected information.
-    half : ndarray of shape (p k, p k)
-        Φ½ with ``Φ½ Φ½'`` the covariance Φ of mean curves at known covariances.
-    slopes : ndarray of shape (m, p k, p k)
-        ``Φ½' X'V⁻¹ K V⁻¹X Φ½`` for each derivative K.
-    inner : ndarray of shape (p, k, p, k)
-        Kenward & Roger's Λ between two Φ, in coefficients on the k functions.
-
-    References
-    ----------
-    Kenward & Roger (1997), doi:10.2307/2533558; as :class:`FewPersons`, of which this is the general case.
-    """
-
-    s: SlopeSums
-    root: FloatArray
-    G: FloatArray
-    basis: tuple[FloatArray, FloatArray]
-    errors: FloatArray
-    half: FloatArray
-    slopes: FloatArray
-    inner: FloatArray
-
-    @classmethod
-    def of(cls, s: SlopeSums, levels: LevelCovariances) -> FewWithSlopes | None:
-        """At estimated covariances; None where rows say nothing of some entry, or that is too much work."""
-        p, k, q = s.sums.p, s.sums.k, s.q
-        in_g, in_r = _symmetric(q * k), _symmetric(k)
-        m = len(in_g) + len(in_r)
-        if float(len(s.vectors)) * m * m * q * k * p * k > MOST_WORK:
-            return None
-        basis = (
-            np.concatenate((in_g, np.zeros((len(in_r), q * k, q * k)))),
-            np.concatenate((np.zeros((len(in_g), k, k)), in_r)),
-        )
-        w = _whitened(s, levels.G, levels.R, True)
-        inverse = np.linalg.inv(w.root)
-        wide = np.kron(np.eye(q), inverse)
-        G, half = wide @ levels.G @ wide.T, np.asarray(np.linalg.cholesky(w.covariance), dtype=np.float64)
-        slopes, info, whole = np.zeros((m, p * k, p * k)), np.zeros((m, m)), np.zeros((m, m))
-        blocks, rest = _blocks(s)
-        for Z, X in blocks:
-            turned, changes = _at_block(Z, G, basis)
-            flat, own = changes.reshape(m, -1), np.kron(X, np.eye(k)) @ half
-            own = turned @ own
-            taken = changes @ own
-            slopes += own.T @ taken
-            whole += flat @ flat.T
-            info -= 2 * taken.reshape(m, -1) @ taken.reshape(m, -1).T
-        whole += rest * np.einsum("rij,sji->rs", basis[1], basis[1])
-        info += whole + np.einsum("aij,bji->ab", slopes, slopes)
-        if not informed(info, whole):
-            return None
-        errors: FloatArray = np.asarray(2 * np.linalg.inv(info), dtype=np.float64)
-        mixed = np.linalg.cholesky(errors)
-        added = np.zeros_like(half)
-        for Z, X in blocks:
-            turned, changes = _at_block(Z, G, basis)
-            own = turned @ np.kron(X, np.eye(k))
-            taken = np.einsum("at,aij->tij", mixed, changes @ own, optimize=True)
-            added += np.einsum("tij,til->jl", taken, taken, optimize=True)
-        back = np.linalg.inv(half)
-        turned = back.T @ np.einsum("at,aij->tij", mixed, slopes, optimize=True)
-        added -= np.einsum("tij,tlj->il", turned, turned, optimize=True)
-        inner = np.einsum("aibj,il,jm->albm", added.reshape(p, k, p, k), inverse, inverse, optimize=True)
-        return cls(s, w.root, G, basis, errors, half, slopes, inner)
-
-    def of_effects(self, design: FloatArray) -> FloatArray:
-        """What the covariance of the predictions of a person with ``Z'Z`` (q, q) grows by, shape (q k, q k)."""
-        Z, k = root_of(design).T, self.s.sums.k
-        turned, changes = _at_block(Z, self.G, self.basis)
-        wide = np.kron(Z, np.eye(k))
-        first, second = self.basis[0] @ wide.T @ turned, self.G @ wide.T @ turned @ changes
-        moved = np.einsum("at,aij->tij", np.linalg.cholesky(self.errors), first - second, optimize=True)
-        back = np.kron(np.eye(self.s.q), self.root)
-        return np.asarray(2 * back @ np.einsum("tij,tlj->il", moved, moved, optimize=True) @ back.T)
-
-    def degrees(self, column: int) -> float:
-        """Satterthwaite's degrees of freedom of one feature's curve, over all t."""
-        p, k = self.s.sums.p, self.s.sums.k
-        rows = (self.s.sums.phi @ self.root) @ self.half.reshape(p, k, p * k)[column]
-        changes = np.einsum("ti,aij,tj->ta", rows, self.slopes, rows, optimize=True)
-        variance = (rows**2).sum(axis=1)
-        return float(2 * (variance**2).sum() / np.einsum("ta,ab,tb->", changes, self.errors, changes))
-
-
-def _symmetric(size: int) -> FloatArray:
-    """Derivatives of a symmetric matrix in each entry, shape (size (size + 1) / 2, size, size)."""
-    rows, columns = np.tril_indices(size)
-    out = np.zeros((len(rows), size, size))
-    out[np.arange(len(rows)), rows, columns] = out[np.arange(len(rows)), columns, rows] = 1.0
-    return out
-
-
-def _blocks(s: SlopeSums) -> tuple[list[tuple[FloatArray, FloatArray]], int]:
-    """Rows of persons as q rows Z (q, q), X (q, p) each and p rows without random functions; how many rows are left."""
-    p, q, roots = s.sums.p, s.q, [root_of(design) for design in s.designs]
-    inverses = [np.linalg.pinv(root, rcond=1e-7) for root in roots]
-    blocks = [(roots[e].T, inverses[e] @ own) for e, own in zip(s.design_of, s.vectors[:, :, :p], strict=True)]
-    left = s.sums.split(s.sums.total)[0] - sum(X.T @ X for _, X in blocks)
-    blocks.append((np.zeros((p, q)), root_of(left).T))
-    return blocks, int(s.sums.n_rows) - q * len(s.vectors) - p
-
-
-def _at_block(Z: FloatArray, G: FloatArray, basis: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """``V^-½`` of rows Z (r, q), and ``V^-½ K V^-½`` of each derivative K, shapes (r k, r k) and (m, r k, r k)."""
-    k = basis[1].shape[1]
-    wide = np.kron(Z, np.eye(k))
-    values, vectors = np.linalg.eigh(np.eye(len(wide)) + wide @ G @ wide.T)
-    turned = np.asarray((vectors / np.sqrt(values)) @ vectors.T)
-    rows = np.einsum("ab,mij->maibj", np.eye(len(Z)), basis[1]).reshape(len(basis[1]), *turned.shape)
-    return turned, turned @ (wide @ basis[0] @ wide.T + rows) @ turned

@@ -264,8 +264,10 @@ def gap_covariances(
     return gap_search(gap_rows(phi, X, Y, persons), level_covariances(filled), tolerance=tolerance)
 
 
-def gap_search(rows: GapRows, first: LevelCovariances, *, tolerance: float = 1e-7) -> tuple[LevelCovariances, GapFit]:
-    """REML as :func:`gap_covariances`, from a start."""
+def gap_search(
+    rows: GapRows, first: LevelCovariances, *, tolerance: float = 1e-7, persons: bool = True
+) -> tuple[LevelCovariances, GapFit]:
+    """REML as :func:`gap_covariances`, from a start; without `persons` G is 0."""
     k, count = len(first.R), float(rows.points[rows.pattern[rows.pair_of]].sum())
     noise = max(first.noise_variance, 1e-6 * float(np.trace(first.R)) / k)
 
@@ -274,10 +276,11 @@ def gap_search(rows: GapRows, first: LevelCovariances, *, tolerance: float = 1e-
         return np.asarray(vectors * np.sqrt(np.maximum(values, 1e-4)))
 
     unit = np.linalg.cholesky(first.R)
-    start = np.concatenate((root(first.G).ravel(), root(first.smooth_rows).ravel(), [0.0]))
+    own = root(first.G) if persons else np.zeros((k, 0))
+    start = np.concatenate((own.ravel(), root(first.smooth_rows).ravel(), [0.0]))
 
     def factors(z: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        a, c = (unit @ part.reshape(k, k) for part in (z[: k * k], z[k * k : -1]))
+        a, c = (unit @ part.reshape(k, -1) for part in (z[: own.size], z[own.size : -1]))
         return a, c, noise * float(np.exp(z[-1]))
 
     def objective(z: Any) -> Any:

@@ -16,6 +16,7 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.regression.fitted.coefficient_functions import place_of
 from fdadp.regression.fitted.person_curves import PersonCurves
 from fdadp.regression.model_settings import ModelSettings
+from fdadp.repeated.icc_and_tests import VarianceTest
 from fdadp.solve.errors.leave_one_out_residuals import Residuals
 from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors, left_out, unconditional_covariance_of_fit
 from fdadp.solve.errors.term_tests import TermTest
@@ -56,6 +57,8 @@ class CoefficientErrors:
         Variance of new responses by kind. "released" is the kind of private fits.
     random_tests : dict of str to TermTest
         Tests of random effects on curves, by term.
+    variance_tests : dict of (str, int) to VarianceTest
+        Tests of random functions of persons and sites, by name and largest number of draws.
     scores : list of (float, float)
         Mean error of curves left out, with its standard error, after the first request.
     changes : list of ndarray
@@ -73,6 +76,7 @@ class CoefficientErrors:
     clusters: dict[str, ClusterErrors] = field(default_factory=dict)
     variances: dict[str, Any] = field(default_factory=dict)
     random_tests: dict[str, TermTest] = field(default_factory=dict)
+    variance_tests: dict[tuple[str, int], VarianceTest] = field(default_factory=dict)
     scores: list[tuple[float, float]] = field(default_factory=list)
     changes: list[FloatArray] = field(default_factory=list)
     persons: PersonCurves | None = None

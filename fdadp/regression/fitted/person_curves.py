@@ -14,10 +14,9 @@ from fdadp._common.symmetric_matrices import root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.regression.fitted.coefficient_functions import POINTS, Effect
-from fdadp.repeated.icc_and_tests import SUCCESSIVE, icc, icc_curve, no_person_effect, variance_table
+from fdadp.repeated.icc_and_tests import SUCCESSIVE, VarianceNull, VarianceTest, icc, icc_curve, variance_table
 from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.reml_search import WHITE, LevelCovariances
-from fdadp.solve.errors.term_tests import TermTest
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.terms.numbers.factors_and_random_effects import Levels
@@ -86,16 +85,19 @@ class KnownOnes:
         Covariance of each, mean curves known.
     drifts : ndarray of shape (I, k, p)
         How each follows the coefficients.
+    added : ndarray of shape (I, k, k) or (0, 0, 0)
+        What the covariance of these grows by as covariances are estimated; empty: not known.
     """
 
     labels: Levels
     effects: FloatArray
     opened: FloatArray
     drifts: FloatArray
+    added: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
 
     def open(self, levels: LevelCovariances, codes: IntArray, *, few: bool = False) -> FloatArray:
-        """Covariance of some, mean curves and covariances known, shape (m, k, k)."""
-        return np.asarray(self.opened[codes])
+        """Covariance of some, mean curves known, shape (m, k, k). With `few`, covariances count as estimated."""
+        return np.asarray(self.opened[codes] + self.added[codes] if few and self.added.size else self.opened[codes])
 
     def drift(self, levels: LevelCovariances, rows: FloatArray, codes: IntArray) -> FloatArray:
         """How some follow the coefficients, shape (m, k, p)."""
@@ -103,7 +105,7 @@ class KnownOnes:
 
     def empty(self) -> KnownOnes:
         """Nobody, for files that leave persons out."""
-        none = {"effects": self.effects[:0], "opened": self.opened[:0], "drifts": self.drifts[:0]}
+        none = {name: getattr(self, name)[:0] for name in ("effects", "opened", "drifts", "added")}
         return replace(self, labels=Levels(self.labels.column, ()), **none)
 
 
@@ -121,12 +123,16 @@ class Sites:
         Number of each person's site.
     S : ndarray of shape (k, k)
         Covariance of sites.
+    added : ndarray of shape (I, 2, k, k) or (0, 0, 0, 0)
+        What the covariance of a person's curve, and of its sum with that of the site, grows by as covariances are
+        estimated; empty: not known.
     """
 
     name: str
     known: KnownOnes
     of_person: IntArray
     S: FloatArray
+    added: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0, 0)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -170,6 +176,9 @@ class PersonCurves:
         Of features that vary within and between persons: term, Wald statistic of the difference of both slopes, p.
     sums : PersonSums or None
         Sums of the fit; None in files.
+    nulls : mapping of str to VarianceNull
+        By name of a random function, the model without it; of the first, without any function of persons. Empty in
+        files, and where covariances are not free.
     """
 
     name: str
@@ -190,6 +199,7 @@ class PersonCurves:
     successive: float
     compared: tuple[tuple[str, float, float], ...]
     sums: PersonSums | None = None
+    nulls: Mapping[str, VarianceNull] = field(default_factory=dict)
 
     @property
     def persons(self) -> Levels:
@@ -245,16 +255,14 @@ class PersonCurves:
         """The same at each point of the grid, shape (T,)."""
         return icc_curve(self.phi, replace(self.levels, G=self.between), noise=noise)
 
-    def tested(self, draws: int = 199, seed: int = 0) -> TermTest:
-        """Test that curves of persons are all 0 by the restricted likelihood ratio and its simulated law.
+    def tested(self, name: str, draws: int = 199, seed: int = 0) -> VarianceTest:
+        """Test that random functions are all 0, by the restricted likelihood ratio and its law in simulated rows.
 
-        NaN for models from files, which keep no sums, and where more or less than a curve of free covariance is random.
+        The first of :attr:`names` is tested together with all other functions of the persons. NaN for models from
+        files, which keep no sums, and where the covariance is not free.
         """
-        k = self.phi.shape[1]
-        if self.sums is None or self.sites is not None or self.random != ("",) or self.kind != "free":
-            return TermTest(np.nan, k, np.nan)
-        found = no_person_effect(self.sums, self.levels, draws=draws, seed=seed)
-        return TermTest(found.statistic, k, found.p_value)
+        null = self.nulls.get(name)
+        return VarianceTest(np.nan, np.nan, np.zeros(0)) if null is None else null.tested(draws, seed)
 
     # --- curves of known persons ---
 
@@ -366,7 +374,7 @@ class PersonCurves:
             variance[part] = ((phi @ drift[:, own] @ root) ** 2).sum(axis=2)
             variance[part] += np.einsum("ti,nij,tj->nt", phi, open_[:, own, own], phi, optimize=True)
         se = np.sqrt(variance)
-        counted = few and isinstance(self.known, KnownPersons) and self.known.added.size
+        counted = few and known.added.size + (0 if self.sites is None else self.sites.known.added.size)
         half = student.ppf((1 + level) / 2, np.inf if counted else self.degrees.min()) * se
         return Effect(name, shown, value, se, value - half, value + half)
 
@@ -396,6 +404,10 @@ class PersonCurves:
         turn, own = weight[here], self.sites.known
         drift[here] += turn @ own.drift(levels, rows, of_site[here])
         open_[here] += turn @ own.open(levels, of_site[here]) @ turn.transpose(0, 2, 1)
+        if few and own.added.size:
+            alone = ~who
+            open_[alone] += own.added[site[alone]]
+            open_[who] += self.sites.added[codes, (site[who] >= 0).astype(np.int64)]
         return drift, open_
 
     def rows_on_phi(self, form: LongForm) -> FloatArray:
@@ -497,9 +509,10 @@ class PersonCurves:
     def stored(self, *, people: bool) -> PersonCurves:
         """What a file holds: no sums, and no persons if they are to stay out; sites stay."""
         if people:
-            return replace(self, sums=None)
-        sites = None if self.sites is None else replace(self.sites, of_person=np.zeros(0, dtype=np.int64))
-        return replace(self, sums=None, known=self.known.empty(), sites=sites)
+            return replace(self, sums=None, nulls={})
+        nobody, none = np.zeros(0, dtype=np.int64), np.zeros((0, 0, 0, 0))
+        sites = None if self.sites is None else replace(self.sites, of_person=nobody, added=none)
+        return replace(self, sums=None, nulls={}, known=self.known.empty(), sites=sites)
 
 
 def rows_on(form: LongForm, phi: FloatArray, grid: FloatArray) -> FloatArray:

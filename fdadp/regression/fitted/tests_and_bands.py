@@ -131,8 +131,8 @@ def error_left_out(errors: CoefficientErrors) -> tuple[float, float]:
 # --- tests ---
 
 
-def terms_tested(errors: CoefficientErrors, kind: str | None, *, simulated: bool = False) -> pd.DataFrame:
-    """A test for each term but the constant; `simulated`: also that curves of persons are all 0, in some seconds."""
+def terms_tested(errors: CoefficientErrors, kind: str | None, *, draws: int = 0) -> pd.DataFrame:
+    """A test for each term but the constant; and with draws, that curves of persons and sites are 0."""
     import pandas as pd
 
     fit, rows = errors.fit, {}
@@ -142,13 +142,16 @@ def terms_tested(errors: CoefficientErrors, kind: str | None, *, simulated: bool
         found = tested(errors, np.arange(place.start, place.stop), kind)
         rows[design.name] = (float(fit.edf[place].sum()), found.statistic, found.df, found.p)
     persons = errors.persons
-    if simulated and persons is not None:
-        if persons.name not in errors.random_tests:
-            errors.random_tests[persons.name] = persons.tested()
-        found = errors.random_tests[persons.name]
-        rows[persons.name] = (persons.edf, found.statistic, found.df, found.p)
-    columns = ["edf", "statistic", "df", "p"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("term")
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["edf", "statistic", "df", "p"])
+    if draws and persons is not None:
+        for name in persons.names:
+            test = errors.variance_tests.get((name, draws)) or persons.tested(name, draws)
+            errors.variance_tests[name, draws] = test
+            edf = persons.edf if name == persons.names[0] else np.nan
+            table.loc[name, ["edf", "statistic"]] = edf, test.statistic
+            table.loc[name, ["df", "p"]] = persons.phi.shape[1], test.p_value
+            table.loc[name, ["p_error", "draws"]] = test.error, test.simulated.size
+    return table.rename_axis("term")
 
 
 def nested_models(one: Fitted, other: Fitted, kind: str | None) -> pd.DataFrame:

@@ -16,6 +16,13 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.gap_filling import fill_linear
 from fdadp.regression.fitted.person_curves import KnownOnes, rows_on
+from fdadp.regression.mixed_models.estimated_covariances import (
+    EstimatedCovariances,
+    VarianceLevel,
+    blocks_of_gaps,
+    free_levels,
+)
+from fdadp.regression.mixed_models.person_covariances import PersonLaw
 from fdadp.repeated.fixed_effects import NormalOfTerms, Weighed, normal_within
 from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.reml_search import LevelCovariances, level_covariances
@@ -65,6 +72,8 @@ class GapLaw:
     record : ndarray of shape (M,)
     y : ndarray of shape (M,)
     psi : ndarray of shape (T, K)
+    inner : GapRows
+        The same rows on Φ.
     """
 
     levels: LevelCovariances
@@ -73,6 +82,7 @@ class GapLaw:
     record: IntArray
     y: FloatArray
     psi: FloatArray
+    inner: GapRows
 
     @classmethod
     def of(
@@ -130,7 +140,7 @@ class GapLaw:
 
         inner = rows(y - beyond, at[:, :k], sums.phi)
         levels, _ = gap_search(inner, level_covariances(sums, name=name))
-        return cls(levels, rows(y, at, psi), at, record, y, psi)
+        return cls(levels, rows(y, at, psi), at, record, y, psi, inner)
 
     def by_record(self, values: FloatArray) -> FloatArray:
         """Sums over the observations of each record of Ψ times values (M,), shape (n, K)."""
@@ -166,8 +176,19 @@ class GapLaw:
         person = self.rows.person[self.rows.pair_of]
         return found, self.y - np.einsum("mk,mk->m", self.at, (mean + found.effects[person])[self.record])
 
-    def known(self, persons: Levels, form: LongForm, found: GapEffects, F: FloatArray) -> KnownOnes:
-        """Predictions, and how they follow the coefficients."""
+    def counted(self, law: PersonLaw) -> PersonLaw:
+        """A law with what it adds that these covariances are estimated."""
+        if not law.few_persons:
+            return law
+        (G, R), (K, noise) = free_levels(self.levels.G, self.levels.R), self.wide[1:]
+        k = len(self.levels.G)
+        levels = G, VarianceLevel(K[:k, :k], R.basis), VarianceLevel(np.full((1, 1), noise), np.ones((1, 1, 1)))
+        return law.counted(blocks_of_gaps(self.rows, k), levels, 1, self.psi)
+
+    def known(
+        self, persons: Levels, form: LongForm, found: GapEffects, F: FloatArray, few: EstimatedCovariances | None
+    ) -> KnownOnes:
+        """Predictions, how they follow the coefficients, and what it adds that covariances are estimated."""
         k, own, rows = len(self.levels.G), self.rows, rows_on(form, self.psi, form.t)
         drifts = np.zeros((len(persons), k, form.size))
         for start in range(0, len(own.pattern), PAIRS):
@@ -178,7 +199,11 @@ class GapLaw:
             moved = np.einsum("lij,ljp->lip", found.weights[part, :k], np.einsum("lP,Pjp->ljp", x, rows, optimize=True))
             np.add.at(drifts, own.person[part], moved)
         return KnownOnes(
-            labels=persons, effects=found.effects[:, None, :k], opened=found.opened[:, :k, :k], drifts=drifts
+            labels=persons,
+            effects=found.effects[:, None, :k],
+            opened=found.opened[:, :k, :k],
+            drifts=drifts,
+            added=np.zeros((0, k, k)) if few is None else np.stack(few.added[: len(persons)]),
         )
 
     def scores(self, form: LongForm, found: GapEffects, left: FloatArray, F: FloatArray) -> FloatArray:

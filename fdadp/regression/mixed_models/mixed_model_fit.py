@@ -19,7 +19,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.regression.fitted.person_curves import PersonCurves
 from fdadp.regression.mixed_models.curves_with_gaps import GapLaw, filled
-from fdadp.regression.mixed_models.person_covariances import PersonLaw, law_of, law_of_levels
+from fdadp.regression.mixed_models.person_covariances import PersonLaw, law_of, law_of_levels, law_of_white
 from fdadp.regression.mixed_models.smoothed_terms import SmoothedTerms, alike_along
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.repeated.fixed_effects import (
@@ -30,7 +30,7 @@ from fdadp.repeated.fixed_effects import (
     varying,
     white_levels,
 )
-from fdadp.repeated.icc_and_tests import SuccessiveRows
+from fdadp.repeated.icc_and_tests import NoPersonsWithGaps, SuccessiveRows
 from fdadp.repeated.multilevel_fpca import MOST
 from fdadp.repeated.nested_sites import sites_of_persons
 from fdadp.repeated.person_sums import LEAST_K, PersonPass, PersonSums, smooth_functions
@@ -256,12 +256,13 @@ def _fit_with_gaps(
         if groups is not None:
             scores = np.zeros((len(labels), form.size))
             np.add.at(scores, codes, at.scores(on_grid, effects, left, F))
-    law, k = law_of_levels(sums, at.levels), sums.k
+    law, k = at.counted(law_of_levels(sums, at.levels)), sums.k
     found = _person_curves(term, (labels,), law, fit, smoothed, mix, kept, chosen)
     apart = effects.smooth[:, :k] + effects.effects[codes, :k]
     successive = SuccessiveRows.of(apart, codes, len(labels)).correlation()
-    known = at.known(labels, on_grid, effects, F)
-    found = replace(found, known=known, edf=effects.edf, successive=successive, compared=())
+    known = at.known(labels, on_grid, effects, F, law.few)
+    nulls = {term.name: NoPersonsWithGaps(at.inner, at.levels)}
+    found = replace(found, known=known, edf=effects.edf, successive=successive, compared=(), nulls=nulls)
     fit = replace(fit, form=form, rss=float(left @ left))
     return _finished(fit, smoothed, found, normal, inner.log_det, law, scores)
 
@@ -433,7 +434,7 @@ def _white_law(
     given = None if isinstance(settings.smoothing, str) else np.asarray(settings.smoothing, dtype=np.float64)
     parts = _mean_terms(form, mix, penalised=True)
     levels, _ = white_levels(sums, parts, precisions, keep=keep, smoothing=given, level=level)
-    return law_of_levels(sums, levels)
+    return law_of_white(sums, levels, precisions)
 
 
 def _system(form: LongForm, normal: NormalOfTerms, size: int, scale: float) -> System:
@@ -470,7 +471,7 @@ def _person_curves(
     names = [design.name for design in form.designs for _ in range(design.n_features)]
     plain = not term.slopes and not term.white and sites is None
     slopes = slopes_within_and_between(sums, law.levels) if plain else []
-    return PersonCurves(
+    found = PersonCurves(
         name=term.name,
         kind=term.covariance or "free",
         random=(*([""] if term.intercept else []), *(term.slopes or ())),
@@ -490,6 +491,7 @@ def _person_curves(
         compared=tuple((names[kept[s.column - first]], s.statistic, s.p_value) for s in slopes if s.column >= first),
         sums=sums,
     )
+    return found if term.white else replace(found, nulls=law.nulls(found.names, found.random))
 
 
 def _degrees(form: LongForm, mix: FloatArray, law: PersonLaw) -> FloatArray:

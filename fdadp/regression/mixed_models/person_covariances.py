@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.regression.fitted.person_curves import KnownOnes, KnownPersons, Sites, rows_on
+from fdadp.regression.mixed_models.estimated_covariances import (
+    Block,
+    EstimatedCovariances,
+    VarianceLevel,
+    blocks_of_designs,
+    blocks_of_sites,
+    free_levels,
+)
 from fdadp.repeated.fixed_effects import Weighed, degrees_of_freedom, varying, weighed
+from fdadp.repeated.icc_and_tests import NoPersons, NoSites, NoSlopes, VarianceNull
 from fdadp.repeated.nested_sites import NestedFit, SiteSums, nested_covariances, site_sums
 from fdadp.repeated.person_sums import PersonSums
-from fdadp.repeated.random_slopes import FewWithSlopes, slope_covariances, slope_sums, weighed_with_slopes
+from fdadp.repeated.random_slopes import slope_covariances, slope_sums, weighed_with_slopes
 from fdadp.repeated.reml_search import LevelCovariances, level_covariances
-from fdadp.repeated.two_level_model import FewPersons
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.terms.numbers.factors_and_random_effects import Levels
@@ -42,8 +50,10 @@ class PersonLaw:
         What the functions multiply, as combinations of the features.
     nested : (SiteSums, NestedFit) or None
         Of persons within sites.
-    few : FewPersons, FewWithSlopes or None
-        What it adds that covariances are estimated; of up to 500 persons with functions of free covariance each.
+    few : EstimatedCovariances or None
+        What it adds that covariances are estimated; of up to 500 persons.
+    carrier : ndarray of shape (T, K)
+        Functions that carry the mean curves that it knows of.
     """
 
     sums: PersonSums
@@ -54,7 +64,27 @@ class PersonLaw:
     vectors: FloatArray
     mix: FloatArray
     nested: tuple[SiteSums, NestedFit] | None = None
-    few: FewPersons | FewWithSlopes | None = None
+    few: EstimatedCovariances | None = None
+    carrier: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @property
+    def few_persons(self) -> bool:
+        """Whether it is counted that covariances are estimated."""
+        return self.sums.n_persons <= FEW
+
+    def nulls(self, names: Sequence[str], random: Sequence[str]) -> dict[str, VarianceNull]:
+        """By name, the model without functions of persons, without each of several, and without sites."""
+        if self.nested is not None:
+            return {name: NoSites(*self.nested, persons=name == names[0]) for name in names}
+        if tuple(random) == ("",):
+            return {names[0]: NoPersons(self.sums, self.levels)}
+        s, every = slope_sums(self.sums, self.mix), range(len(random))
+        others = {names[a]: tuple(b for b in every if b != a) for a in every if random[a]}
+        return {name: NoSlopes(s, self.levels, kept) for name, kept in ({names[0]: ()} | others).items()}
+
+    def blocks(self) -> list[Block]:
+        """Independent rows, where persons are at no site."""
+        return blocks_of_designs(self.sums, self.designs, self.design_of, self.vectors)
 
     @property
     def moment(self) -> FloatArray:
@@ -90,11 +120,19 @@ class PersonLaw:
         if self.few is not None:
             within, apart = varying(sums)
             for column in np.flatnonzero(within & apart):
-                own[column] = min(max(self.few.degrees(int(column)), own[column]), max(sums.spare_rows, own[column]))
+                found = self.few.degrees(np.kron(np.eye(sums.p)[column], self.carrier))
+                own[column] = min(max(found, own[column]), max(sums.spare_rows, own[column]))
         random = np.abs(self.mix[int(sums.intercept) :]).max(axis=1, initial=0.0) > 0
         between = float(max(sums.n_persons - int(constant.sum()), 1))
         own[int(sums.intercept) :][random] = np.minimum(own[int(sums.intercept) :][random], between)
         return np.asarray(own)
+
+    def counted(
+        self, blocks: Sequence[Block], levels: Sequence[VarianceLevel], heads: int, carrier: FloatArray | None = None
+    ) -> PersonLaw:
+        """With what it adds that covariances are estimated."""
+        few = EstimatedCovariances.of(blocks, levels, heads=heads)
+        return replace(self, few=few, carrier=self.sums.phi if carrier is None else carrier)
 
     def weights(self, form: LongForm, mix: FloatArray, changes: FloatArray) -> FloatArray:
         """What estimating covariances adds to that of the coefficients (Kenward & Roger 1997), shape (p, p).
@@ -103,8 +141,8 @@ class PersonLaw:
         """
         if self.few is None:
             return np.zeros_like(changes)
-        rows = np.einsum("aP,Pkp->akp", mix, rows_on(form, self.sums.phi, form.t), optimize=True).reshape(-1, form.size)
-        return np.asarray(2 * changes @ rows.T @ self.few.inner.reshape(len(rows), len(rows)) @ rows @ changes.T)
+        rows = np.einsum("aP,Pkp->akp", mix, rows_on(form, self.carrier, form.t), optimize=True).reshape(-1, form.size)
+        return np.asarray(2 * changes @ rows.T @ self.few.inner @ rows @ changes.T)
 
     def known(
         self, persons: Levels, places: Levels | None, fit: AdditiveFit, mix: FloatArray
@@ -130,8 +168,8 @@ class PersonLaw:
         found = KnownPersons(
             labels=persons, designs=self.designs, design_of=design_of, features=features, effects=effects
         )
-        if self.few is not None:
-            found = replace(found, added=np.stack([self.few.of_effects(design) for design in self.designs]))
+        if self.few is not None and sites is None:
+            found = replace(found, added=np.stack(self.few.added[: len(self.designs)]))
         return found, sites
 
     def _sites(
@@ -149,7 +187,16 @@ class PersonLaw:
         codes = places.codes(own.sites.tolist())
         turn = np.argsort(codes)
         known = KnownOnes(labels=places, effects=effects[turn, None], opened=at.open_sites[turn], drifts=drifts[turn])
-        return Sites(name=f"re({places.column})", known=known, of_person=codes[own.site_of][order], S=at.S)
+        found = Sites(name=f"re({places.column})", known=known, of_person=codes[own.site_of][order], S=at.S)
+        if self.few is None:
+            return found
+        added, k = np.empty((sums.n_persons, 2, sums.k, sums.k)), sums.k
+        for site, wide in enumerate(self.few.added[: len(own.sites)]):
+            of_site, *of_persons = np.split(np.eye(len(wide)), len(wide) // k)
+            for i, person in zip(np.flatnonzero(own.site_of == site), of_persons, strict=True):
+                added[i] = person @ wide @ person.T, (person + of_site) @ wide @ (person + of_site).T
+        alone = np.stack([wide[:k, :k] for wide in self.few.added[: len(own.sites)]])
+        return replace(found, known=replace(known, added=alone[turn]), added=added[order])
 
 
 def law_of(sums: PersonSums, mix: FloatArray, name: str, sites: Mapping[Any, Any] | None = None) -> PersonLaw:
@@ -170,19 +217,31 @@ def law_of(sums: PersonSums, mix: FloatArray, name: str, sites: Mapping[Any, Any
     InputError
         Too few rows, or fewer than two sites.
     """
+    if sites is not None:
+        own = site_sums(sums, dict(sites))
+        at = nested_covariances(own)
+        levels = LevelCovariances(at.G, at.R, sums.noise_variance(), at.deviance)
+        law = replace(law_of_levels(sums, levels), inner=at.weighed, nested=(own, at))
+        return law.counted(blocks_of_sites(own), free_levels(at.S, at.G, at.R), 2) if law.few_persons else law
     if mix.shape[1]:
         s = slope_sums(sums, mix, name)
         levels = slope_covariances(s)
-        few = FewWithSlopes.of(s, levels) if sums.n_persons <= FEW else None
-        return PersonLaw(sums, levels, weighed_with_slopes(s, levels), s.designs, s.design_of, s.vectors, mix, few=few)
-    if sites is None:
-        levels = level_covariances(sums, name=name)
-        plain = FewPersons.of(sums, levels.G, levels.R) if sums.n_persons <= FEW else None
-        return replace(law_of_levels(sums, levels), few=plain)
-    own = site_sums(sums, dict(sites))
-    at = nested_covariances(own)
-    levels = LevelCovariances(at.G, at.R, sums.noise_variance(), at.deviance)
-    return replace(law_of_levels(sums, levels), inner=at.weighed, nested=(own, at))
+        inner = weighed_with_slopes(s, levels)
+        law = PersonLaw(sums, levels, inner, s.designs, s.design_of, s.vectors, mix)
+    else:
+        law = law_of_levels(sums, level_covariances(sums, name=name))
+    return law.counted(law.blocks(), free_levels(law.levels.G, law.levels.R), 1) if law.few_persons else law
+
+
+def law_of_white(sums: PersonSums, levels: LevelCovariances, precisions: Sequence[FloatArray]) -> PersonLaw:
+    """A curve for each person of covariance ``(Σ_j a_j Q_j)⁻¹``, and white errors, of which outside of Φ tells, too."""
+    law, (T, k) = law_of_levels(sums, levels), sums.phi.shape
+    if not law.few_persons:
+        return law
+    outside = np.zeros((0, 1, k)), np.eye(k)[None, :1]
+    beyond = Block(outside, np.zeros((0, 1, sums.p * k)), float((sums.n_rows - sums.p) * (T - k)))
+    of_persons = VarianceLevel(levels.G, np.stack([levels.G @ Q @ levels.G for Q in precisions]))
+    return law.counted([*law.blocks(), beyond], (of_persons, VarianceLevel(levels.R, np.eye(k)[None])), 1)
 
 
 def law_of_levels(sums: PersonSums, levels: LevelCovariances) -> PersonLaw:

@@ -507,9 +507,9 @@ def test_smoothing_is_integrated_over_as_fits_with_other_parameters_have_it():
     np.testing.assert_allclose(smoothed.unsure(), wanted, atol=1e-6 * np.abs(wanted).max())
 
 
-def held_with_few_persons(persons: int, runs: int, first: int = 0) -> tuple[float, float]:
+def held_with_few_persons(persons: int, runs: int, first: int = 0, gaps: float = 0.0) -> tuple[float, float]:
     """Share of points at which nominal 95 % intervals hold the effect of a covariate that varies both ways, and curves
-    of persons; the truth is what the functions hold of it."""
+    of persons; the truth is what the functions hold of it. Two rows of three may lack a share of their points."""
     t, effect, curves = np.linspace(0, 1, 30), [], []
     phi = smooth_functions(t, 5)[0]
     for seed in range(first, first + runs):
@@ -518,6 +518,10 @@ def held_with_few_persons(persons: int, runs: int, first: int = 0) -> tuple[floa
         x = rng.normal(size=persons)[c.who] + rng.normal(size=len(c.who))
         Y = (c.Y - c.X @ c.beta[1:] + np.outer(x, c.beta[1])) @ phi @ phi.T
         Y += 0.5 * rng.normal(size=Y.shape) @ (np.eye(30) - phi @ phi.T)
+        if gaps:
+            off = rng.uniform(size=Y.shape) < gaps
+            off[::3] = False
+            Y = np.where(off, np.nan, Y)
         data = {"Y": Y, "x": x, "id": c.who}
         model = FunctionalRegression("Y ~ x + re(id, covariance='free', k=5)").fit(data)
         found = model.coef("x", se=True, t=t)
@@ -534,6 +538,12 @@ def test_intervals_of_few_persons_count_that_covariances_are_estimated():
     assert effect > 0.88 and 0.93 < curves < 0.99
 
 
+def test_intervals_of_few_persons_with_gaps_count_that_covariances_are_estimated():
+    """Where covariances counted as known, 95 % held .89 of curves of 8 persons."""
+    effect, curves = held_with_few_persons(8, 15, gaps=0.35)
+    assert effect > 0.88 and 0.93 < curves < 0.995
+
+
 @pytest.mark.parametrize("term", ["re(id, covariance='free', k=4)", "re(id, slopes=z, k=4)"])
 def test_two_persons_say_nothing_of_their_covariance_beside_a_covariate_of_the_person(term):
     """Errors that counted what estimating it adds were 0 and NaN."""
@@ -547,7 +557,8 @@ def test_two_persons_say_nothing_of_their_covariance_beside_a_covariate_of_the_p
 
 @pytest.mark.statistics
 @pytest.mark.parametrize("persons", [8, 12, 20])
-def test_coverage_with_few_persons(persons):
-    effect, curves = held_with_few_persons(persons, 200)
-    print(f"{persons} persons: effect {effect:.3f}, curves of persons {curves:.3f}")
+@pytest.mark.parametrize("gaps", [0.0, 0.35])
+def test_coverage_with_few_persons(persons, gaps):
+    effect, curves = held_with_few_persons(persons, 200, gaps=gaps)
+    print(f"{persons} persons, gaps {gaps}: effect {effect:.3f}, curves of persons {curves:.3f}")
     assert 0.93 <= effect <= 0.995 and 0.93 <= curves <= 0.975  # effects: that smoothing is estimated is in them

@@ -10,9 +10,8 @@ from repeated_tools import curves_of_persons, draw, sums_of
 
 from fdadp.errors import InputError
 from fdadp.repeated.fixed_effects import fixed_effects
-from fdadp.repeated.icc_and_tests import icc, icc_curve, no_person_effect, successive_correlation, variance_table
+from fdadp.repeated.icc_and_tests import icc, icc_curve, successive_correlation, variance_table
 from fdadp.repeated.person_effects import RepeatedFit
-from fdadp.repeated.person_sums import PersonPass
 from fdadp.repeated.reml_search import LevelCovariances, level_covariances
 
 
@@ -157,34 +156,6 @@ def test_icc_is_the_share_between_persons():
     table = variance_table(model.sums.phi, model.levels, {"person": model.levels.G})
     np.testing.assert_allclose(table["variance"], [1.75, 1.4, 0.25], rtol=0.15)
     assert table["share"].sum() == pytest.approx(1)
-
-
-def test_no_effect_of_persons_is_tested_by_the_law_of_the_statistic():
-    c = curves_of_persons(3, 25)
-    real = no_person_effect(c.sums(4), draws=19)
-    assert real.p_value == pytest.approx(1 / 20) and real.statistic > real.simulated.max()
-    p_values = []
-    for seed in range(16):
-        rng = np.random.default_rng(seed)
-        who = np.repeat(np.arange(20), rng.integers(1, 5, 20))
-        X = np.column_stack((rng.normal(size=20)[who], rng.normal(size=who.size)))
-        C = (rng.normal(size=(who.size, 3)) + X @ rng.normal(size=(2, 3))) @ rng.normal(size=(3, 3))
-        p_values.append(no_person_effect(PersonPass(np.eye(3), 2).add(X, C, who).sums(), draws=39, seed=seed).p_value)
-    assert 0.3 < np.mean(p_values) < 0.75 and min(p_values) > 0.02
-
-
-def test_rows_drawn_without_persons_have_the_law_that_they_should():
-    """Sums drawn at once beside sums of rows drawn one by one."""
-    from fdadp.repeated.icc_and_tests import _null_sums
-
-    law, C = draw(np.random.default_rng(1))
-    s, rng = sums_of(law, C), np.random.default_rng(0)
-    at_once = [_null_sums(s, rng) for _ in range(2000)]
-    by_rows = [sums_of(law, rng.normal(size=C.shape)) for _ in range(2000)]
-    for name in ("within", "between"):
-        a, b = (np.stack([getattr(one, name) for one in many]) for many in (at_once, by_rows))
-        np.testing.assert_allclose(a.mean(0), b.mean(0), atol=0.25 * np.abs(b.std(0)).max())
-        np.testing.assert_allclose(a.std(0), b.std(0), atol=0.12 * np.abs(b.std(0)).max())
 
 
 @pytest.mark.parametrize(("rho", "low", "high"), [(0.0, -0.08, 0.08), (0.6, 0.3, 0.65)])

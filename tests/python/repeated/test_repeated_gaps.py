@@ -172,7 +172,7 @@ def test_points_that_no_two_rows_share():
     model = FunctionalRegression([terms.linear("x"), terms.linear("day"), terms.re("id", covariance="free", k=6)])
     model.fit(data, response=table)
     assert model.persons_.levels.noise_variance == pytest.approx(0.25, rel=0.1)
-    found = model.coef("re(id)", se=True, t=c.t, id=list(range(40)))
+    found = model.coef("re(id)", se=True, kind="iid", t=c.t, id=list(range(40)))
     value, se = (found[name].to_numpy().reshape(40, 200) for name in ("value", "se"))
     assert 0.88 < (np.abs(value - c.b) < 1.96 * se).mean() < 0.99
     moved = data | {"id": c.who + 100}

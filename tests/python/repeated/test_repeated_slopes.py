@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from repeated_tools import check_against_dense_law, dense_kenward_roger, draw, entries_of, features_of
+from repeated_tools import check_against_dense_law, draw, features_of
 
 from fdadp import FunctionalRegression, terms
 from fdadp.errors import InputError
 from fdadp.repeated.person_sums import PersonPass, smooth_functions
 from fdadp.repeated.random_slopes import (
-    FewWithSlopes,
     slope_covariances,
     slope_deviance_and_gradient,
     slope_effects,
     slope_sums,
 )
 from fdadp.repeated.reml_search import LevelCovariances, level_covariances
-from fdadp.repeated.two_level_model import FewPersons, deviance
+from fdadp.repeated.two_level_model import deviance
 
 
 def persons(seed: int, rank: int = 6, intercept: bool = True):
@@ -68,46 +67,6 @@ def test_value_and_gradients_are_those_of_the_dense_law(rank, intercept, restric
         at = np.repeat(own, 3)
         b = G @ stacked.T @ np.linalg.solve(V[np.ix_(at, at)], r[at])
         np.testing.assert_allclose(found.effects[i].ravel(), b, atol=1e-9 * max(np.abs(b).max(), 1))
-
-
-@pytest.mark.parametrize("rank", [2, 6])
-def test_what_estimated_covariances_add_is_kenward_and_rogers_sum(rank):
-    law, _, G, s, V, rows = persons(rank + 10, rank)
-    few = FewWithSlopes.of(s, LevelCovariances(G, law.R, 0.0, 0.0))
-    F, N = np.kron(law.X - s.sums.shift_x, np.eye(3)), len(law.who)
-    same, wide = np.equal.outer(law.who, law.who)[:, None, :, None], rows
-    derivatives = [np.einsum("nis,st,mjt->nimj", wide, E, wide) * same for E in entries_of(6)]
-    derivatives = [a.reshape(3 * N, 3 * N) for a in derivatives] + [np.kron(np.eye(N), E) for E in entries_of(3)]
-    inverse, added, errors, moved = dense_kenward_roger(V, F, derivatives)
-    np.testing.assert_allclose(few.inner.reshape(added.shape), added, atol=1e-9 * np.abs(added).max())
-    for a in range(3):  # Satterthwaite, over all points
-        z = [np.kron(np.eye(3)[a], point) for point in np.eye(3)]
-        changes = [np.array([c @ inverse @ B @ inverse @ c for B in moved]) for c in z]
-        wanted = 2 * sum((c @ inverse @ c) ** 2 for c in z) / sum(g @ errors @ g for g in changes)
-        assert few.degrees(a) == pytest.approx(wanted, rel=1e-8)
-    for person in (0, 1):  # of one row, and of four: their prediction G Z'V^-1 r, whose residuals vary by V
-        own = np.repeat(law.who == person, 3)
-        Z, at, step = rows[law.who == person].reshape(-1, 6), V[np.ix_(own, own)], 1e-5
-        shrink = lambda G, V: G @ Z.T @ np.linalg.inv(V)  # noqa: B023, E731
-        changes = []
-        for b, a in enumerate(derivatives):
-            E, K = np.zeros((6, 6)) if b >= 21 else entries_of(6)[b], a[np.ix_(own, own)]
-            changes.append((shrink(G + step * E, at + step * K) - shrink(G - step * E, at - step * K)) / (2 * step))
-        wanted = 2 * sum(errors[b, c] * x @ at @ y.T for b, x in enumerate(changes) for c, y in enumerate(changes))
-        design = s.designs[s.design_of[s.sums.ids.get_loc(person)]]
-        np.testing.assert_allclose(few.of_effects(design), wanted, atol=1e-5 * np.abs(wanted).max())
-
-
-def test_what_estimated_covariances_add_to_a_constant_is_that_of_two_levels():
-    law, C = draw(np.random.default_rng(8))
-    sums = PersonPass(np.eye(3), 2, cross=True).add(law.X[:, 1:], C, law.who).sums()
-    general = FewWithSlopes.of(slope_sums(sums, features_of(sums, (0,))), LevelCovariances(law.G, law.R, 0.0, 0.0))
-    plain = FewPersons.of(sums, law.G, law.R)
-    np.testing.assert_allclose(general.inner, plain.inner, atol=1e-9 * np.abs(plain.inner).max())
-    assert general.degrees(1) == pytest.approx(plain.degrees(1), rel=1e-8)
-    for n in (1.0, 4.0):
-        wanted = plain.of_effects(np.array([[n]]))
-        np.testing.assert_allclose(general.of_effects(np.array([[n]])), wanted, atol=1e-9 * np.abs(wanted).max())
 
 
 def test_only_the_constant_is_the_model_of_two_levels():

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from repeated_tools import Dense, curves_of_persons, dense_kenward_roger, draw, entries_of, sums_of
+from repeated_tools import Dense, curves_of_persons, draw, sums_of
 
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.repeated.person_sums import PersonPass, smooth_functions
 from fdadp.repeated.reml_search import choose_functions, level_covariances, moment_covariances, warn_of_rough_rows
-from fdadp.repeated.two_level_model import FewPersons, deviance, deviance_and_gradient, gls
+from fdadp.repeated.two_level_model import deviance, deviance_and_gradient, gls
 
 # ---- the dense law
 
@@ -228,27 +228,3 @@ def test_no_effect_of_persons_is_least_squares():
     none = Dense(law.X, law.who, np.zeros((3, 3)), law.R)
     B, _ = gls(sums_of(law, C), none.G, none.R)
     np.testing.assert_allclose(B, np.linalg.lstsq(law.X, C, rcond=None)[0], atol=1e-12)
-
-
-@pytest.mark.parametrize("rank", [1, 3])
-def test_what_estimated_covariances_add_is_kenward_and_rogers_sum(rank):
-    law, C = draw(np.random.default_rng(rank), rank=rank)
-    few = FewPersons.of(sums_of(law, C), law.G, law.R)
-    same = np.equal.outer(law.who, law.who).astype(float)
-    derivatives = [np.kron(K, E) for K in (same, np.eye(len(law.who))) for E in entries_of(3)]
-    inverse, added, errors, moved = dense_kenward_roger(law.V, law.design, derivatives)
-    np.testing.assert_allclose(few.inner.reshape(added.shape), added, atol=1e-10 * np.abs(added).max())
-    for a in range(3):  # Satterthwaite, over all points
-        z = [np.kron(np.eye(3)[a], point) for point in np.eye(3)]
-        slopes = [np.array([c @ inverse @ B @ inverse @ c for B in moved]) for c in z]
-        wanted = 2 * sum((c @ inverse @ c) ** 2 for c in z) / sum(g @ errors @ g for g in slopes)
-        assert few.degrees(a) == pytest.approx(wanted, rel=1e-10)
-    # a person's prediction G (G + R/n)^-1 times its mean residual, whose covariance is G + R/n
-    n, k, step = 3, 3, 1e-5
-    shrink = lambda G, R: G @ np.linalg.inv(G + R / n)  # noqa: E731
-    entries = entries_of(k)
-    changes = [(shrink(law.G + step * E, law.R) - shrink(law.G - step * E, law.R)) / (2 * step) for E in entries]
-    changes += [(shrink(law.G, law.R + step * E) - shrink(law.G, law.R - step * E)) / (2 * step) for E in entries]
-    total = law.G + law.R / n
-    wanted = 2 * sum(errors[r, s] * a @ total @ b.T for r, a in enumerate(changes) for s, b in enumerate(changes))
-    np.testing.assert_allclose(few.of_effects(np.array([[n]])), wanted, atol=1e-6 * np.abs(wanted).max())
