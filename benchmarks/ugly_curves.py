@@ -25,8 +25,9 @@ import numpy as np
 from other_scenarios import GRID, SCENARIOS, cohort, share
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, __version__
-from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Aux, Tuning
+from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Tuning
 from fdadp.private.release.mechanisms import DPAFF
+from fdadp.rounds.budget_plan import Aux
 
 RESULTS = Path(__file__).parent / "results" / "ugly-curves.md"
 SEED = 60_000

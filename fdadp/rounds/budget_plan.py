@@ -3,14 +3,45 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fdadp.rounds.location_scale_histograms import CELLS, norm_of
 
-CELL_NOISE, CELL_CAP = 0.03, 0.02
-"""Sd of the noise on a share of persons in a cell that a count is given, and the most of the budget it may take."""
-FAR_NOISE, FAR_CAP = 0.004, 0.02
-"""The same of distances from places."""
+
+@dataclass(frozen=True, kw_only=True)
+class Aux:
+    """An auxiliary release: it gets the smallest share of the budget that makes it accurate enough.
+
+    Attributes
+    ----------
+    target : float
+        Sd of the noise that is aimed at, in units of what is released.
+    cap : float
+        Largest share of the budget.
+    max_error : float
+        The release is left out where the cap leaves it less accurate than this.
+    least : float
+        Smallest share of a release that is made: its error falls with n however many there are.
+    """
+
+    target: float
+    cap: float
+    max_error: float = math.inf
+    least: float = 0.0
+
+    def share(self, noise: float, *, pure: bool) -> float:
+        """Share of the budget; `noise` is its sd where the release takes all of the budget."""
+        if noise / (self.cap if pure else math.sqrt(self.cap)) > self.max_error:
+            return 0.0
+        return min(self.cap, max(self.least, noise / self.target if pure else (noise / self.target) ** 2))
+
+    def scaled(self, factor: float) -> Aux:
+        """The same with a cap so many times as large."""
+        return replace(self, cap=self.cap * factor)
+
+
+IN_CELLS, DISTANCES = Aux(target=0.03, cap=0.02), Aux(target=0.004, cap=0.02)
+"""Counts in cells, and of distances from places: noise on a share of persons."""
 TAIL = 0.02
 """Share of each histogram of tails."""
 FIRST, ROUNDS = 0.5, 2
@@ -51,12 +82,12 @@ class PlacesPlan:
     @property
     def counts(self) -> float:
         """Share of each of the counts in cells."""
-        return self._least(self.features + self.targets, CELL_NOISE, CELL_CAP)
+        return IN_CELLS.scaled(self.left).share(self._noise(self.features + self.targets, 1.0), pure=self.pure)
 
     @property
     def distances(self) -> float:
         """Share of the distances from places."""
-        return self._least(self.features, FAR_NOISE, FAR_CAP)
+        return DISTANCES.scaled(self.left).share(self._noise(self.features, 1.0), pure=self.pure)
 
     @property
     def rest(self) -> float:
@@ -66,7 +97,7 @@ class PlacesPlan:
     @property
     def cell_noise(self) -> float:
         """Noise on the share of persons in a cell, as far as the cap lets a count go."""
-        return self._noise(self.features + self.targets, CELL_CAP * self.left)
+        return self._noise(self.features + self.targets, IN_CELLS.cap * self.left)
 
     def worth(self, epsilon: float, loudest: float = LOUDEST) -> bool:
         """Whether places pay, from public numbers alone: enough rows, and cells no louder than that."""
@@ -78,11 +109,6 @@ class PlacesPlan:
 
     def _noise(self, columns: int, share: float) -> float:
         return self.noise_at(share, norm_of(columns, pure=self.pure))
-
-    def _least(self, columns: int, wanted: float, cap: float) -> float:
-        """Least share that has the noise wanted, and no more than a cap."""
-        ratio = self._noise(columns, 1.0) / wanted
-        return min(cap * self.left, ratio if self.pure else ratio**2)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
-from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
-from fdadp.rounds.location_scale_histograms import norm_of, shown
+from fdadp.privacy.rows._sealed_row_functions import RowFunction
+from fdadp.rounds.location_scale_histograms import count_in_bins, distances_of, shown
 
 FIRST, LAST = -6, 18
 """Edges are 2^(k/2) times where the histogram starts, k from the first to the last at most."""
@@ -34,21 +34,6 @@ class Clips(NamedTuple):
 
     at: FloatArray
     square: FloatArray
-
-
-def sizes_of(values: RowFunction, edges: FloatArray) -> RowFunction:
-    """Row function: between which edges (k, B) the size of each number (m, k) is; (m, k B), k ones.
-
-    The last bin has all that is larger. NaN makes the whole row NaN.
-    """
-
-    def row(rows: Rows) -> FloatArray:
-        size = np.abs(values(rows))
-        above = (size[:, :, None] > edges[:, :-1]).sum(axis=2)
-        out = (above[:, :, None] == np.arange(edges.shape[1])) + 0.0 * size.sum(axis=1)[:, None, None]
-        return np.asarray(out.reshape(len(size), -1))
-
-    return row
 
 
 def find_clips(
@@ -78,27 +63,15 @@ def find_clips(
     noise : float
         Error that noise leaves where the clip is 1.
     share, name
-        Of the release.
-
-    Notes
-    -----
-    *Sensitivity.* One bin for each of k numbers: √k in L2, k in L1; nothing is negative, so an exchange costs √2 of it.
+        Of the release, as of :func:`~fdadp.rounds.location_scale_histograms.count_in_bins`.
     """
     steps = 2.0 ** (np.arange(FIRST, LAST + 1) / 2)
     kept = steps[steps < np.max(most / start)]
     edges = start[:, None] * np.append(kept, kept[-1] * np.sqrt(2)) if kept.size else start[:, None] * steps[:2]
     k, bins = edges.shape
-    total, sd = cohort.sum(
-        sizes_of(values, edges),
-        clip=norm_of(k, pure=cohort.pure),
-        share=share,
-        name=name,
-        size=k * bins,
-        nonnegative=True,
-    )
-    seen = total.reshape(k, bins) / n
+    seen, sd = count_in_bins(cohort, distances_of(values, 0.0, edges[:, :-1]), k, n=n, share=share, name=name)
     sure = np.where(edges > FAR_FROM * start[:, None], FAR, NEAR)
-    beyond = np.where(shown(seen, sd / n, sure), np.cumsum(seen[:, ::-1], axis=1)[:, ::-1], 0.0)
+    beyond = np.where(shown(seen, sd, sure), np.cumsum(seen[:, ::-1], axis=1)[:, ::-1], 0.0)
     beyond = np.minimum.accumulate(np.clip(beyond, 0.0, 1.0), axis=1)
     lost = beyond[:, 1:] * np.diff(edges, axis=1)
     bias = LEFT * np.append(np.cumsum(lost[:, ::-1], axis=1)[:, ::-1], np.zeros((k, 1)), axis=1)

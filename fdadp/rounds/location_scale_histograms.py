@@ -137,8 +137,11 @@ def in_cells(values: FloatArray, low: FloatArray | float, high: FloatArray | flo
     return np.asarray(cell[:, :, None] == np.arange(count), dtype=np.float64)
 
 
-def distances_of(values: RowFunction, at: FloatArray, edges: FloatArray) -> RowFunction:
-    """Row function: between which edges (q, B - 1) the distance of each number from its place is; (m, q B)."""
+def distances_of(values: RowFunction, at: FloatArray | float, edges: FloatArray) -> RowFunction:
+    """Row function: between which edges (q, B - 1) the distance of each number from its place is; (m, q B), q ones.
+
+    The last bin has all that is further. NaN makes the whole row NaN.
+    """
 
     def row(rows: Rows) -> FloatArray:
         v = values(rows)
@@ -152,6 +155,37 @@ def _whole(ones: FloatArray | BoolArray, values: FloatArray) -> FloatArray:
     """Ones (m, q, B) side by side; NaN where any number of the row is no number."""
     out = ones + 0.0 * values.sum(axis=1)[:, None, None]
     return np.asarray(out.reshape(len(values), -1))
+
+
+def count_in_bins(
+    cohort: Cohort, row: RowFunction, q: int, *, n: float, share: float, name: str
+) -> tuple[FloatArray, float]:
+    """Release how many persons have each of q numbers in each of its bins.
+
+    Parameters
+    ----------
+    cohort : Cohort
+    row : callable
+        Row function: bins side by side (m, q B), a one at most for each number.
+    q : int
+    n : float
+        Declared or released number of persons.
+    share, name
+        Of the release.
+
+    Returns
+    -------
+    seen : ndarray of shape (q, B)
+        Counts over n.
+    sd : float
+        Of the noise in each.
+
+    Notes
+    -----
+    *Sensitivity.* One bin for each of q numbers: √q in L2, q in L1; nothing is negative, so an exchange costs √2 of it.
+    """
+    total, sd = cohort.sum(row, clip=norm_of(q, pure=cohort.pure), share=share, name=name, nonnegative=True)
+    return total.reshape(q, -1) / n, sd / n
 
 
 def find_places(
@@ -170,26 +204,16 @@ def find_places(
         Declared or released number of persons.
     shares : sequence of float
         Of the budget, one for each of :data:`CELLS`.
-
-    Notes
-    -----
-    *Sensitivity.* One cell in each of q columns: √q in L2, q in L1; nothing is negative, so an exchange costs √2 of it.
     """
     q, start, end = len(low), low.copy(), high.copy()
     told: list[_Told | None] = [None] * q
     for t, (count, share) in enumerate(zip(CELLS, shares, strict=True)):
-        total, sd = cohort.sum(
-            cells_of(values, start.copy(), end.copy(), count),
-            clip=norm_of(q, pure=cohort.pure),
-            share=share,
-            name=f"counts in cells {t + 1}",
-            size=q * count,
-            nonnegative=True,
-        )
+        row, name = cells_of(values, start.copy(), end.copy(), count), f"counts in cells {t + 1}"
+        seen, sd = count_in_bins(cohort, row, q, n=n, share=share, name=name)
         found = []
-        for j, seen in enumerate(total.reshape(q, count) / n):
+        for j, own in enumerate(seen):
             open_ends = (bool(start[j] <= low[j]), bool(end[j] >= high[j]))
-            found.append(_tell(seen, sd / n, n, (float(start[j]), float(end[j])), open_ends, told[j]))
+            found.append(_tell(own, sd, n, (float(start[j]), float(end[j])), open_ends, told[j]))
         finest = FINEST * np.maximum(np.abs(low), np.abs(high))
         at = np.clip([one.at for one in found], low, high)
         size = np.clip([one.size for one in found], finest, (high - low) / 2)
@@ -289,24 +313,13 @@ def reach(
     size : ndarray of shape (q,)
     bottom, top : ndarray of shape (q,)
         Walls, within the ranges.
-
-    Notes
-    -----
-    *Sensitivity.* As of :func:`find_places`: one bin in each column.
     """
     q, at = len(low), places.at
     furthest = np.maximum(high - at, at - low)
     ends = furthest[:, None] * 2.0 ** np.arange(1 - BINS, 1)
-    total, sd = cohort.sum(
-        distances_of(values, at, ends[:, :-1]),
-        clip=norm_of(q, pure=cohort.pure),
-        share=share,
-        name="distances from places",
-        size=q * BINS,
-        nonnegative=True,
-    )
-    seen = total.reshape(q, BINS) / n
-    visible = shown(seen, sd / n, SURE)
+    row = distances_of(values, at, ends[:, :-1])
+    seen, sd = count_in_bins(cohort, row, q, n=n, share=share, name="distances from places")
+    visible = shown(seen, sd, SURE)
     last = np.maximum(visible.sum(axis=1) - 1, 0)
     far = visible & (ends > BEYOND * places.size[:, None])
     over = WITHIN * ends / places.size[:, None]

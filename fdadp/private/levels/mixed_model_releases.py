@@ -43,6 +43,7 @@ from fdadp.private.levels.between_within_covariances import (
 from fdadp.private.levels.mixed_model_rows import CENTRED, L1_OVER_L2, MixedCoordinates, MixedRows
 from fdadp.private.levels.observed_counts import release_observed, release_rest
 from fdadp.private.levels.tail_law_and_clip import EDGES, PRIOR, TINY, Tail, clip_of, covariance_of
+from fdadp.rounds.budget_plan import Aux
 
 SHARES = {
     "persons": 0.005,
@@ -97,16 +98,15 @@ WITHIN_PART = 0.5
 """Share of a feature's mean square that the prior expects within persons."""
 FAR = -8.0
 """Sds below 0 from which the mean of a normal law that is cut at 0 is taken by its asymptote."""
-ACCURATE, MOST = 0.05, 0.15
-"""Noise in an entry of the products of features, over a person's largest, that is good enough; and the most share of
-the budget that either of them gets to have so little."""
+PRODUCTS = Aux(target=0.05, cap=0.15)
+"""Either of the products of features: noise in an entry."""
 
 
 def shares_of(public: MixedCoordinates, eta: float, *, pure: bool) -> dict[str, float]:
     """Shares of the budget, from public values.
 
     Without columns that vary within persons theirs go to the equations of means. Products of features get what makes
-    their noise small, at most :data:`MOST`, for effects are divided by them; all others have the rest.
+    their noise small, at most :data:`PRODUCTS`' cap, for effects are divided by them; all others have the rest.
 
     Parameters
     ----------
@@ -124,8 +124,8 @@ def shares_of(public: MixedCoordinates, eta: float, *, pure: bool) -> dict[str, 
         needs["features within"] = (public.most_within / max((public.max_rows - 1) / 2, 1.0), p_w)
     own = {}
     for name, (clip, size) in needs.items():
-        noise = clip * eta * (math.sqrt((size + 1) / 2) if pure else 1.0) / ACCURATE
-        own[name] = min(max(noise if pure else noise**2, shares[name] / 2), MOST)
+        noise = clip * eta * (math.sqrt((size + 1) / 2) if pure else 1.0)
+        own[name] = replace(PRODUCTS, least=shares[name] / 2).share(noise, pure=pure)
     left = (1 - sum(own.values())) / (1 - sum(shares[name] for name in own))
     return {name: own.get(name, share * left) for name, share in shares.items()}
 

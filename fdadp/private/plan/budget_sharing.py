@@ -13,7 +13,8 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.privacy import Cohort
 from fdadp.private.plan.budget_plan import ONE_CURVE, Located, Plan
 from fdadp.private.public.column_ranges import UNIFORM_VARIANCE
-from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Aux, Size, Tuning
+from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Size, Tuning
+from fdadp.rounds.budget_plan import Aux
 from fdadp.rounds.location_scale_histograms import norm_of
 
 # How many persons there are, where that is private, what counting them leaves of the budget, and how many it takes.
@@ -323,10 +324,9 @@ def _auxiliary(
     shares["x centre"] = level(one.x_centre) if shares["x scale"] else 0.0
     shares["x size"] = shares["x scale"] if shares["x centre"] else 0.0
     if q:
-        numbers = replace(tuning.numbers, cap=tuning.numbers.cap * q)
-        shares["scalars"] = numbers.share(norm_of_numbers(q, pure=pure) * eta, pure=pure)
-        places = replace(tuning.places, cap=tuning.places.cap * q)
-        each = places.share(norm_of(q, pure=pure) * eta, pure=pure) if shares["scalars"] else 0.0
+        shares["scalars"] = tuning.numbers.scaled(q).share(norm_of_numbers(q, pure=pure) * eta, pure=pure)
+        places = tuning.places.scaled(q).share(norm_of(q, pure=pure) * eta, pure=pure)
+        each = places if shares["scalars"] else 0.0
         shares |= {"places": each, "places again": each}
     y_rms = tuning.y_rms if size(tuning.y_rms) else replace(tuning.y_rms, below=tuning.y_range_if_dear)
     shares["y rms"] = size(y_rms)

@@ -8,33 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-
-@dataclass(frozen=True, kw_only=True)
-class Aux:
-    """An auxiliary release: it gets the smallest share of the budget that makes it accurate enough.
-
-    Attributes
-    ----------
-    target : float
-        Sd of the noise that is aimed at, in units of what is released.
-    cap : float
-        Largest share of the budget.
-    max_error : float
-        The release is left out where the cap leaves it less accurate than this.
-    least : float
-        Smallest share of a release that is made: its error falls with n however many there are.
-    """
-
-    target: float
-    cap: float
-    max_error: float = math.inf
-    least: float = 0.0
-
-    def share(self, noise: float, *, pure: bool) -> float:
-        """Share of the budget; `noise` is its sd where the release takes all of the budget."""
-        if noise / (self.cap if pure else math.sqrt(self.cap)) > self.max_error:
-            return 0.0
-        return min(self.cap, max(self.least, noise / self.target if pure else (noise / self.target) ** 2))
+from fdadp.rounds.budget_plan import Aux
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,9 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.private.plan.budget_plan import Plan
 from fdadp.private.plan.budget_sharing import Coordinates, make_plan
-from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Aux, Ramp, Tuning
+from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Ramp, Tuning
 from fdadp.private.rows.errors_by_record import with_looks
+from fdadp.rounds.budget_plan import Aux
 
 if TYPE_CHECKING:
     from fdadp.private.release.planned_releases import Releases

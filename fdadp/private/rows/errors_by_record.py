@@ -22,8 +22,8 @@ from fdadp.privacy.rows._rowwise_arithmetic import log_positions
 from fdadp.private.denoise.empirical_bayes import Measurement, combine, shrunk
 from fdadp.private.plan.budget_plan import Plan
 from fdadp.private.public.column_ranges import CurvesColumn, unit_grid
-from fdadp.private.public.tuned_constants import Aux
 from fdadp.private.rows.projected_responses import observed_mean
+from fdadp.rounds.budget_plan import Aux
 
 if TYPE_CHECKING:
     from fdadp.private.public.gaussian_process_prior import PublicPrior

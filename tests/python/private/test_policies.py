@@ -19,7 +19,8 @@ from fdadp.private.denoise.empirical_bayes import (
     shrunk_shift,
 )
 from fdadp.private.plan.budget_sharing import expected_left, least_n_epsilon, release_n
-from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Aux
+from fdadp.private.public.tuned_constants import GAUSSIAN, PURE
+from fdadp.rounds.budget_plan import Aux
 from fdadp.summaries.curves.mean_and_covariance import COVARIANCE, MEAN
 
 
