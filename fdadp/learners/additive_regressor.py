@@ -22,7 +22,6 @@ from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners.shared._declared_vs_released import Doubts
 from fdadp.learners.shared._estimator_base import PrivateRegressor
-from fdadp.learners.shared._posterior_means import above_zero, empirical_bayes, posterior
 from fdadp.learners.shared._public_bins import Binned, Bins, in_bins, totals
 from fdadp.learners.shared.public_encoding import Categorical, Numeric
 from fdadp.learners.shared.public_inputs import UnitTarget, one_target, positive
@@ -31,6 +30,7 @@ from fdadp.privacy.account.epsilon_mu_rho import unit_noise
 from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 from fdadp.rounds.budget_plan import COUNT, PlacesPlan
 from fdadp.rounds.narrowed_ranges import narrowed_ranges
+from fdadp.rounds.posterior_means import above_zero, empirical_bayes, posterior
 
 _GROWTH = 2.0
 """Of the shares of the budget from pass to pass."""

@@ -24,12 +24,12 @@ from fdadp._common.argument_checks import fraction, is_number, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners.shared._declared_vs_released import Doubts
-from fdadp.learners.shared._posterior_means import above_zero, posterior
 from fdadp.learners.shared._public_bins import BinnedClassifier, Bins, odds
 from fdadp.learners.shared.public_encoding import Numeric
 from fdadp.learners.shared.public_inputs import class_array, class_labels
 from fdadp.privacy import Cohort
 from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
+from fdadp.rounds.posterior_means import above_zero, posterior
 
 _EDGE_SD = 0.1
 """Of the half-normal law that is believed in public of a chosen test's edge, before its step is released."""

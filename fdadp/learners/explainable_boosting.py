@@ -20,11 +20,11 @@ from fdadp._common.argument_checks import fraction, is_number, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners.shared._declared_vs_released import Doubts
-from fdadp.learners.shared._posterior_means import above_zero, class_shares, empirical_bayes
 from fdadp.learners.shared._public_bins import BinnedClassifier, in_bins, odds
 from fdadp.learners.shared.public_inputs import class_array, class_labels
 from fdadp.privacy import Cohort
 from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
+from fdadp.rounds.posterior_means import above_zero, class_shares, empirical_bayes
 
 _LARGEST_STEP = 2.0
 """Of a bin's score in one turn, in logits."""

@@ -30,8 +30,8 @@ from fdadp.privacy import Cohort, rowwise_matmul, rowwise_norm
 from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 from fdadp.rounds.budget_plan import ROUNDS, RoundsPlan
 from fdadp.rounds.clips_for_tails import Clips, find_clips
-from fdadp.rounds.gaussian_update import gaussian_update
 from fdadp.rounds.location_scale_histograms import CELLS, Places, find_places, reach
+from fdadp.rounds.posterior_means import gaussian_update
 
 LONGEST = 1.0
 """Length of a row from which on it is shortened, in sizes times √d."""

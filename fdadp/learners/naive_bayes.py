@@ -20,14 +20,6 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.shared._declared_vs_released import Doubts
 from fdadp.learners.shared._estimator_base import Bounded, PrivateClassifier
-from fdadp.learners.shared._posterior_means import (
-    above_zero,
-    class_shares,
-    empirical_bayes,
-    independent_evidence,
-    posterior,
-    spread,
-)
 from fdadp.learners.shared.public_encoding import (
     Categorical,
     Numeric,
@@ -39,6 +31,13 @@ from fdadp.learners.shared.public_encoding import (
 from fdadp.learners.shared.public_inputs import as_table, blocks, box_of, class_array, class_labels, positive, public
 from fdadp.privacy import Cohort, rowwise_exp
 from fdadp.privacy.rows._sealed_row_functions import Rows
+from fdadp.rounds.posterior_means import (
+    above_zero,
+    class_shares,
+    empirical_bayes,
+    posterior,
+    spread,
+)
 
 # How much the evidence counts: one number τ, learnt from noisy slopes of the log-loss. Naive Bayes adds up what each
 # feature says. Where features repeat each other, or their laws are not those assumed, the sum is too sure, and where
@@ -181,7 +180,7 @@ class _NaiveBayes(FromLikelihood, PrivateClassifier):
     def _weigh(
         self, cohort: Cohort, evidence: Callable[[Any], FloatArray], prior: FloatArray, n: float, d: int
     ) -> None:
-        start = independent_evidence(d, self.correlation)
+        start = 1 / (1 + (d - 1) * self.correlation)  # how many independent features one is worth
         self.evidence_weight_ = evidence_weight(cohort, evidence, prior, n, start, self.evidence_share)
 
 

@@ -19,10 +19,10 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.shared._declared_vs_released import Doubts
 from fdadp.learners.shared._estimator_base import PrivateEstimator, PrivateLearner
-from fdadp.learners.shared._posterior_means import empirical_bayes
 from fdadp.learners.shared.public_inputs import as_table, ball_of, in_ball, positive, with_constant
 from fdadp.privacy import Cohort, rowwise_matmul
 from fdadp.privacy.rows._sealed_row_functions import Rows
+from fdadp.rounds.posterior_means import empirical_bayes
 
 MECHANISMS = ("moments", "power", "bingham")
 CONST = 1 / 6

@@ -13,9 +13,9 @@ import numpy as np
 
 from fdadp._common.symmetric_matrices import positive_part
 from fdadp._common.typing import FloatArray
-from fdadp.learners.shared._posterior_means import above_zero, empirical_bayes
 from fdadp.privacy import Cohort
 from fdadp.privacy.rows._sealed_row_functions import RowFunction
+from fdadp.rounds.posterior_means import above_zero, empirical_bayes
 
 _INTERCEPTS, _SLOPES = (0.01, 0.1, 1.0), np.geomspace(0.01, 30.0, 17)
 """Variances that are believed in evenly of the intercept and of slopes, for |t| <= 1 and vectors z of length 1."""

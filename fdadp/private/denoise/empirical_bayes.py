@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from fdadp._common.typing import FloatArray, IntArray
+from fdadp.rounds.posterior_means import gain
 
 if TYPE_CHECKING:
     from fdadp.private.rows.pointwise_gradients import MeasuredPairs
@@ -28,11 +29,6 @@ LOG_SPREADS, SHIFTS = np.linspace(-4.0, 1.5, 111), np.linspace(-3.0, 3.0, 241)
 """Where spreads and levels are looked for, over the root mean square; the first in logarithms."""
 LEVEL_SCALE, LEVEL_DOF = 0.3, 2.0
 """Prior of a level over the spread: Student's t."""
-
-
-def shrunk(value: Any, sd: Any, towards: Any, prior_sd: Any) -> Any:
-    """Posterior mean of a number that was measured with noise of this sd; prior: Gaussian about `towards`."""
-    return towards + (value - towards) * (prior_sd**2 / (prior_sd**2 + sd**2))
 
 
 def shrunk_shift(shift: float, sd: float, size: float, reach: float) -> float:
@@ -89,11 +85,6 @@ def shrunk_coefficients(noisy: FloatArray, sd: float, shares: FloatArray) -> tup
     variance = sd**2
     of_noise = gain(shares * max(float(noisy @ noisy) - noisy.size * variance, 0.0), variance)
     return noisy * of_noise, variance * of_noise
-
-
-def gain(signal: Any, noise: float) -> Any:
-    """Factor by which a measurement counts: variance of the signal over that of signal and noise."""
-    return signal / (signal + noise + TINY)
 
 
 # The law of standardised residuals, from a noisy histogram and what is believed in public; no privacy is spent.

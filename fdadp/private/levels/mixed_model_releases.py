@@ -32,7 +32,7 @@ from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.privacy import Cohort, Ledger, Noisy
 from fdadp.privacy.clipped_shares import release_shares
 from fdadp.privacy.rows._sealed_row_functions import RowFunction
-from fdadp.private.denoise.empirical_bayes import shrunk, shrunk_coefficients, shrunk_scale
+from fdadp.private.denoise.empirical_bayes import shrunk_coefficients, shrunk_scale
 from fdadp.private.levels.between_within_covariances import (
     LevelMoments,
     WithinShares,
@@ -44,6 +44,7 @@ from fdadp.private.levels.mixed_model_rows import CENTRED, L1_OVER_L2, MixedCoor
 from fdadp.private.levels.observed_counts import release_observed, release_rest
 from fdadp.private.levels.tail_law_and_clip import EDGES, PRIOR, TINY, Tail, clip_of, covariance_of
 from fdadp.rounds.budget_plan import Aux
+from fdadp.rounds.posterior_means import shrunk
 
 SHARES = {
     "persons": 0.005,

@@ -6,8 +6,8 @@ import math
 
 from fdadp.privacy import Cohort
 from fdadp.privacy.rows._sealed_row_functions import RowFunction
-from fdadp.private.denoise.empirical_bayes import shrunk
 from fdadp.private.levels.tail_law_and_clip import TINY
+from fdadp.rounds.posterior_means import shrunk
 
 REST = 0.1
 """Prior sd of the energy outside the functions, over the squared spread of curves."""

@@ -14,7 +14,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import ClippingWarning
 from fdadp.privacy import Cohort, Noisy
 from fdadp.privacy.account.epsilon_mu_rho import unit_noise
-from fdadp.private.denoise.empirical_bayes import shrunk
+from fdadp.rounds.posterior_means import shrunk
 
 # How far out curves lie: released shares of persons beyond a few sizes, and what clipping at some size then costs.
 #

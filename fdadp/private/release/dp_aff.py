@@ -35,6 +35,7 @@ from fdadp.private.release.planned_releases import Releases, start_regression
 from fdadp.private.release.residual_sizes import PrivateFit, Regression, finish
 from fdadp.private.rows.pointwise_gradients import MeasuredPairs
 from fdadp.private.rows.row_functions import Block, RowFunctions, row_sums
+from fdadp.rounds.posterior_means import gain
 
 # Rounds of noisy gradients: what all of them together measure of ``A Θ*``, and a guard against too long steps.
 #
@@ -440,7 +441,7 @@ def _shown_by_directions(releases: Releases, rows: RowFunctions) -> tuple[FloatA
     at, size = np.ix_(linear, linear), linear.size
     shown, sd = releases.second_moment("directions", partial(directions_of, rows), clip=1.0)
     prior, variance, start = np.eye(size), np.full((d, d), MOMENT_VARIANCE), np.eye(d)
-    sure = MOMENT_VARIANCE / (MOMENT_VARIANCE + (size * sd) ** 2 * (1 + prior) / 2)
+    sure = gain(MOMENT_VARIANCE, (size * sd) ** 2 * (1 + prior) / 2)
     start[at] = prior + sure * (size * shown[np.ix_(linear - 1, linear - 1)] - prior)
     variance[at] = AFTER_DIRECTIONS
     least = min(size * sd, LEAST_EIGENVALUE)

@@ -17,7 +17,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort, rowwise_norm
-from fdadp.private.denoise.empirical_bayes import gain, posteriors, steady
+from fdadp.private.denoise.empirical_bayes import posteriors, steady
 from fdadp.private.plan.budget_plan import Plan
 from fdadp.private.plan.budget_sharing import make_plan
 from fdadp.private.plan.private_design import PrivateDesign
@@ -25,6 +25,7 @@ from fdadp.private.public.tuned_constants import GAUSSIAN, PURE
 from fdadp.private.release.planned_releases import start_regression
 from fdadp.private.release.residual_sizes import PrivateFit, Regression, finish
 from fdadp.private.rows.row_functions import Block, RowFunctions
+from fdadp.rounds.posterior_means import gain
 
 SCALE_SHARE = 0.03
 """Of the budget of the second moment, for the size of a person's contribution."""

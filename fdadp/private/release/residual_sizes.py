@@ -14,7 +14,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy.clipped_shares import ReleasedShares
-from fdadp.private.denoise.empirical_bayes import CALIBRATION_EDGES, calibrate, gain, predictive, profile, shrunk
+from fdadp.private.denoise.empirical_bayes import CALIBRATION_EDGES, calibrate, predictive, profile
 from fdadp.private.plan.budget_sharing import SPREADS, time_blocks
 from fdadp.private.plan.private_design import PrivateDesign
 from fdadp.private.public.column_ranges import Column
@@ -23,6 +23,7 @@ from fdadp.private.rows.anchored_forecasts import about_anchor, growth, guarded
 from fdadp.private.rows.errors_by_record import ONE_ERROR, Probe, learn_looks, place_looks
 from fdadp.private.rows.pointwise_gradients import MeasuredPairs
 from fdadp.private.rows.row_functions import ResidualRows, RowFunctions
+from fdadp.rounds.posterior_means import gain, shrunk
 
 UNEXPLAINED = 0.7
 """Size of residuals over that of Y, as guessed before it is released."""
@@ -298,7 +299,7 @@ def _closer(releases: Releases, residuals: ResidualRows, norm: float, error: flo
     again = releases.plan.tuning.residual_again
     seen, noise = releases.size("residual scale again", residuals.rms, again.range(norm))
     shown = math.erf(again.reach / (math.sqrt(2) * math.hypot(ONE_ERROR, error)))
-    sure = error**2 / (error**2 + (noise / shown) ** 2)
+    sure = float(gain(error**2, (noise / shown) ** 2))
     return norm * (seen / norm) ** (sure / shown), error * math.sqrt(1 - sure)
 
 

@@ -19,6 +19,7 @@ from fdadp.private.plan.budget_sharing import Coordinates, make_plan
 from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Ramp, Tuning
 from fdadp.private.rows.errors_by_record import with_looks
 from fdadp.rounds.budget_plan import Aux
+from fdadp.rounds.posterior_means import gain
 
 if TYPE_CHECKING:
     from fdadp.private.release.planned_releases import Releases
@@ -86,7 +87,7 @@ def near_anchor(
     An infinite `variance` stands for coefficients that were not released.
     """
     prior = (MEAN * spread) ** 2 * shares / shares.sum()
-    sure = prior / (prior + variance)
+    sure = gain(prior, variance)
     return mean * sure, prior * (1 - sure)
 
 

@@ -23,6 +23,7 @@ from fdadp.private.plan.private_design import PrivateDesign, curves_column
 from fdadp.private.public.column_ranges import CurvesColumn, unit_grid
 from fdadp.private.public.gaussian_process_prior import FURTHER, ROUGH_LENGTH
 from fdadp.private.whitened.of_additive_surfaces import WhiteSurface
+from fdadp.rounds.posterior_means import gain
 
 if TYPE_CHECKING:
     from fdadp.private.release.planned_releases import Releases
@@ -143,7 +144,7 @@ def seen_curves(releases: Releases, rows: RowFunctions) -> Releases:
     curves = rows.design.prior.x.curves(energies.unit)
     before = energies.of_curves(curves).mean(axis=0)
     spread = np.clip(before, LEAST_SD, PRIOR_SD) ** 2
-    wanted = before + spread / (spread + (sd / n) ** 2) * (masses / n - before)
+    wanted = before + gain(spread, (sd / n) ** 2) * (masses / n - before)
     wanted = np.maximum(wanted, LEAST_SMOOTH * before)
     wanted /= wanted.sum()
     rough = float(wanted[-ROUGH_BANDS:].sum())

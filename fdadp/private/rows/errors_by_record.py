@@ -12,18 +12,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.privacy import rowwise_matmul
+from fdadp.privacy import rowwise_exp, rowwise_matmul
 from fdadp.privacy.rows._rowwise_arithmetic import log_positions
-from fdadp.private.denoise.empirical_bayes import Measurement, combine, shrunk
+from fdadp.private.denoise.empirical_bayes import Measurement, combine
 from fdadp.private.plan.budget_plan import Plan
 from fdadp.private.public.column_ranges import CurvesColumn, unit_grid
 from fdadp.private.rows.projected_responses import observed_mean
 from fdadp.rounds.budget_plan import Aux
+from fdadp.rounds.posterior_means import shrunk
 
 if TYPE_CHECKING:
     from fdadp.private.public.gaussian_process_prior import PublicPrior
@@ -59,6 +59,8 @@ TAIL, SATURATION = 1.27, 0.75
 """The 95 % quantile of a t law of 1/ν = .15 whose scale has a logarithm of variance v is larger by a factor with the
 logarithm `TAIL` v / (1 + `SATURATION` v): the first is ((ν + 1) q²/(ν + q²) - 1)/2, half the second derivative over the
 first of the law's distribution in log q; the second is computed."""
+FARTHEST_LOG = 20.0
+"""Of what residual variances are multiplied by."""
 LOOKS = Aux(target=0.02, cap=0.015, max_error=0.25)
 PLACES = Aux(target=0.02, cap=0.005, max_error=0.3)
 
@@ -133,27 +135,7 @@ def factors(looks: Sequence[Probe], seen: FloatArray | None) -> FloatArray:
     own = [(look, seen[:, 2 * i : 2 * i + 2]) for i, look in enumerate(looks)]
     unknown = np.asarray(sum(look.variance(each) for look, each in own))
     logs = sum(look.log_factor(each) for look, each in own) + TAIL * unknown / (1 + SATURATION * unknown)
-    out = np.empty(len(seen))
-    exponentials(np.ascontiguousarray(2 * logs), out)
-    return out
-
-
-FARTHEST_LOG, DOUBLINGS, ORDER = 20.0, 6, 12
-"""Of exponentials: largest arguments, how often the argument is halved first, and terms of the series then."""
-
-
-@njit(cache=True, nogil=True)
-def exponentials(x, out):  # type: ignore[no-untyped-def]
-    """exp(x) within 1e-12 by a power series of x / 64, the same bits at all places: within ±20."""
-    for i in range(x.size):
-        y = min(max(x[i], -FARTHEST_LOG), FARTHEST_LOG) / 2.0**DOUBLINGS
-        total, part = 1.0, 1.0
-        for k in range(1, ORDER):
-            part = part * y / k
-            total += part
-        for _ in range(DOUBLINGS):
-            total = total * total
-        out[i] = total
+    return rowwise_exp(2 * logs, FARTHEST_LOG)
 
 
 def shares_of_looks(eta: float, *, pure: bool) -> dict[str, float]:

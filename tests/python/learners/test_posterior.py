@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import truncnorm
 
-from fdadp.learners.shared._posterior_means import above_zero
+from fdadp.rounds.posterior_means import above_zero
 
 
 @pytest.mark.parametrize("at", [-1e12, -1e8, -1e5, -1e3, -30.0, -5.0, 0.0, 2.0, 1e3, 1e9])

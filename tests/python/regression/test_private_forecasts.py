@@ -20,7 +20,7 @@ from fdadp.private.release import dp_aff
 from fdadp.private.release.plan_and_spend import preview
 from fdadp.private.release.residual_sizes import _closer
 from fdadp.private.rows.anchored_forecasts import MEAN_SQUARE
-from fdadp.private.rows.errors_by_record import ONE_ERROR, SPREAD, Probe, exponentials, factors
+from fdadp.private.rows.errors_by_record import ONE_ERROR, SPREAD, Probe, factors
 from fdadp.regression.reading.computed_columns import OF_CURVES, bounds_of, expression
 
 S = np.linspace(0, 1, 24)
@@ -456,16 +456,6 @@ def test_looks_that_know_of_other_rows_are_refused(monkeypatch):
     monkeypatch.setattr("fdadp.privacy.rows._sealed_row_functions._checked", {})
     with pytest.raises(PrivacyError, match="row-local, bit for bit"):
         fitted(days(300), n=300, mechanism=DPAFF(prior="persistence"))
-
-
-def test_exponentials_are_the_same_wherever_they_stand():
-    x = np.linspace(-6, 6, 37)
-    out, one = np.empty(37), np.empty(1)
-    exponentials(x, out)
-    np.testing.assert_allclose(out, np.exp(x), rtol=1e-12)
-    for i in (0, 5, 36):
-        exponentials(x[i : i + 1].copy(), one)
-        assert one[0] == out[i]
 
 
 # --- the law of errors ---

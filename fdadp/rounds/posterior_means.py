@@ -7,6 +7,8 @@ release itself.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.special import erfcx
 
@@ -15,7 +17,17 @@ from fdadp._common.typing import ArrayLike, FloatArray
 FACTORS = np.geomspace(0.003, 1.0, 16)
 """What :func:`spread` believes in evenly: variances of a prior as multiples of its scale, from hardly any to all."""
 
-_FAR = 1e3
+_FAR, _TINY = 1e3, 1e-300
+
+
+def gain(signal: Any, noise: Any) -> Any:
+    """Factor by which a measurement counts: variance of the signal over that of signal and noise."""
+    return signal / np.maximum(signal + noise, _TINY)
+
+
+def shrunk(value: Any, sd: Any, towards: Any, prior_sd: Any) -> Any:
+    """Posterior mean of a number that was measured with noise of this sd; prior: Gaussian about `towards`."""
+    return towards + (value - towards) * gain(prior_sd**2, sd**2)
 
 
 def posterior(
@@ -39,14 +51,14 @@ def posterior(
     value, noise, mean, variance = np.broadcast_arrays(
         *(np.asarray(a, dtype=np.float64) for a in (value, noise, mean, variance))
     )
-    kept = variance / np.maximum(variance + noise, 1e-300)
+    kept = gain(variance, noise)
     return mean + kept * (value - mean), kept * noise
 
 
 def above_zero(mean: ArrayLike, variance: ArrayLike) -> FloatArray:
     """Mean of a normal law given that what it describes is above 0: about its sd where the law has no more to say."""
     mean = np.asarray(mean, dtype=np.float64)
-    sd = np.sqrt(np.maximum(np.asarray(variance, dtype=np.float64), 1e-300))
+    sd = np.sqrt(np.maximum(np.asarray(variance, dtype=np.float64), _TINY))
     at = mean / sd
     usual = mean + sd * np.sqrt(2 / np.pi) / erfcx(-at / np.sqrt(2))
     far = np.maximum(-at, _FAR)  # where the usual way takes two numbers off each other that are nearly the same
@@ -72,7 +84,7 @@ def spread(gaps: ArrayLike, noise: ArrayLike, scale: ArrayLike) -> float:
     (0.012, 0.9)
     """
     gaps, noise, scale = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in (gaps, noise, scale)))
-    laws = np.maximum(FACTORS[:, None] * scale.ravel() + noise.ravel(), 1e-300)
+    laws = np.maximum(FACTORS[:, None] * scale.ravel() + noise.ravel(), _TINY)
     evidence = -0.5 * (np.log(laws) + gaps.ravel() ** 2 / laws).sum(axis=1)
     weights = np.exp(evidence - evidence.max())
     return float(weights @ FACTORS / weights.sum())
@@ -103,6 +115,30 @@ def class_shares(counts: FloatArray, sd: float) -> FloatArray:
     return np.asarray(shares / shares.sum())
 
 
-def independent_evidence(d: int, correlation: float) -> float:
-    """1/(1 + (d - 1) ρ): how many independent features a feature is worth among d with a common correlation ρ."""
-    return 1 / (1 + (d - 1) * correlation)
+def gaussian_update(
+    theta: FloatArray, covariance: FloatArray, gradient: FloatArray, moment: FloatArray, sd: float
+) -> tuple[FloatArray, FloatArray]:
+    """Posterior of coefficients θ* ~ N(theta, covariance) by gradient = moment (θ* - theta) + noise.
+
+    Parameters
+    ----------
+    theta, gradient : ndarray of shape (p,)
+    covariance, moment : ndarray of shape (p, p)
+        The moment is symmetric.
+    sd : float
+        Of the noise on each entry of the gradient.
+
+    Returns
+    -------
+    theta, covariance
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> theta, covariance = gaussian_update(np.zeros(1), np.eye(1), np.array([3.0]), np.eye(1), 1.0)
+    >>> float(theta[0]), float(covariance[0, 0])
+    (1.5, 0.5)
+    """
+    through = moment @ covariance
+    gain = np.linalg.solve(through @ moment + sd**2 * np.eye(len(theta)), through).T
+    return theta + gain @ gradient, covariance - gain @ through
