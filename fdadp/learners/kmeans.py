@@ -22,7 +22,7 @@ from fdadp.errors import InputError
 from fdadp.learners.pca import CONST, clip_to_ball, noisy_scatter
 from fdadp.learners.shared._declared_vs_released import Doubts
 from fdadp.learners.shared._estimator_base import Bounded
-from fdadp.learners.shared.public_inputs import as_table, ball, blocks, box, in_ball, positive, said_once
+from fdadp.learners.shared.public_inputs import as_table, ball, box, in_ball, positive, said_once
 from fdadp.privacy import Cohort, rowwise_matmul
 from fdadp.privacy._unaccounted_fits import score_is_not_private
 from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
@@ -61,13 +61,13 @@ def grid_start(
     """
     p, many, k = len(half), _CELLS[len(half)], len(start)
 
-    def histogram(rows: Rows) -> FloatArray:
+    def cell(rows: Rows) -> tuple[FloatArray, IntArray]:
         z = row(rows)
         at: IntArray = np.clip(np.nan_to_num((z / half + 1) / 2 * many), 0, many - 1).astype(np.int64)
-        place = at @ many ** np.arange(p - 1, -1, -1)
-        return np.asarray((place[:, None] == np.arange(many**p)) + 0.0 * z.sum(axis=1)[:, None])
+        return 1.0 + 0.0 * z.sum(axis=1)[:, None], at @ many ** np.arange(p - 1, -1, -1)
 
-    counts, sd = cohort.sum(histogram, clip=1.0, share=share, name="histogram on a grid", nonnegative=True)
+    name = "histogram on a grid"
+    counts, sd = cohort.sum(cell, clip=1.0, share=share, name=name, nonnegative=True, blocks=many**p)
     found = counts.reshape((many,) * p)
     while True:
         weights = np.where(found > sd * math.sqrt(2 * math.log(found.size)), found, 0.0)
@@ -364,13 +364,12 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         turned = np.ascontiguousarray(centers.T)
         lengths = (centers**2).sum(axis=1) / 2
 
-        def counts_and_sums(rows: Rows) -> FloatArray:
+        def counts_and_sums(rows: Rows) -> tuple[FloatArray, IntArray]:
             z = row(rows)
             near = (rowwise_matmul(z, turned) - lengths).argmax(axis=1)
-            one = np.concatenate((np.full((len(z), 1), count), z * weight), axis=1)
-            return blocks(one, near, k, usable=z.sum(axis=1))
+            return np.concatenate((np.full((len(z), 1), count), z * weight), axis=1), near
 
-        total, sd = cohort.sum(counts_and_sums, clip=1.0, share=share, name=name)
+        total, sd = cohort.sum(counts_and_sums, clip=1.0, share=share, name=name, blocks=k)
         table = total.reshape(k, d + 1)
         sizes = table[:, 0] / count
         if last:

@@ -28,7 +28,7 @@ from fdadp.learners.shared.public_encoding import (
     feature_names,
     features_of,
 )
-from fdadp.learners.shared.public_inputs import as_table, blocks, box_of, class_array, class_labels, positive, public
+from fdadp.learners.shared.public_inputs import as_table, box_of, class_array, class_labels, positive, public
 from fdadp.privacy import Cohort, rowwise_exp
 from fdadp.privacy.rows._sealed_row_functions import Rows
 from fdadp.rounds.posterior_means import (
@@ -262,16 +262,16 @@ class DPGaussianNB(_NaiveBayes, Bounded):
         shown = {"classes": labels, "bounds": (low, high) if self.bounds is None else self.bounds}
         cohort = self._open(X, y, groups, classes=labels, public=shown)
 
-        def moments(rows: Rows) -> FloatArray:
+        def moments(rows: Rows) -> tuple[FloatArray, FloatArray]:
             x, code = rows
             z = np.clip(2 * (x - low) / (high - low) - 1, -1, 1) + 0.0 * x  # what is not finite becomes NaN
             block = np.concatenate((np.full((len(x), 1), weight), z, z * z - 0.5), axis=1)
-            return blocks(block, code, K)
+            return block + 0.0 * code[:, None], code  # of an unknown label all is NaN: the kernel leaves the row out
 
         weight = count_weight(d)
         clip = weight + 1.5 * d if cohort.pure else math.sqrt(weight**2 + 1.25 * d)
         name = "counts, sums and sums of squares of the classes"
-        total, sd = cohort.sum(moments, clip=clip, share=1 - self.evidence_share, name=name)
+        total, sd = cohort.sum(moments, clip=clip, share=1 - self.evidence_share, name=name, blocks=K)
         table = total.reshape(K, 1 + 2 * d)
         table[:, 0] /= weight
         found, mean, var = _believed(table, sd, sd / weight)
@@ -372,17 +372,18 @@ class _Histograms(_NaiveBayes):
         def bins(x: FloatArray) -> list[FloatArray]:
             return [x[:, j] if isinstance(spec, Categorical) else spec.bins(x[:, j]) for j, spec in enumerate(specs)]
 
-        def counts(rows: Rows) -> FloatArray:
+        def counts(rows: Rows) -> tuple[FloatArray, FloatArray]:
             x, code = rows
             parts = [np.full((len(x), 1), weight)]
             for index, spec in zip(bins(x), specs, strict=True):
                 parts.append((index[:, None] == np.arange(spec.n_bins)).astype(np.float64))
-            return blocks(np.concatenate(parts, axis=1), code, K)
+            return np.concatenate(parts, axis=1) + 0.0 * code[:, None], code
 
         weight = count_weight(d)
         clip = d + weight if cohort.pure else math.sqrt(d + weight**2)
         name = "class counts and histograms"
-        total, sd = cohort.sum(counts, clip=clip, share=1 - self.evidence_share, name=name, nonnegative=True)
+        share = 1 - self.evidence_share
+        total, sd = cohort.sum(counts, clip=clip, share=share, name=name, nonnegative=True, blocks=K)
         table, at = total.reshape(K, -1), np.cumsum([1, *(spec.n_bins for spec in specs)])
         in_class, sd_count = table[:, 0] / weight, sd / weight
         prior = class_shares(in_class, sd_count)

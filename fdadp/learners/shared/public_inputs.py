@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.argument_checks import is_number
-from fdadp._common.typing import ArrayLike, FloatArray, IntArray
+from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.privacy import rowwise_norm
 from fdadp.privacy.private_entries import RAGGED, Table, table
@@ -170,7 +170,7 @@ def positive(value: Any, name: str, *, below: float = HUGE) -> float:
     return float(value)
 
 
-# Row functions that learners hand to the kernel: rows in a ball, rows with a constant, one block a class.
+# Row functions that learners hand to the kernel: rows in a ball, rows with a constant.
 #
 # All are row-local: what a row becomes depends on that row and on public values alone, bit for bit.
 
@@ -189,24 +189,6 @@ def with_constant(center: FloatArray, radius: float, const: float) -> RowFunctio
         return np.concatenate((x, np.full((len(x), 1), const)), axis=1)
 
     return row
-
-
-def blocks(values: FloatArray, at: FloatArray | IntArray, count: int, usable: FloatArray | None = None) -> FloatArray:
-    """Values (m, p) of each row in one of `count` blocks, zeros in the others; shape (m, count p).
-
-    Parameters
-    ----------
-    values : ndarray of shape (m, p)
-    at : ndarray of shape (m,)
-        Number of the block, as the code of a class.
-    count : int
-    usable : ndarray of shape (m,), optional
-        Where it is NaN the whole row becomes NaN, and the kernel leaves it out; default: `at`, NaN for unknown labels.
-    """
-    here = at[:, None] == np.arange(count)
-    whole = at if usable is None else usable
-    out = np.where(here[:, :, None], values[:, None], 0.0) + 0.0 * whole[:, None, None]
-    return np.asarray(out.reshape(len(values), count * values.shape[1]))
 
 
 class UnitTarget:
