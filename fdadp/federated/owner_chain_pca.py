@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
+from fdadp._common.argument_checks import whole
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.learners.pca import PrivateComponents, centred, count, noisy_moment
+from fdadp.learners.pca import PrivateComponents, centred, noisy_moment
 from fdadp.learners.shared._estimator_base import PrivateEstimator
 from fdadp.learners.shared.public_inputs import as_table
 from fdadp.privacy import Ledger, Privacy
@@ -102,7 +103,7 @@ class PrivateLocalPCA(PrivateComponents, PrivateEstimator):
             )
         d = int(tables[0].shape[1])
         B, center, const, k = self._public(d)
-        passed = count(self.n_passed, "n_passed", d + 1, k + 1)
+        passed = k + 1 if self.n_passed is None else whole(self.n_passed, "n_passed", most=d + 1)
         if self.delta is None:
             raise InputError("delta must be given: the noise is Gaussian, got None")
         public = {"data_norm": B, "center": self.center, "n_components": k, "n_passed": passed, "owners": len(tables)}

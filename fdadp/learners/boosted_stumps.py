@@ -20,13 +20,12 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
-from fdadp._common.argument_checks import fraction, is_number, whole
+from fdadp._common.argument_checks import fraction, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
-from fdadp.errors import InputError
 from fdadp.learners.shared._declared_vs_released import Doubts
 from fdadp.learners.shared._public_bins import BinnedClassifier, Bins, odds
 from fdadp.learners.shared.public_encoding import Numeric
-from fdadp.learners.shared.public_inputs import class_array, class_labels
+from fdadp.learners.shared.public_inputs import class_array, class_labels, positive
 from fdadp.privacy import Cohort
 from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 from fdadp.rounds.posterior_means import above_zero, posterior
@@ -134,8 +133,7 @@ class DPBoostedStumps(BinnedClassifier):
         rounds = _rounds(self.epsilon) if self.n_rounds is None else self.n_rounds
         whole(rounds, "n_rounds")
         fraction(self.select_share, "select_share")
-        if not is_number(self.max_step) or not 0 < self.max_step < math.inf:
-            raise InputError(f"max_step must be a number above 0, got {self.max_step!r}")
+        positive(self.max_step, "max_step")
         labels = class_labels(self.classes)
         cohort, binned, bins = self._start(X, y, groups, labels)
         tests, K = _Tests(bins), len(labels)

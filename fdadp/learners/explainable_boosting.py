@@ -21,8 +21,9 @@ from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners.shared._declared_vs_released import Doubts
 from fdadp.learners.shared._public_bins import BinnedClassifier, in_bins, odds
-from fdadp.learners.shared.public_inputs import class_array, class_labels
+from fdadp.learners.shared.public_inputs import class_array, class_labels, positive
 from fdadp.privacy import Cohort
+from fdadp.privacy.rows._rowwise_arithmetic import rowwise_sum
 from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 from fdadp.rounds.posterior_means import above_zero, class_shares, empirical_bayes
 
@@ -104,8 +105,7 @@ class DPAdditiveHistograms(BinnedClassifier):
         if not is_number(self.learning_rate) or not 0 < self.learning_rate <= 1:
             raise InputError(f"learning_rate must lie in (0, 1], got {self.learning_rate!r}")
         for name, sd in (("prior_sd", self.prior_sd), ("smooth_sd", self.smooth_sd)):
-            if not is_number(sd) or not 0 < sd < math.inf:
-                raise InputError(f"{name} must be a number above 0, got {sd!r}")
+            positive(sd, name)
         labels = class_labels(self.classes)
         cohort, binned, bins = self._start(X, y, groups, labels)
         d, K = len(bins.sizes), len(labels)
@@ -181,10 +181,7 @@ def _residuals(starts: IntArray, scores: FloatArray, intercept: FloatArray, feat
             share = 1 / (1 + 1 / each)
             hit = label[:, None] == 1
         else:
-            total = each[:, 0].copy()
-            for k in range(1, K):  # in a fixed order
-                total += each[:, k]
-            share = each / total[:, None]
+            share = each / rowwise_sum(each)[:, None]
             hit = label[:, None] == np.arange(K)
         bounds = np.array([0, starts[feature + 1] - starts[feature]])
         return in_bins(hit - share + 0 * label[:, None], codes[:, feature : feature + 1], bounds)

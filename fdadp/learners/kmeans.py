@@ -22,9 +22,10 @@ from fdadp.errors import InputError
 from fdadp.learners.pca import CONST, clip_to_ball, noisy_scatter
 from fdadp.learners.shared._declared_vs_released import Doubts
 from fdadp.learners.shared._estimator_base import Bounded
-from fdadp.learners.shared.public_inputs import as_table, ball, box, in_ball, positive, said_once
+from fdadp.learners.shared.public_inputs import as_table, ball, box, positive, said_once
 from fdadp.privacy import Cohort, rowwise_matmul
 from fdadp.privacy._unaccounted_fits import score_is_not_private
+from fdadp.privacy.rows._rowwise_arithmetic import in_ball
 from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 from fdadp.rounds.posterior_means import empirical_bayes
 

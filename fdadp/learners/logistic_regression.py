@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from fdadp._common.argument_checks import is_one_of, whole
+from fdadp._common.argument_checks import flag, one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.coefficient_intervals import CoefficientIntervals, Equations
@@ -23,6 +23,7 @@ from fdadp.learners.shared._estimator_base import PrivateClassifier
 from fdadp.learners.shared.public_inputs import as_table, class_array, class_labels, positive
 from fdadp.privacy import Cohort, Privacy, rowwise_matmul
 from fdadp.privacy.account.epsilon_mu_rho import gaussian_multiplier, replaced_multiplier
+from fdadp.privacy.rows._rowwise_arithmetic import rowwise_sum
 from fdadp.privacy.rows._sealed_row_functions import Rows
 
 _MECHANISMS = ("objective", "output", "gradient")
@@ -186,11 +187,9 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         """Release a minimiser, or gradients, and keep what they say."""
         labels = class_labels(self.classes)
         K = 1 if len(labels) == 2 else len(labels)
-        if not is_one_of(self.mechanism, ("auto", *_MECHANISMS)):
-            raise InputError(f"mechanism must be one of auto, {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
+        mechanism = one_of(self.mechanism, "mechanism", ("auto", *_MECHANISMS))
         if self.about_n is not None:
             whole(self.about_n, "about_n")
-        mechanism = self.mechanism
         if mechanism == "auto":
             mechanism = "gradient" if len(labels) > _FEW_CLASSES else "objective"
         if self.n_steps is not None:
@@ -296,8 +295,7 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
 
 def _check_inference(of: DPLogisticRegression, K: int) -> None:
     """Refuse intervals of coefficients where there are none to be had."""
-    if not isinstance(of.inference, bool | np.bool_):
-        raise InputError(f"inference must be True or False, got {of.inference!r}")
+    flag(of.inference, "inference")
     if of.inference and K > 1:
         raise InputError(f"inference must be False with more than two classes, got True with {K} of them")
     budget = of.budget if of.inference else None
@@ -379,7 +377,4 @@ def _steps(of: Privacy) -> int:
 def _softmax(logits: FloatArray) -> FloatArray:
     """Softmax of each row, with the same order of operations wherever the row stands in a block."""
     e = np.exp(logits - logits.max(axis=1, keepdims=True))
-    total = np.zeros((len(e), 1))
-    for k in range(e.shape[1]):
-        total += e[:, k : k + 1]
-    return np.asarray(e / total)
+    return np.asarray(e / rowwise_sum(e)[:, None])

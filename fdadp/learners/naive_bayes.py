@@ -30,6 +30,7 @@ from fdadp.learners.shared.public_encoding import (
 )
 from fdadp.learners.shared.public_inputs import as_table, box_of, class_array, class_labels, positive, public
 from fdadp.privacy import Cohort, rowwise_exp
+from fdadp.privacy.rows._rowwise_arithmetic import rowwise_sum
 from fdadp.privacy.rows._sealed_row_functions import Rows
 from fdadp.rounds.posterior_means import (
     above_zero,
@@ -98,14 +99,10 @@ def evidence_weight(
             each = evidence(x)
             score = log_prior + weight * each
             p = rowwise_exp(score - score.max(axis=1, keepdims=True))
-            total, mean, own, square = np.zeros((4, len(each)))
-            for k in range(K):  # in a fixed order
-                total += p[:, k]
-            for k in range(K):
-                mean += p[:, k] / total * each[:, k]
-                own += np.where(label == k, each[:, k], 0.0)
-            for k in range(K):
-                square += p[:, k] / total * (each[:, k] - mean) ** 2
+            p = p / rowwise_sum(p)[:, None]
+            mean = rowwise_sum(p * each)
+            own = rowwise_sum(np.where(label[:, None] == np.arange(K), each, 0.0))
+            square = rowwise_sum(p * (each - mean[:, None]) ** 2)
             slope = np.clip(weight * (mean - own), -_SLOPE, _SLOPE)
             curvature = np.minimum(weight**2 * square, _CURVATURE)
             return np.asarray(np.stack((slope, curvature), axis=1) + 0 * label[:, None])

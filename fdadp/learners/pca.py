@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from fdadp._common.argument_checks import is_number, is_one_of, whole
+from fdadp._common.argument_checks import is_number, one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.shared._declared_vs_released import Doubts
 from fdadp.learners.shared._estimator_base import PrivateEstimator, PrivateLearner
-from fdadp.learners.shared.public_inputs import as_table, ball_of, in_ball, positive, with_constant
+from fdadp.learners.shared.public_inputs import as_table, ball_of, positive, with_constant
 from fdadp.privacy import Cohort, rowwise_matmul
+from fdadp.privacy.rows._rowwise_arithmetic import in_ball
 from fdadp.privacy.rows._sealed_row_functions import Rows
 from fdadp.rounds.posterior_means import empirical_bayes
 
@@ -79,15 +80,6 @@ def signed(components: FloatArray) -> FloatArray:
     return np.asarray(components * np.where(components[np.arange(len(at)), at] < 0, -1.0, 1.0)[:, None])
 
 
-def count(value: int | None, name: str, most: int, default: int) -> int:
-    """Return how many directions there are to be: a whole number from 1 to `most`, or None for the default."""
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= most:
-        raise InputError(f"{name} must be an integer from 1 to {most}, got {value!r}")
-    return int(value)
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """What private principal components share: settings, attributes, transformations; documented at :class:`DPPCA`."""
@@ -105,7 +97,7 @@ class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Priva
     def _public(self, d: int) -> tuple[float, FloatArray, float, int]:
         """Radius, centre (d,), constant and number of components for d features, checked."""
         B, center = ball_of(self.bounds, self.data_norm, self.center, d)
-        k = count(self.n_components, "n_components", d, d)
+        k = d if self.n_components is None else whole(self.n_components, "n_components", most=d)
         const = positive(B * CONST if self.const is None else self.const, "const")
         return B, center, const, k
 
@@ -209,8 +201,7 @@ class DPPCA(PrivateComponents, PrivateLearner):
         """Release what the mechanism needs."""
         d = int(as_table(X).shape[1])
         B, center, const, k = self._public(d)
-        if not is_one_of(self.mechanism, MECHANISMS):
-            raise InputError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {self.mechanism!r}")
+        one_of(self.mechanism, "mechanism", MECHANISMS)
         whole(self.n_iter, "n_iter")
         if not is_number(self.mean_share) or not 0 <= self.mean_share < 0.9:
             raise InputError(f"mean_share must lie between 0 and 0.9, got {self.mean_share!r}")

@@ -14,6 +14,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.privacy import rowwise_norm
 from fdadp.privacy.private_entries import RAGGED, Table, table
+from fdadp.privacy.rows._rowwise_arithmetic import in_ball
 from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 
 HUGE = 1e100
@@ -170,15 +171,9 @@ def positive(value: Any, name: str, *, below: float = HUGE) -> float:
     return float(value)
 
 
-# Row functions that learners hand to the kernel: rows in a ball, rows with a constant.
+# Row functions that learners hand to the kernel: rows with a constant, targets and rows of length 1 at most.
 #
 # All are row-local: what a row becomes depends on that row and on public values alone, bit for bit.
-
-
-def in_ball(x: FloatArray, radius: float) -> FloatArray:
-    """Rows moved into the ball of a radius about 0."""
-    norm = rowwise_norm(x)
-    return x * np.minimum(1.0, radius / np.maximum(norm, 1e-300))[:, None]
 
 
 def with_constant(center: FloatArray, radius: float, const: float) -> RowFunction:

@@ -289,6 +289,16 @@ def rowwise_norm(a: FloatArray, p: int = 2, weights: FloatArray | None = None) -
     return out
 
 
+def rowwise_sum(a: FloatArray) -> FloatArray:
+    """Sum of each row in a fixed order, shape (m,)."""
+    return rowwise_matmul(a, np.ones((a.shape[1], 1)))[:, 0]
+
+
+def in_ball(a: FloatArray, radius: float) -> FloatArray:
+    """Rows moved into the ball of a radius about 0."""
+    return np.asarray(a * np.minimum(1.0, radius / np.maximum(rowwise_norm(a), 1e-300))[:, None])
+
+
 def of_table(table: FloatArray, at: FloatArray) -> FloatArray:
     """Rows of a table (K, d) by their numbers (m,), or means of several, (m, k); NaN where a number is none of them."""
     at = at.reshape(len(at), -1)

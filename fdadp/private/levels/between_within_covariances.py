@@ -15,11 +15,10 @@ import numpy as np
 from fdadp._common.symmetric_matrices import positive_part
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.privacy import Cohort, person_moments, rowwise_norm
-from fdadp.privacy.clipped_shares import release_shares
 from fdadp.private.denoise.empirical_bayes import shrunk_scale
+from fdadp.private.levels.observed_counts import Block
 from fdadp.private.levels.tail_law_and_clip import EDGES, PRIOR, TINY, ReleasedCovariance, Tail, clip_of, covariance_of
 
-Block = tuple[FloatArray, ...]
 ICC_DRAWS = 2000
 
 
@@ -134,16 +133,11 @@ def release_within(
     )
     size = shrunk_scale(size, error, typical, PRIOR)
     own.edges = size * EDGES
-    beyond = release_shares(
-        sizes,
-        own.beyond,
-        n=several,
-        share=shares.tail,
-        name="shares of persons that vary much",
-        size=EDGES.size,
-    )
-    # Two rows may be at opposite ends of the bounds.
-    spread = Tail.fit(beyond.value, beyond.sd, size, math.sqrt(2) * largest, several, pure=persons.pure)
+    name, most = (
+        "shares of persons that vary much",
+        math.sqrt(2) * largest,
+    )  # rows may be at opposite ends of the bounds
+    spread = Tail.released(sizes, own.beyond, size, most, several, share=shares.tail, name=name)
 
     d, reach = clip_of(persons, prior_shares, shares.covariance, several, spread, shares.size_clip)
     seen = persons.person_moment(

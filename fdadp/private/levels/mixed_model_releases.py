@@ -40,8 +40,8 @@ from fdadp.private.levels.between_within_covariances import (
     release_within,
     with_several,
 )
-from fdadp.private.levels.mixed_model_rows import CENTRED, L1_OVER_L2, MixedCoordinates, MixedRows
-from fdadp.private.levels.observed_counts import release_observed, release_rest
+from fdadp.private.levels.mixed_model_rows import CENTRED, MixedCoordinates, MixedRows
+from fdadp.private.levels.observed_counts import L1_OVER_L2, release_observed, release_rest
 from fdadp.private.levels.tail_law_and_clip import EDGES, PRIOR, TINY, Tail, clip_of, covariance_of
 from fdadp.rounds.budget_plan import Aux
 from fdadp.rounds.posterior_means import shrunk
@@ -448,9 +448,8 @@ def _levels(own: MixedCohort, size: float) -> tuple[LevelMoments, float]:
     typical = shrunk_scale(typical, error, size / SIZE_CLIP, PRIOR)
     rows.edges = typical * EDGES
     name = "shares of persons with large residuals"
-    beyond = release_shares(means, rows.beyond, n=n, share=shares["tail of residuals"], name=name, size=EDGES.size)
     largest = 2 * rows.half + float(np.linalg.norm(rows.effects, axis=1).sum())
-    tail = Tail.fit(beyond.value, beyond.sd, typical, largest, n, pure=means.pure)
+    tail = Tail.released(means, rows.beyond, typical, largest, n, share=shares["tail of residuals"], name=name)
 
     share = shares["covariance of means"]
     rows.leading, rows.reach = clip_of(means, prior_shares, share, n, tail, SIZE_CLIP)

@@ -16,15 +16,13 @@ import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.privacy import Exchangeable, rowwise_matmul, rowwise_norm
-from fdadp.private.levels.between_within_covariances import Block, PersonRows, rows_there
-from fdadp.private.levels.tail_law_and_clip import TINY
+from fdadp.private.levels.between_within_covariances import PersonRows, rows_there
+from fdadp.private.levels.observed_counts import Block, ObservedCurves
 from fdadp.private.public.column_ranges import REACH, Column, LabelColumn, NumberColumn, Range, Scalars
 from fdadp.private.rows.projected_responses import Projection, observed_mean
 from fdadp.private.whitened.of_labels_and_numbers import WhiteLevels, WhiteNumbers
 from fdadp.private.whitened.white_term import WhiteTerm
 
-L1_OVER_L2 = 1.8
-"""Of the coefficients of a curve, about: in pure form sizes are L1 norms over this."""
 LEAST_SHARE, POWER = 1e-3, -0.25
 """Prior share of a function over the first one's, at least; power of it that scales are."""
 CENTRED = Exchangeable(float("inf"))
@@ -206,7 +204,7 @@ def _largest(term: WhiteTerm) -> float:
     return float((term.table**2).sum(axis=1).max()) if isinstance(term, WhiteLevels) else float(term.shares.size)
 
 
-class MixedRows:
+class MixedRows(ObservedCurves):
     """Row functions; a block is the columns and the response, then what :meth:`coordinates` makes of it.
 
     Parameters
@@ -215,17 +213,15 @@ class MixedRows:
     """
 
     def __init__(self, public: MixedCoordinates, *, pure: bool = False) -> None:
-        self.public, self.pure = public, pure
+        super().__init__(public.shares.size, pure=pure)
+        self.public = public
         self.persons = PersonRows(pure=pure)
         low, high = public.y_bounds
         self.middle, self.half = (low + high) / 2, (high - low) / 2
         self.projection = Projection(public.response, public.weights, public.shares)
         self._functions = np.ascontiguousarray(public.response.T)
         self._scales = public.scales
-        # Released values, filled in as they come.
-        self.effects: FloatArray = np.zeros((public.varying.size, public.shares.size))
-        self.edges: FloatArray = np.zeros(0)
-        self.reach, self.leading = np.inf, public.shares.size
+        self.effects: FloatArray = np.zeros((public.varying.size, public.shares.size))  # as released
 
     # --- rows ---
 
@@ -276,18 +272,6 @@ class MixedRows:
 
     # --- means of persons; a block is what means made ---
 
-    def observed(self, block: Block) -> FloatArray:
-        """1 for each person with a row, (m, 1); NaN for the others."""
-        return np.asarray(np.where(np.isnan(block[1]), np.nan, 1.0))
-
-    def rest(self, block: Block) -> FloatArray:
-        """Mean square outside the functions, (m, 1)."""
-        return np.asarray(block[1])
-
-    def outside(self, block: Block) -> FloatArray:
-        """Share of t at which curves are beyond the public range, (m, 1)."""
-        return np.asarray(block[2])
-
     def of_means(self, block: Block) -> FloatArray:
         """Means of the features times the root of what they count, (m, p)."""
         _, _, _, x, weight = block
@@ -307,18 +291,3 @@ class MixedRows:
         """Norm of that product, (m,): of rank one, so that the nuclear norm is the same."""
         x, r = self.equations(block)
         return rowwise_norm(x) * rowwise_norm(r)
-
-    def size(self, block: Block) -> FloatArray:
-        """Norm of what is left of the means, (m,)."""
-        return rowwise_norm(self.left(block))
-
-    def beyond(self, block: Block) -> FloatArray:
-        """Whether it is larger than each of :attr:`edges`, (m, 4); in pure form by L1 norms."""
-        r = self.left(block)
-        size = rowwise_norm(r, 1) / L1_OVER_L2 if self.pure else rowwise_norm(r)
-        return np.where(np.isnan(size[:, None]), np.nan, size[:, None] > self.edges)
-
-    def within_reach(self, block: Block) -> FloatArray:
-        """Leading coefficients of what is left, shrunk to a norm of at most :attr:`reach`; shape (m, d)."""
-        r = np.ascontiguousarray(self.left(block)[:, : self.leading])
-        return np.asarray(r * np.minimum(1.0, self.reach / np.maximum(rowwise_norm(r), TINY))[:, None])

@@ -14,6 +14,8 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import ClippingWarning
 from fdadp.privacy import Cohort, Noisy
 from fdadp.privacy.account.epsilon_mu_rho import unit_noise
+from fdadp.privacy.clipped_shares import release_shares
+from fdadp.privacy.rows._sealed_row_functions import RowFunction
 from fdadp.rounds.posterior_means import shrunk
 
 # How far out curves lie: released shares of persons beyond a few sizes, and what clipping at some size then costs.
@@ -109,6 +111,17 @@ class Tail:
         weight /= weight.sum()
         surely = np.minimum.accumulate(np.clip(np.asarray(shares) - SURE * sd, 0.0, 1.0))  # shares cannot grow
         return cls(typical, largest, weight @ laws, weight, surely)
+
+    @classmethod
+    def released(
+        cls, cohort: Cohort, beyond: RowFunction, typical: float, largest: float, n: float, *, share: float, name: str
+    ) -> Tail:
+        """Release shares of persons beyond the edges, and weigh the laws by them; parameters are those of :meth:`fit`.
+
+        `beyond`: whether the size of each person is larger than ``typical * EDGES``, (m, 4).
+        """
+        seen = release_shares(cohort, beyond, n=n, share=share, name=name, size=EDGES.size)
+        return cls.fit(seen.value, seen.sd, typical, largest, n, pure=cohort.pure)
 
     def excess(self, clip: float, power: int = 1) -> float:
         """Mean of ``size^p - clip^p`` over persons, 0 for those within the clip: what a clip takes off, at most.

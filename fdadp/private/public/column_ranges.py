@@ -20,7 +20,7 @@ from fdadp.errors import PrivacyError
 from fdadp.functional.gap_filling import fill_linear, fill_smooth
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.privacy import rowwise_matmul
+from fdadp.privacy import rowwise_matmul, rowwise_norm
 
 # Public ranges of curves' values, which private fits require: ``bounds=``. Chosen without looking at the data.
 #
@@ -220,8 +220,7 @@ class CurvesColumn(Ranged):
 
     def rms(self, block: tuple[FloatArray, ...]) -> FloatArray:
         """Root mean square about the location, shape (m,)."""
-        away = self.clean(block[self.at]) - self.location
-        return np.sqrt(rowwise_matmul(away * away, self._weights)[:, 0])
+        return rowwise_norm(self.clean(block[self.at]) - self.location, weights=self._weights[:, 0])
 
     def level(self, block: tuple[FloatArray, ...]) -> FloatArray:
         """Mean about the location, shape (m, 1)."""

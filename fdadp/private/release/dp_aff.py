@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
-from fdadp.privacy import Cohort, rowwise_matmul
+from fdadp.privacy import Cohort, rowwise_matmul, rowwise_norm
 from fdadp.private.denoise.empirical_bayes import (
     LEAST_EIGENVALUE,
     MOMENT_VARIANCE,
@@ -34,7 +34,7 @@ from fdadp.private.plan.private_design import PrivateDesign
 from fdadp.private.release.planned_releases import Releases, start_regression
 from fdadp.private.release.residual_sizes import PrivateFit, Regression, finish
 from fdadp.private.rows.pointwise_gradients import MeasuredPairs
-from fdadp.private.rows.row_functions import Block, RowFunctions, row_sums
+from fdadp.private.rows.row_functions import Block, RowFunctions
 from fdadp.rounds.posterior_means import gain
 
 # Rounds of noisy gradients: what all of them together measure of ``A Θ*``, and a guard against too long steps.
@@ -429,7 +429,7 @@ def directions_of(rows: RowFunctions, block: Block) -> FloatArray:
     """Features of rows that are linear in curves, of norm 1; 0 in the place of others, shape (m, D - 1)."""
     f = rows.row(block).features[:, 1:]
     f = np.where(rows.design.linear_in_curves(f.shape[1]), f, 0.0)
-    return f / np.maximum(np.sqrt(row_sums(f * f)), TINY)[:, None]
+    return f / np.maximum(rowwise_norm(f), TINY)[:, None]
 
 
 def _shown_by_directions(releases: Releases, rows: RowFunctions) -> tuple[FloatArray, FloatArray, float]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from fdadp._common.argument_checks import flag
 from fdadp._common.calling_language import advice
 from fdadp._common.nested_settings import Parameters
 from fdadp.errors import FileFormatError, InputError, PrivacyError
@@ -185,8 +186,7 @@ class DPAFF(EndToEnd[PrivateFit]):
         if not (isinstance(self.prior, str) and self.prior == "persistence"):
             check_prior(self.prior, " or 'persistence'")
         check_allow_useless(self.allow_useless)
-        if not isinstance(self.errors_by_record, bool):
-            raise InputError(f"errors_by_record must be True or False, got {self.errors_by_record!r}")
+        flag(self.errors_by_record, "errors_by_record")
         if self.tuning is not None and not isinstance(self.tuning, Tuning):
             raise InputError(f"tuning must be a Tuning, got {type(self.tuning).__name__}")
 

@@ -17,10 +17,10 @@ import numpy as np
 from scipy.special import gammaincc, logsumexp
 
 from fdadp._common.typing import FloatArray
-from fdadp.privacy import rowwise_exp, rowwise_matmul
+from fdadp.privacy import rowwise_exp, rowwise_matmul, rowwise_norm
 from fdadp.private.plan.private_design import PrivateDesign
 from fdadp.private.public.column_ranges import Range
-from fdadp.private.rows.row_functions import Block, RowFunctions, row_sums
+from fdadp.private.rows.row_functions import Block, RowFunctions
 from fdadp.solve.form.response_families import Family
 
 # Counts cut at a released bound: their means by Poisson's law, and what a histogram tells of where to cut.
@@ -241,10 +241,7 @@ class BoundedRows(RowFunctions):
 
     def norms(self, features: FloatArray) -> FloatArray:
         """Norms (m,) of weighted features (m, D)."""
-        w = self.plan.weights
-        if self.feature_norm == 1:
-            return np.asarray(rowwise_matmul(np.abs(features), w)[:, 0])
-        return np.sqrt(row_sums((features * w[:, 0]) ** 2))
+        return rowwise_norm(features * self.plan.weights[:, 0], self.feature_norm)
 
     def _mean(self, block: Block) -> FloatArray:
         return self.bounded.mean(self.location + rowwise_matmul(block[0], self.coefficients))

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
-from fdadp.privacy import rowwise_matmul
+from fdadp.privacy import rowwise_matmul, rowwise_norm
+from fdadp.privacy.rows._rowwise_arithmetic import in_ball, rowwise_sum
 from fdadp.private.denoise.empirical_bayes import CALIBRATION_EDGES
 from fdadp.private.plan.budget_plan import Plan
 from fdadp.private.plan.budget_sharing import SPREADS, time_blocks
@@ -149,11 +150,11 @@ class RowFunctions:
         """
         f = self.features_of(block, self.plan.n_features)
         y = self.centred_y(block[-1])
-        limit, squares = np.sqrt(1 + self.plan.feature_clip**2), row_sums(f * f)
+        limit, squares = np.sqrt(1 + self.plan.feature_clip**2), rowwise_sum(f * f)
         varying: tuple[FloatArray, ...] = ()
         if self.pairs is not None:
             varying = (self.varying_of(block, self.plan.n_features),)
-            squares = squares + row_sums((varying[0] ** 2 * self.t_weights).reshape(len(f), -1))
+            squares = squares + rowwise_sum((varying[0] ** 2 * self.t_weights).reshape(len(f), -1))
         weight = np.minimum(1.0, limit / np.sqrt(squares))
         made = (f, y, self.projection(y), weight[:, None])
         if "looks" not in self.plan.budget_shares:
@@ -187,7 +188,7 @@ class RowFunctions:
     def response_norm(self, block: Block) -> FloatArray:
         """L2 norm of the coefficients less those of the released mean, shape (m,)."""
         c = self.response(block) - self.mean
-        return np.sqrt(row_sums(c * c))
+        return rowwise_norm(c)
 
     def outside(self, block: Block) -> FloatArray:
         """Shares of the observed points of each column of curves, and of Y, outside the public ranges; (m, M + 1)."""
@@ -252,7 +253,7 @@ class RowFunctions:
     def gradient_norm(self, block: Block) -> FloatArray:
         """Frobenius norm of W∘(f r'), shape (m,); also its nuclear norm, where W is of rank one."""
         (f, r), w = self.weighted(block), self.weights
-        return np.sqrt(row_sums(rowwise_matmul(f * f, w * w) * (r * r)))
+        return np.sqrt(rowwise_sum(rowwise_matmul(f * f, w * w) * (r * r)))
 
     def _prediction(self, features: FloatArray) -> FloatArray:
         """Predicted responses about the released location, each row by itself (unlike a long form); shape (m, T)."""
@@ -270,17 +271,11 @@ class RowFunctions:
         return np.asarray(row.y - predicted)
 
 
-def row_sums(values: FloatArray) -> FloatArray:
-    """Sum of each row in a fixed order, shape (m,)."""
-    return rowwise_matmul(values, np.ones((values.shape[1], 1)))[:, 0]
-
-
 # What prediction intervals need of a person's rows: residuals of a regression that is done, where Y was observed.
 #
 # As in :mod:`~fdadp.private.rows.row_functions`, of whose derived blocks all this is made.
 
 
-TINY = 1e-300
 LEAST_VARIANCE = 1e-9
 """Of a response about its prediction, over the largest without the noise of the fit."""
 
@@ -316,7 +311,7 @@ class ResidualRows:
     def clipped(self, block: Block) -> FloatArray:
         """Coefficients of the residual, shrunk to a norm of at most :attr:`clip`; shape (m, K)."""
         r = self.rows.residuals(block) / self._expected(block)
-        return np.asarray(r * np.minimum(1.0, self.clip / np.maximum(np.sqrt(row_sums(r * r)), TINY))[:, None])
+        return in_ball(r, self.clip)
 
     def outside_variance(self, block: Block) -> FloatArray:
         """Mean square of Y outside the regression's response functions, shape (m, 1)."""
@@ -356,7 +351,7 @@ class ResidualRows:
             variance = base + quadratic(features, row.varying, self.rows.pairs.varying, squares)
         else:
             white = rowwise_matmul(features, roots).reshape(-1, features.shape[1])  # f'Cf = |f'R|² for each output
-            variance = base + rowwise_matmul(row_sums(white * white).reshape(len(features), -1), squares)
+            variance = base + rowwise_matmul(rowwise_sum(white * white).reshape(len(features), -1), squares)
         if looks:
             variance = variance + (factors(looks, row.looks)[:, None] - 1) * self._residual
         return np.asarray(np.sqrt(np.maximum(variance, LEAST_VARIANCE * base.max())))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,9 +11,9 @@ from fdadp._common.typing import FloatArray
 from fdadp.functional.gap_filling import fill_linear
 from fdadp.privacy import Cohort, rowwise_matmul, rowwise_norm
 from fdadp.privacy.account.epsilon_mu_rho import unit_noise
-from fdadp.privacy.clipped_shares import release_shares
 from fdadp.private.denoise.empirical_bayes import shrunk_coefficients, shrunk_scale
-from fdadp.private.levels.between_within_covariances import Block, WithinShares
+from fdadp.private.levels.between_within_covariances import WithinShares
+from fdadp.private.levels.observed_counts import L1_OVER_L2, Block, ObservedCurves
 from fdadp.private.levels.tail_law_and_clip import EDGES, PRIOR, ReleasedCovariance, Tail, clip_of, covariance_of
 
 # What private summaries were tuned to: shares of the budget and clips, by name and public.
@@ -114,11 +113,9 @@ LEVELS = SummaryTuning(
 
 LEVEL_BINS = 16
 """Bins of the public range in which the level of curves is located."""
-L1_OVER_L2 = 1.8
-"""Of the coefficients of a curve, about: in pure form sizes are L1 norms over this."""
 
 
-class CurveRowFunctions:
+class CurveRowFunctions(ObservedCurves):
     """Row functions; a block is (Y,), later what :meth:`coefficients` makes of it.
 
     Values beyond the range are clipped, and gaps are filled by straight lines within the curve. A curve without an
@@ -128,14 +125,12 @@ class CurveRowFunctions:
     def __init__(
         self, functions: FloatArray, weights: FloatArray, bounds: tuple[float, float], grid: FloatArray
     ) -> None:
+        super().__init__(functions.shape[1])
         self.weights, self.grid = weights, grid
         self.constant = functions.T @ weights
         self.weighted = np.ascontiguousarray(functions * weights[:, None])
         self.middle, self.half = sum(bounds) / 2, (bounds[1] - bounds[0]) / 2
-        # Released values, filled in as they come.
-        self.centre = np.zeros(functions.shape[1])
-        self.reach, self.pure, self.leading = math.inf, False, functions.shape[1]
-        self.edges: FloatArray = np.zeros(0)
+        self.centre = np.zeros(functions.shape[1])  # as released
 
     def coefficients(self, block: Block) -> Block:
         """Coefficients about the middle of the range (m, K); mean square outside the functions, share of t beyond the
@@ -147,11 +142,7 @@ class CurveRowFunctions:
         rest = rowwise_matmul(y * y, self.weights[:, None])[:, 0] - rowwise_norm(c) ** 2
         return c, np.maximum(rest, 0.0)[:, None], rowwise_matmul(beyond, self.weights[:, None])
 
-    def observed(self, block: Block) -> FloatArray:
-        """1 for each observed curve, shape (m, 1); NaN for the others."""
-        return np.asarray(np.where(np.isnan(block[1]), np.nan, 1.0))
-
-    def away(self, block: Block) -> FloatArray:
+    def left(self, block: Block) -> FloatArray:
         """Coefficients about the released centre."""
         return block[0] - self.centre
 
@@ -160,29 +151,6 @@ class CurveRowFunctions:
         level = rowwise_matmul(block[0], self.constant[:, None])[:, 0] / self.half
         bin_of = np.clip(np.floor((level + 1) / 2 * LEVEL_BINS), 0, LEVEL_BINS - 1)[:, None]
         return np.where(np.isnan(bin_of), np.nan, bin_of == np.arange(LEVEL_BINS))
-
-    def distance(self, block: Block) -> FloatArray:
-        """Their norm, shape (m,)."""
-        return rowwise_norm(self.away(block))
-
-    def beyond(self, block: Block) -> FloatArray:
-        """Whether the curve is larger than each of :attr:`edges`, shape (m, 4); in pure form by L1 norms."""
-        r = self.away(block)
-        size = rowwise_matmul(np.abs(r), np.ones((r.shape[1], 1)))[:, 0] / L1_OVER_L2 if self.pure else rowwise_norm(r)
-        return np.where(np.isnan(size[:, None]), np.nan, size[:, None] > self.edges)
-
-    def within_reach(self, block: Block) -> FloatArray:
-        """Leading coefficients about the released centre, shrunk to a norm of at most :attr:`reach`; shape (m, d)."""
-        r = np.ascontiguousarray(self.away(block)[:, : self.leading])
-        return np.asarray(r * np.minimum(1.0, self.reach / np.maximum(rowwise_norm(r), 1e-300))[:, None])
-
-    def rest(self, block: Block) -> FloatArray:
-        """Mean square outside the functions, shape (m, 1)."""
-        return np.asarray(block[1])
-
-    def outside(self, block: Block) -> FloatArray:
-        """Share of t at which the curve is beyond the public range, shape (m, 1)."""
-        return np.asarray(block[2])
 
 
 LIKELY, LIKELY_PURE = 0.9, 0.97
@@ -202,23 +170,23 @@ def release_mean(
     anchor, rough = _locate(cohort, rows, tuning, n)
     rows.centre = anchor
     size, error = cohort.geometric_mean(
-        rows.distance, half / tuning.size_below, half, share=tuning.size, name="size of curves", n=n
+        rows.size, half / tuning.size_below, half, share=tuning.size, name="size of curves", n=n
     )
     size = shrunk_scale(size, error, half / tuning.size_guess, PRIOR)
-    total, sd = cohort.sum(rows.away, clip=tuning.size_clip * wide * size, size=m, share=rough, name="rough mean")
+    total, sd = cohort.sum(rows.left, clip=tuning.size_clip * wide * size, size=m, share=rough, name="rough mean")
     rows.centre = anchor + shrunk_coefficients(rows.centre - anchor + total / n, sd / n, prior_shares)[0]
     low, high = size / tuning.spread_below, tuning.size_clip * size
-    spread, error = cohort.geometric_mean(rows.distance, low, high, share=tuning.spread, name="spread of curves", n=n)
+    spread, error = cohort.geometric_mean(rows.size, low, high, share=tuning.spread, name="spread of curves", n=n)
     spread = shrunk_scale(spread, error, size / tuning.size_clip, PRIOR)
     largest = half + float(np.linalg.norm(rows.centre))
     rows.edges, rows.pure = spread * EDGES, cohort.pure
-    beyond = release_shares(cohort, rows.beyond, n=n, share=tuning.tail, name="shares of large curves", size=EDGES.size)
-    tail = Tail.fit(beyond.value, beyond.sd, spread, largest, n, pure=cohort.pure)
+    name = "shares of large curves"
+    tail = Tail.released(cohort, rows.beyond, spread, largest, n, share=tuning.tail, name=name)
     noise = unit_noise(cohort, tuning.mean) / n * wide
     # Half a simultaneous band, with noise in half of the functions: shrinkage takes it out of the others.
     cost = tuning.half_band * np.sqrt(tail.mean_square / n + m / 2 * (noise * tail.candidates) ** 2)
     clip = tail.clip(cost)
-    total, sd = cohort.sum(rows.away, clip=clip * wide, size=m, share=tuning.mean, name="mean")
+    total, sd = cohort.sum(rows.left, clip=clip * wide, size=m, share=tuning.mean, name="mean")
     mean, variance = shrunk_coefficients(rows.centre - anchor + total / n, sd / n, prior_shares)
     rows.centre = mean = anchor + mean
     likely = LIKELY_PURE if cohort.pure else LIKELY

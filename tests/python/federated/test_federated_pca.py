@@ -249,8 +249,8 @@ def test_owners_of_the_chain_have_noise_of_their_own():
     [
         ({"data_norm": None}, PublicParameterMissing, "data_norm must be given"),
         ({"delta": None}, InputError, "delta must be given"),
-        ({"n_components": 65}, InputError, "n_components must be an integer from 1 to 64, got 65"),
-        ({"n_passed": 0}, InputError, "n_passed must be an integer from 1 to 65, got 0"),
+        ({"n_components": 65}, InputError, "n_components must be a whole number from 1 to 64, got 65"),
+        ({"n_passed": 0}, InputError, "n_passed must be a whole number from 1 to 65, got 0"),
         ({"const": 0}, InputError, "const must be a finite number above 0, got 0"),
     ],
 )
