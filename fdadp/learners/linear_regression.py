@@ -195,7 +195,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         self._encode, self._middle, self._unit = found.encode, found.middle, found.unit
         self._equations = found.equations
         self.walls_ = np.stack([found.encode.bottom, found.encode.top])
-        names = [*feature_names(self), *(["y"] if q == 1 else [f"y{k}" for k in range(q)])]
+        names = [*feature_names(self), *_targets(q)]
         self.doubts_ = _doubts_of_rounds(cohort, found, names, self.intercept_scaling)
         return found.theta * found.unit
 
@@ -205,12 +205,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         length = 1 + b0**2
         doubts = Doubts(cohort, 1 + d + q, pure=pure)
         n, noise = float(m.gram[-1, -1]) * length / b0**2, m.sd * length / b0**2
-        released = [
-            m.gram[np.triu_indices(d + 1, 1)] / m.sd_off,
-            np.diag(m.gram) / m.sd,
-            np.ravel(m.cross) / m.sd_cross,
-        ]
-        if not doubts.rows(n, noise, np.concatenate(released)):
+        if not doubts.rows(n, noise, m.in_noise):
             return doubts.said
         mean, square = m.gram[:-1, -1] * length / (b0 * n), np.diag(m.gram)[:-1] * length / n
         variance = square - mean**2
@@ -224,7 +219,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         square = q * m.squares / n
         parts = [q * m.sd_squares + 0 * middle, 2 * middle * m.sd_cross * math.sqrt(length * q) / b0]
         sd = np.linalg.norm([*parts, (square - 2 * middle**2) * noise], axis=0) / n
-        doubts.still(["y"] if q == 1 else [f"y{k}" for k in range(q)], square - middle**2, sd)
+        doubts.still(_targets(q), square - middle**2, sd)
         return doubts.said
 
     def _estimating(self) -> tuple[Equations, ...]:
@@ -280,6 +275,11 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         return np.asarray(np.clip(out, *self._range))
 
 
+def _targets(q: int) -> list[str]:
+    """Names of targets, for doubts."""
+    return ["y"] if q == 1 else [f"y{k}" for k in range(q)]
+
+
 def _default_mechanism(cohort: Cohort, d: int, q: int, epsilon: float) -> str:
     """Rounds where n is declared and they pay, by public numbers alone."""
     if cohort.n is None:
@@ -298,9 +298,7 @@ def _doubts_of_rounds(cohort: Cohort, found: LinearRounds, names: list[str], b0:
     m = found.moments
     doubts = Doubts(cohort, 1 + len(names))
     per_row = b0**2 / (1 + b0**2)
-    upper = m.gram[np.triu_indices(len(m.gram), 1)]
-    released = np.concatenate([upper / m.sd_off, np.diag(m.gram) / m.sd, np.ravel(m.cross) / m.sd_cross])
-    used = doubts.rows(float(m.gram[-1, -1]) / per_row, m.sd / per_row, released)
+    used = doubts.rows(float(m.gram[-1, -1]) / per_row, m.sd / per_row, m.in_noise)
     if used or not doubts.said:
         doubts.placed(names, found.places.still, found.places.unsure)
     return doubts.said

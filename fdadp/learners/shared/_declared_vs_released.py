@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
@@ -209,13 +210,9 @@ def _far(level: float, pure: bool, copies: int) -> float:
         u = (math.hypot(copies, c) - copies) / c
         return -u * c - copies * math.log1p(-(u**2))
 
-    low, high = 1e-3, alone
-    if exponent(high) > math.log(level):
+    if exponent(alone) > math.log(level):
         return alone
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if exponent(middle) > math.log(level) else (low, middle)
-    return high
+    return float(brentq(lambda z: exponent(z) - math.log(level), 1e-3, alone))
 
 
 _UNITS = "are bounds, or data_norm, in the units of the data?"

@@ -118,72 +118,41 @@ def _place(codes, starts, i, j):  # type: ignore[no-untyped-def]
     return -1
 
 
-def in_bins(values: FloatArray, codes: FloatArray, starts: IntArray) -> FloatArray:
-    """Put each row's values (m, K) into its bin of each feature, (m, total K); NaN in rows with a missing bin.
-
-    Parameters
-    ----------
-    values : ndarray of shape (m, K)
-        Private, as are the codes (m, d).
-    starts : ndarray of shape (d + 1,)
-    """
-    out = np.zeros((len(codes), int(starts[-1]) * values.shape[1]))
-    _put(codes, starts, values, out)
-    return out
+# Per row of private codes (m, d), by the starts (d + 1,) of each feature's bins among all of them.
 
 
 @njit(cache=True, nogil=True)
-def _put(codes, starts, values, out):  # type: ignore[no-untyped-def]
+def in_bins(values, codes, starts):  # type: ignore[no-untyped-def]
+    """Each row's values (m, K) in its bin of each feature, (m, total K); NaN in rows with a missing bin."""
     K = values.shape[1]
+    out = np.zeros((len(codes), starts[-1] * K))
     for i in range(codes.shape[0]):
         for j in range(codes.shape[1]):
             at = _place(codes, starts, i, j)
             for k in range(K):
                 out[i, max(at, 0) * K + k] = values[i, k] if at >= 0 else np.nan
-
-
-def totals(codes: FloatArray, starts: IntArray, scores: FloatArray) -> FloatArray:
-    """Sum over features, in order, of the score of each row's bin, (m,); NaN for a missing bin.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (m, d)
-        Private.
-    starts : ndarray of shape (d + 1,)
-    scores : ndarray of shape (total,)
-        Public or released.
-    """
-    out = np.zeros(len(codes))
-    _add(codes, starts, scores, out)
     return out
 
 
 @njit(cache=True, nogil=True)
-def _add(codes, starts, scores, out):  # type: ignore[no-untyped-def]
+def totals(codes, starts, scores):  # type: ignore[no-untyped-def]
+    """Sum over features, in order, of the score (total,) of each row's bin, (m,); NaN for a missing bin."""
+    out = np.zeros(len(codes))
     for i in range(codes.shape[0]):
         for j in range(codes.shape[1]):
             at = _place(codes, starts, i, j)
             out[i] += scores[at] if at >= 0 else np.nan
-
-
-def odds(codes: FloatArray, starts: IntArray, scores: FloatArray) -> FloatArray:
-    """``exp`` of the sum over features of the score of each row's bin, (m, K), as a product; NaN for a missing bin.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (m, d)
-        Private.
-    starts : ndarray of shape (d + 1,)
-    scores : ndarray of shape (total, K)
-        Public or released.
-    """
-    out = np.empty((len(codes), scores.shape[1]))
-    _product(codes, starts, np.exp(np.clip(scores, -_LONGEST, _LONGEST)), out)
     return out
 
 
+def odds(codes: FloatArray, starts: IntArray, scores: FloatArray) -> FloatArray:
+    """``exp`` of the sum of the scores (total, K) of each row's bins, (m, K), as a product; NaN for a missing bin."""
+    return np.asarray(_product(codes, starts, np.exp(np.clip(scores, -_LONGEST, _LONGEST))))
+
+
 @njit(cache=True, nogil=True)
-def _product(codes, starts, factors, out):  # type: ignore[no-untyped-def]
+def _product(codes, starts, factors):  # type: ignore[no-untyped-def]
+    out = np.empty((len(codes), factors.shape[1]))
     for i in range(codes.shape[0]):
         for k in range(out.shape[1]):
             value = 1.0
@@ -196,6 +165,7 @@ def _product(codes, starts, factors, out):  # type: ignore[no-untyped-def]
                     value = np.nan
                     break
             out[i, k] = value
+    return out
 
 
 # Learners whose scores add up over features: a released number for each public bin.

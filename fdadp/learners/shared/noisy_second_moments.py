@@ -39,6 +39,13 @@ class RowMoments(NamedTuple):
     sd_cross: float
     sd_squares: float
 
+    @property
+    def in_noise(self) -> FloatArray:
+        """Entries of the first two, in units of their noise."""
+        upper = self.gram[np.triu_indices(len(self.gram), 1)]
+        parts = upper / self.sd_off, np.diag(self.gram) / self.sd, np.ravel(self.cross) / self.sd_cross
+        return np.concatenate(parts)
+
 
 def release_moments(cohort: Cohort, pair: RowFunction, p: int, q: int, *, share: float = 1.0) -> RowMoments:
     """Release the upper triangle of the joint second moment of features and targets, scaled to a small sensitivity."""

@@ -337,11 +337,11 @@ def _auxiliary(
     shares["gradient scale"] = size(tuning.gradient_scale)
     shares["residual scale"] = size(tuning.residual_scale)
     shares["level"] = tuning.level.share(eta, pure=pure)
-    shares["residual"] = tuning.residual.share(eta)
+    shares["residual"] = tuning.residual.share(eta, pure=False)
     blocks = int(time_blocks(design.unit_t)[-1]) + 1
     reach = 0.5 * math.log(SPREADS[1] / SPREADS[0]) * (blocks if pure else math.sqrt(blocks))
     shares["residual profile"] = tuning.residual_profile.share(reach * eta, pure=pure) if blocks > 1 else 0.0
-    shares["calibration"] = tuning.calibration.share(eta)
+    shares["calibration"] = tuning.calibration.share(eta, pure=False)
     return shares, y_rms.below
 
 

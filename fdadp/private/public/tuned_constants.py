@@ -35,26 +35,6 @@ class Size(Aux):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ramp:
-    """A share of the budget that grows with the noise per person, from `least` to `most`.
-
-    Attributes
-    ----------
-    least, most : float
-    scale : float
-        Noise per person over the square root of the share.
-    """
-
-    least: float
-    most: float
-    scale: float
-
-    def share(self, eta: float) -> float:
-        """Share of the budget at this noise per person."""
-        return max(self.least, min(self.most, (eta / self.scale) ** 2))
-
-
-@dataclass(frozen=True, kw_only=True)
 class Tuning:
     """Of a private fit.
 
@@ -81,8 +61,8 @@ class Tuning:
         that in blocks of time.
     level
         Means of residuals with a wide clip: what clips of gradients take of the level where errors are skewed.
-    residual, calibration : Ramp
-        Covariance of residuals; histogram of standardised residuals.
+    residual, calibration
+        Covariance of residuals; histogram of standardised residuals. Their shares are those of Gaussian noise.
     residual_split : float
         Share of `residual` that goes to the covariance; the rest to the energy outside the response functions.
     water_noise : float
@@ -142,8 +122,8 @@ class Tuning:
     residual_again: Size = Size(target=0.03, cap=0.06, below=2.0, above=2.0)
     residual_profile: Aux = Aux(target=0.1, cap=0.02, max_error=0.45)
     level: Aux = Aux(target=0.002, cap=0.02, max_error=0.035)
-    residual: Ramp = Ramp(least=0.01, most=0.02, scale=0.006)
-    calibration: Ramp = Ramp(least=0.01, most=0.03, scale=0.0165)
+    residual: Aux = Aux(target=0.006, cap=0.02, least=0.01)
+    calibration: Aux = Aux(target=0.0165, cap=0.03, least=0.01)
     residual_split: float = 0.75
     water_noise: float = 3.0
     fall_off: float = 0.45

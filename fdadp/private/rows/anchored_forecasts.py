@@ -16,7 +16,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.private.plan.budget_plan import Plan
 from fdadp.private.plan.budget_sharing import Coordinates, make_plan
-from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Ramp, Tuning
+from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Tuning
 from fdadp.private.rows.errors_by_record import with_looks
 from fdadp.rounds.budget_plan import Aux
 from fdadp.rounds.posterior_means import gain
@@ -30,7 +30,7 @@ MEAN_SQUARE = 1.65
 """Mean square of errors over their squared geometric mean: 1.35 of Gaussian curves with the shares of the public prior
 and a tenth of their energy outside of its functions, times 1.22 of records whose sizes differ as a t law of 1/ν = .15
 has it."""
-USELESS, NOTHING = 0.1, Ramp(least=0.0, most=0.0, scale=1.0)
+USELESS, NOTHING = 0.1, Aux(target=1.0, cap=1.0, max_error=0.0)
 """Noise of the calibration, in shares of people, from which on its budget is better spent on the size of residuals.
 From there on a release of the mean curve says nothing either, beside how small it is believed to be."""
 LOCATION_CAP, LOCATION_ERROR = 0.04, 0.5
@@ -60,7 +60,7 @@ def plan_forecasts(
     location = replace(tuning.x_location, cap=LOCATION_CAP, max_error=LOCATION_ERROR)
     level = replace(tuning.level, max_error=0.0)  # errors of forecasts are to both sides
     tuning = replace(tuning, mean_square=MEAN_SQUARE, x_location=location, level=level)
-    most = tuning.calibration.most
+    most = tuning.calibration.cap
     dear = noise_multiplier / n / (most if pure else math.sqrt(most)) > USELESS
     if dear:
         size = replace(tuning.residual_scale, cap=tuning.residual_scale.cap + most)

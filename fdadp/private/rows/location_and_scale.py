@@ -59,20 +59,6 @@ class Counted(NamedTuple):
     sd: float
 
 
-class Beyond(NamedTuple):
-    """Share of numbers far from a location, by counts of the whole range.
-
-    Attributes
-    ----------
-    share : float
-    sd : float
-        Of the noise in it.
-    """
-
-    share: float
-    sd: float
-
-
 def located(
     mean: float, square: float, sd: float, counts: Sequence[Counted], n: float, *, pure: bool
 ) -> tuple[float, float, float]:
@@ -122,8 +108,8 @@ def settled(
     sure = SURE_PURE if pure else SURE
     noise = math.hypot(sd, 1 / math.sqrt(n))
     away = max(abs(mean - location), abs(square + UNIFORM_VARIANCE - location**2 - scale**2)) / noise
-    outside = beyond(counts[0], location, FAR * scale)
-    if away < sure and outside.share < sure * outside.sd:
+    outside, outside_sd = beyond(counts[0], location, FAR * scale)
+    if away < sure and outside < sure * outside_sd:
         return location, scale, error
     at, weights = _nearest(mean, square, sd, counts, n, location, scale)
     location = float(weights @ at)
@@ -136,11 +122,11 @@ def error_of_moments(scale: float, sd: float) -> float:
     return min(sd / (2 * scale**2), UNKNOWN)
 
 
-def beyond(counted: Counted, location: float, reach: float) -> Beyond:
-    """Share of numbers in cells of which no point is within reach of a location, as released."""
+def beyond(counted: Counted, location: float, reach: float) -> tuple[float, float]:
+    """Share of numbers in cells of which no point is within reach of a location, as released, and its noise's sd."""
     edges = np.linspace(*counted.part, CELLS + 1)
     out = (edges[:-1] > location + reach) | (edges[1:] < location - reach)
-    return Beyond(float(counted.shares[out].sum()), counted.sd * math.sqrt(out.sum()))
+    return float(counted.shares[out].sum()), counted.sd * math.sqrt(out.sum())
 
 
 def _nearest(

@@ -238,8 +238,11 @@ def white_term(
             f"terms of a private fit must be of {', '.join(sorted(k.__name__ for k in MAKERS))}, or another TermSpec, "
             f"got {kind.__name__}"
         )
-    spec = with_refund_k(spec)
-    return MAKERS.get(kind, derived_term)(TermRequest(spec, columns, prior, curves, beside, t), spec)
+    own: Any = with_refund_k(spec)
+    asked = TermRequest(own, columns, prior, curves, beside, t)
+    if kind in MAKERS and getattr(own, "by", None):
+        return _times(asked, replace(own, by=None), own.by)
+    return MAKERS.get(kind, derived_term)(asked, own)
 
 
 def _ff(asked: TermRequest, spec: FunctionalLinear) -> WhiteTerm:
@@ -249,8 +252,6 @@ def _ff(asked: TermRequest, spec: FunctionalLinear) -> WhiteTerm:
     default = default_of(spec, "k")
     asked.along_t(k_t, default[1])
     size = asked.size(k, default[0], FUNCTIONS)
-    if spec.by:
-        return _times(asked, replace(spec, by=None), spec.by)
     asked.curves_of(spec.column)
     return derived_term(asked, replace(spec, k=(size, k_t)))
 
@@ -267,8 +268,6 @@ def _lf(asked: TermRequest, spec: LinearFunctional) -> WhiteTerm:
     asked.of_numbers("ff")
     asked.only(m=NO_PENALTY, rule=NO_RULE)
     size = asked.size(spec.k, default_of(spec, "k"), FUNCTIONS)
-    if spec.by:
-        return _times(asked, replace(spec, by=None), spec.by)
     asked.curves_of(spec.column)
     return derived_term(asked, replace(spec, k=size))
 
@@ -285,8 +284,6 @@ def _sff(asked: TermRequest, spec: FunctionalAdditive) -> WhiteTerm:
 def _af(asked: TermRequest, spec: AdditiveFunctional) -> WhiteTerm:
     asked.of_numbers("sff")
     asked.only(period=NO_PERIOD, x_transform=NO_RANKS)
-    if spec.by:
-        return _times(asked, replace(spec, by=None), spec.by)
     return _surface(asked, spec.column, several(spec.k, 2, f"k of {asked.name}"), default_of(spec, "k"))
 
 
@@ -330,8 +327,6 @@ def _smooth(asked: TermRequest, spec: Smooth) -> WhiteTerm:
     else:
         k = None if spec.k == "refund" else spec.k
     size = asked.size(k, None, SPLINES[1])
-    if spec.by:
-        return _times(asked, replace(spec, by=None), spec.by)
     asked.numbers_of(spec.column)
     return derived_term(replace(asked, curves=False), replace(spec, k=size, bs=OWN_BASIS))
 
@@ -349,8 +344,6 @@ def _tensor(asked: TermRequest, spec: TensorSmooth) -> WhiteTerm:
         asked.along_t(sizes[-1], ALONG_T)
         sizes = sizes[:-1]
     own = [asked.size(k, default, SPLINES[count]) for k in several(sizes, count, f"k of {asked.name}")]
-    if spec.by:
-        return _times(asked, replace(spec, by=None), spec.by)
     for name in spec.covariates:
         asked.numbers_of(name)
     return derived_term(replace(asked, curves=False), replace(spec, k=tuple(own), bs=OWN_BASIS))
