@@ -230,7 +230,8 @@ class _Procedure:
         chosen = self.model(index, "fit of the chosen one", self.privacy.n, len(models))
         self.data.fit(chosen, self.ids)
         tried = [(f"candidate {at + 1}", model.ledger_) for at, model in enumerate(models)]
-        ledger = _together([*tried, ("", judged), ("chosen", chosen.ledger_)], self.budget, parallel=self.plan.parallel)
+        split = f"{self.dataset}, {self.holdout:g} held out" if self.plan.parallel else ""
+        ledger = _together([*tried, ("", judged), ("chosen", chosen.ledger_)], self.budget, split)
         return PrivateChoice(chosen, index, ledger, self.plan)
 
     def _select(self, models: Sequence[Any], clip: float | None, budget: Budget) -> tuple[int, Ledger]:
@@ -283,11 +284,19 @@ def _held(one: Any, holdout: float) -> bool:
     return int.from_bytes(hashlib.sha256(b"fdadp choice " + text).digest()[:8], "big") < holdout * 2**64
 
 
-def _together(steps: Sequence[tuple[str, Ledger]], budget: Budget, *, parallel: bool) -> Ledger:
-    """One ledger of all steps: the last two are the selection, and the fit, of which the public inputs are told."""
-    parts = [*["trials"] * (len(steps) - 2), "choice", ""] if parallel else [""] * len(steps)
+def _together(steps: Sequence[tuple[str, Ledger]], budget: Budget, split: str) -> Ledger:
+    """One ledger of all steps: the last two are the selection, and the fit, of which the public inputs are told.
+
+    `split`: what tells those who are tried on from those who judge; empty where both are charged.
+    """
+    parts = [*["trials"] * (len(steps) - 2), "choice", ""] if split else [""] * len(steps)
     releases = [
-        dataclasses.replace(release, name=f"{name}: {release.name}" if name else release.name, part=part)
+        dataclasses.replace(
+            release,
+            name=f"{name}: {release.name}" if name else release.name,
+            part=part,
+            split=split if part else "",
+        )
         for (name, ledger), part in zip(steps, parts, strict=True)
         for release in ledger.releases
     ]
@@ -296,9 +305,9 @@ def _together(steps: Sequence[tuple[str, Ledger]], budget: Budget, *, parallel: 
     details = chosen.details | selection.details
     for name in ("spent by its releases", "reserved by this fit"):
         both = math.fsum(ledger.details[name] for _, ledger in trials), selection.details[name]
-        details[name] = (max(both) if parallel else sum(both)) + chosen.details[name]
+        details[name] = (max(both) if split else sum(both)) + chosen.details[name]
     details["spent by its releases, as epsilon"] = budget.epsilon_of(details["spent by its releases"])
-    if parallel:
+    if split:
         details["trials and choice"] = "read different persons, so that together they cost the larger of the two"
     return dataclasses.replace(
         selection,

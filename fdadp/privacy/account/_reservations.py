@@ -69,6 +69,8 @@ class Release:
         is counted in δ, or not proved (``docs/theory/noise.md#exactness``).
     part : str
         Which of several disjoint parts of the persons it reads; empty: all of them.
+    split : str
+        What tells these parts from each other: parts of two splits are not disjoint, whatever they are called.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Release:
     mu: float | None = None
     draw: str = ""
     part: str = ""
+    split: str = ""
 
     @property
     def spent(self) -> float:
@@ -112,11 +115,11 @@ class Release:
 
 def plain(release: Release) -> dict[str, Any]:
     """Its fields; without a part where it reads all persons, as files of before there were parts have it."""
-    return {k: v for k, v in asdict(release).items() if k != "part" or v}
+    return {k: v for k, v in asdict(release).items() if k not in ("part", "split") or v}
 
 
 def counted(releases: Collection[Release]) -> list[Release]:
-    """Releases whose costs add up: of those that read disjoint parts of the persons the dearest part's.
+    """Releases whose costs add up: of those that read disjoint parts of the persons, of each split the dearest part's.
 
     Examples
     --------
@@ -125,11 +128,11 @@ def counted(releases: Collection[Release]) -> list[Release]:
     >>> [r.epsilon for r in counted(made)]
     [1, 2, 2]
     """
-    costs: dict[str, float] = {}
+    costs: dict[tuple[str, str], float] = {}
     for r in releases:
-        costs[r.part] = costs.get(r.part, 0.0) + r.spent
-    dearest = max((part for part in costs if part), key=costs.__getitem__, default="")
-    return [r for r in releases if r.part in ("", dearest)]
+        costs[r.split, r.part] = costs.get((r.split, r.part), 0.0) + r.spent
+    dearest = {split: part for split, part in sorted(costs, key=costs.__getitem__) if part}
+    return [r for r in releases if not r.part or r.part == dearest[r.split]]
 
 
 TOLERANCE = 1e-9

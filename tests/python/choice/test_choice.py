@@ -24,6 +24,7 @@ from fdadp.learners import (
     Numeric,
 )
 from fdadp.privacy import Budget, Cohort, SeededNoise
+from fdadp.privacy.account._reservations import Release, counted
 from fdadp.privacy.account.budget import apart
 from fdadp.privacy.certificate.ledger_recount import verify_ledger
 from fdadp.privacy.noise.distributed import noise_source
@@ -281,3 +282,11 @@ def test_a_budget_for_candidates_that_select_most_of_the_time_is_in_zcdp():
     privacy = Privacy(4.0, 1e-6, n=300, random_state=1)
     for candidates, measure in ((stumps, "rho (zCDP)"), ([bayes(), stumps[1]], "mu squared / 2 (Gaussian DP)")):
         assert choose_privately(candidates, X, y, privacy, allow_useless=True).ledger.details["accounting"] == measure
+
+
+def test_parts_of_the_same_name_are_disjoint_within_one_split_alone():
+    costs = (("trials", "a", 3.0), ("choice", "a", 1.0), ("trials", "b", 1.0), ("choice", "b", 3.0), ("", "", 0.5))
+    made = [Release("x", 1, "", 1.0, 1.0, epsilon=cost, part=part, split=split) for part, split, cost in costs]
+    assert sum(r.spent for r in counted(made)) == 6.5
+    alike = [dataclasses.replace(r, split="a" if r.part else "") for r in made]
+    assert sum(r.spent for r in counted(alike)) == 4.5
