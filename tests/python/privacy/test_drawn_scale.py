@@ -26,7 +26,6 @@ from fdadp.privacy.noise._matrix_noise import degrees
 from fdadp.private.release.dp_aff import directions_of
 from fdadp.private.rows.curve_roughness import CurveEnergies, ResponseEnergies
 from fdadp.private.rows.row_functions import RowFunctions
-from fdadp.rounds.clips_for_tails import sizes_of
 from fdadp.rounds.location_scale_histograms import cells_of, distances_of, norm_of
 
 EPSILON, DELTA, RIDGE = 1.0, 1e-6, 20.0
@@ -125,7 +124,7 @@ CASES = {
     "histogram": Case(of("histogram"), *AXES),
     "counts in cells": Case(ones(cells_of, -np.ones(2), np.ones(2), 8), *NUMBERS),
     "distances from places": Case(ones(distances_of, np.zeros(2), np.array([[0.3, 0.9]] * 2)), *NUMBERS),
-    "tails": Case(ones(sizes_of, np.array([[0.3, 0.9, 1.2]] * 2)), *NUMBERS),
+    "tails": Case(ones(distances_of, 0.0, np.array([[0.3, 0.9]] * 2)), *NUMBERS),
     "look at X": Case(look(CurveEnergies(DESIGN.curves[0])), LEVEL, ALTERNATING),
     "look at Y": Case(look(ResponseEnergies(RowFunctions(DESIGN, (-8.0, 8.0)))), LEVEL, ALTERNATING),
     "geometric mean": Case(of("geometric_mean", 0.1, 10.0, n=4.0), (np.array(10.0),), (np.array(0.1),)),

@@ -11,9 +11,7 @@ import pytest
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier, unit_noise
 from fdadp.private.denoise.empirical_bayes import (
-    gain,
     level_and_spread,
-    shrunk,
     shrunk_coefficients,
     shrunk_scale,
     shrunk_shift,
@@ -21,6 +19,7 @@ from fdadp.private.denoise.empirical_bayes import (
 from fdadp.private.plan.budget_sharing import expected_left, least_n_epsilon, release_n
 from fdadp.private.public.tuned_constants import GAUSSIAN, PURE
 from fdadp.rounds.budget_plan import Aux
+from fdadp.rounds.posterior_means import gain, shrunk
 from fdadp.summaries.curves.mean_and_covariance import COVARIANCE, MEAN
 
 
