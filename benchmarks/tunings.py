@@ -43,7 +43,7 @@ TUNINGS: dict[str, Tuning] = {
     "12 rounds": replace(T, rounds=12),
     "clip of 0.5": replace(T, first_clip=0.5),
     "clip of 1.0": replace(T, first_clip=1.0),
-    "calibration of 6 %": replace(T, calibration=replace(T.calibration, most=0.06)),
+    "calibration of 6 %": replace(T, calibration=replace(T.calibration, cap=0.06)),
     "scales of Y and residuals doubled": replace(
         T,
         y_rms=replace(T.y_rms, cap=2 * T.y_rms.cap),
