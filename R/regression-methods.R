@@ -11,6 +11,8 @@
 #' @param se What is believed of errors: `"curve"`, `"cluster"` (needs groups), `"iid"`, `"unconditional"`; default that of the fit.
 #' @param unconditional `TRUE` is `se = "unconditional"`, as in mgcv: errors are independent, and smoothing parameters estimated (Gaussian fits by REML).
 #'   Standard errors by curves and groups always know that they are.
+#' @param simultaneous Shall prediction intervals hold a whole new curve at once, not each point? They do in the share `level` of new curves (conformal prediction), or of new persons
+#'   where the fit had groups.
 #' @param exclude Names of terms to leave out of the predictor, as in mgcv: `"re(id)"` for a new person. Not with standard errors or intervals.
 #' @param ... Not used.
 #' @return A matrix with one predicted curve a row, or a vector where the response is a number; with `se.fit` or `interval` a list with `fit`, `se.fit`,
@@ -24,7 +26,8 @@
 #' }
 #' @export
 predict.fdadp_regression <- function(object, newdata, type = c("response", "link", "terms"), se.fit = FALSE, t = NULL, grids = list(),
-                                     interval = c("none", "prediction"), level = 0.95, se = NULL, unconditional = FALSE, exclude = NULL, ...) {
+                                     interval = c("none", "prediction"), level = 0.95, se = NULL, unconditional = FALSE, exclude = NULL,
+                                     simultaneous = FALSE, ...) {
   no_more(...)
   no_na(t = t, se.fit = se.fit, level = level)
   type <- one_of(type, c("response", "link", "terms"), "type")
@@ -47,7 +50,7 @@ predict.fdadp_regression <- function(object, newdata, type = c("response", "link
   }
   found <- call_on_fit("predict_terms", object,
     columns = columns, offset = offset, t = as_vector(t, "t"), kind = type, se = isTRUE(se.fit), errors = believed(object, se, unconditional), level = if (interval == "prediction") level,
-    exclude = as.list(exclude)
+    exclude = as.list(exclude), simultaneous = isTRUE(simultaneous)
   )
   response <- if (is.null(t)) object$spec$columns[[object$spec$response]]
   if (type == "terms") {

@@ -320,10 +320,13 @@ def _learned(settings: ModelSettings, estimate: Estimate, grouped: bool, left: _
         whole = Residuals.together(left.residuals)
         changes = left_out(form, inverse, whole)
         errors.clusters["curve"] = cluster_errors(fit, changes)
+        which = None
         if grouped:
             numbers = {label: i for i, label in enumerate(labels)}
             which = np.array([numbers[label] for label in left.groups], dtype=np.int64)
-            errors.clusters["cluster"] = cluster_errors(fit, left_out(form, inverse, whole, which))
+            by_group = left_out(form, inverse, whole, which)
+            errors.clusters["cluster"], changes = cluster_errors(fit, by_group), by_group[which]
         if whole.n > 1 and settings.of_curves and settings.family.name == "gaussian":
-            errors.variances.update({kind: variance_from(fit, whole, changes, kind) for kind in ("t", "model")})
+            found = {kind: variance_from(fit, whole, changes, kind, which) for kind in ("t", "model")}
+            errors.variances.update(found)
     return errors

@@ -329,8 +329,10 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         level : float
             Nominal coverage at each point, in (0, 1). The variance about the mean is that of ``variance``.
         simultaneous : bool
-            Of private fits: `level` holds for a whole curve at the grid points of the fit at once, by the released law
-            of its errors. Default: point by point.
+            `level` holds for a whole curve at the grid points of the fit at once. Default: point by point. Of an
+            ordinary fit by the largest residual of each curve in the fit without it (conformal prediction; with groups
+            without the person, and persons count alike): with as many as level / (1 - level) curves or persons. Of a
+            private fit by the released law of its errors.
 
         Returns
         -------

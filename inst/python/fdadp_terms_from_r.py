@@ -190,6 +190,7 @@ def predict_terms(
     errors: str | None,
     level: float | None,
     exclude: Sequence[str] | None = None,
+    simultaneous: bool = False,
 ) -> dict[str, Any]:
     """Predictions of new rows, with standard errors and prediction intervals where asked for, without some terms."""
     model = model_of(fit)
@@ -211,7 +212,8 @@ def predict_terms(
     if level is not None and added:
         raise InputError("prediction intervals are there for models without an offset alone")
     if level is not None:
-        lower, upper = model.predict_interval(data, level, **more)
+        whole = {"simultaneous": True} if simultaneous else {}  # numbers have no such argument
+        lower, upper = model.predict_interval(data, level, **more, **whole)
         result["lwr"], result["upr"] = np.asarray(lower), np.asarray(upper)
     return result
 

@@ -38,6 +38,17 @@ test_that("contrasts, slopes and differences along t are those of predictions", 
   expect_error(level_contrasts(1, "arm"), "object must be a fit", class = "fdadp_input_error")
 })
 
+test_that("prediction intervals hold whole curves", {
+  skip_without_python()
+  d <- trial()
+  fit <- fdadp(Y ~ age, data = d[c("age", "Y")])
+  new <- list(age = c(30, 60))
+  narrow <- predict(fit, new, interval = "prediction")
+  wide <- predict(fit, new, interval = "prediction", simultaneous = TRUE)
+  expect_true(all(wide$lwr < narrow$lwr & narrow$upr < wide$upr))
+  expect_error(predict(fit, new, interval = "prediction", level = 0.999, simultaneous = TRUE), "level must be at most", class = "fdadp_input_error")
+})
+
 test_that("of numbers they are those of mgcv's rows", {
   skip_without_python()
   skip_if_not_installed("mgcv")

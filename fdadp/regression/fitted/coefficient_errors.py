@@ -185,8 +185,10 @@ class CoefficientErrors:
     def variance_of(self, kind: str) -> ResidualVariance:
         """Variance of new responses about their means: along the response ("t"), and also by covariates ("model")."""
         if kind not in self.variances and self.residuals is not None:
+            own, groups = self.residuals, self.groups
             with one_blas_thread():
-                self.variances[kind] = variance_from(self.fit, self.residuals, self.left_out("curve"), kind)
+                changes = self.left_out("curve") if groups is None else self.left_out("cluster")[groups]
+                self.variances[kind] = variance_from(self.fit, own, changes, kind, groups)
         found: ResidualVariance = self.variances[kind]
         return found
 
@@ -199,16 +201,20 @@ class CoefficientErrors:
         if law is not None:
             quantile = law.whole_curve_quantile(level) if simultaneous else law.quantile(level)
             return np.asarray(quantile * np.sqrt(law.of_records(records, points) + se**2))
-        if simultaneous:
-            raise InputError("simultaneous must be False without privacy, where intervals are pointwise, got True")
+        if simultaneous and (self.persons is not None or kind == "constant" or not self.settings.of_curves):
+            raise InputError(
+                "simultaneous must be False with variance='constant', with random curves of persons, and where "
+                "responses are numbers, got True"
+            )
         if self.persons is not None:
             from scipy.stats import norm
 
             new = self.persons.variance_of_rows(records, points)
             return np.asarray(norm.ppf((1 + level) / 2) * np.sqrt(se**2 + new))
         if not self.has_rows and not self.variances:
-            if kind in ("t", "model"):
-                raise InputError(f"variance={kind!r} needs residuals of single curves, which this model has not")
+            if kind in ("t", "model") or simultaneous:
+                what = "simultaneous=True" if simultaneous else f"variance={kind!r}"
+                raise InputError(f"{what} needs residuals of single curves, which this model has not")
             kind = "constant"
         if kind == "constant":
             from scipy.stats import norm
@@ -223,19 +229,24 @@ class CoefficientErrors:
         # Residuals of curves left out contain the variance of the mean already, on average.
         usual = fit.mean_variance(self.covariance(None))
         variance = model.variance(known, points) + np.maximum(se**2 - usual, 0.0)
-        return np.asarray(model.quantile(level) * np.sqrt(variance))
+        quantile = model.whole_curve_quantile(level) if simultaneous else model.quantile(level)
+        return np.asarray(quantile * np.sqrt(variance))
 
 
-def variance_from(fit: AdditiveFit, own: Residuals, changes: FloatArray, kind: str) -> ResidualVariance:
-    """Variance of new responses, from the residual of each record in the fit without it.
+def variance_from(
+    fit: AdditiveFit, own: Residuals, changes: FloatArray, kind: str, groups: IntArray | None = None
+) -> ResidualVariance:
+    """Variance of new responses, from the residuals of each record in the fit without it, or without its person.
 
     Parameters
     ----------
     fit : AdditiveFit
     own : Residuals
     changes : ndarray of shape (n, p)
-        Changes of the coefficients without each record.
+        Changes of the coefficients without each record, or its person.
     kind : {"t", "model"}
+    groups : ndarray of shape (n,) of int, optional
+        Whose each record is.
     """
     form: LongForm = fit.form
     alone = own.without(form, changes)
@@ -247,7 +258,7 @@ def variance_from(fit: AdditiveFit, own: Residuals, changes: FloatArray, kind: s
     known = None
     if kind == "model":
         known = looks(own.records, form.predictor(own.records, fit.coefficients), form.designs)
-    return residual_variance(record[seen], t[seen], alone.ravel()[seen], known)
+    return residual_variance(record[seen], t[seen], alone.ravel()[seen], known, groups)
 
 
 # Private predictions far from the mean curve are pulled back towards it; post-processing, which costs no privacy.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
+from fdadp.errors import InputError
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.terms.numbers.factors_and_random_effects import is_factor
@@ -46,6 +47,8 @@ class ResidualVariance:
         Of the looks of the training records.
     quantiles : ndarray
         Of the absolute values of standardised residuals, at :data:`LEVELS`.
+    largest : ndarray
+        Of the largest absolute value along a curve, at the same levels; infinite where there are too few curves.
     """
 
     low: float
@@ -55,6 +58,7 @@ class ResidualVariance:
     centre: FloatArray
     spread: FloatArray
     quantiles: FloatArray
+    largest: FloatArray
 
     def variance(self, seen: FloatArray, t: FloatArray) -> FloatArray:
         """Of records with looks (n, q') at points (T,), shape (n, T)."""
@@ -65,6 +69,24 @@ class ResidualVariance:
     def quantile(self, level: float) -> float:
         """Of the absolute value of a standardised residual."""
         return float(np.interp(level, LEVELS, self.quantiles))
+
+    def whole_curve_quantile(self, level: float) -> float:
+        """Of the largest absolute value along a curve, at the next level that is kept.
+
+        Raises
+        ------
+        InputError
+            Too few curves, or persons, to know it.
+        """
+        found = float(self.largest[np.searchsorted(LEVELS, level - 1e-12)])
+        if not np.isfinite(found):
+            known = LEVELS[np.isfinite(self.largest)]
+            most = float(known[-1]) if known.size else 0.0
+            raise InputError(
+                f"level must be at most {most:g} with simultaneous=True in a fit to so few curves or persons, got "
+                f"{level:g}: level / (1 - level) of them are needed"
+            )
+        return found
 
 
 def looks(records: Records, mean: FloatArray, designs: Sequence[TermDesign]) -> FloatArray:
@@ -85,7 +107,7 @@ def looks(records: Records, mean: FloatArray, designs: Sequence[TermDesign]) -> 
 
 
 def residual_variance(
-    record: IntArray, t: FloatArray, residuals: FloatArray, seen: FloatArray | None
+    record: IntArray, t: FloatArray, residuals: FloatArray, seen: FloatArray | None, person: IntArray | None = None
 ) -> ResidualVariance:
     """Fit over t by quasi-likelihood, as if squares were gamma variables with the logarithm as link.
 
@@ -93,6 +115,9 @@ def residual_variance(
     whether there is a regression at all, is what predicts a record left out best. The law of standardised residuals is
     of scales that do not know the record's tenth of all, with the n + 1 of conformal prediction: so intervals hold on
     average over records whatever the errors' law, if records are alike in what looks do not say.
+
+    Where persons have several records a new person is what is new: persons count alike, however many records they have.
+    The largest residual of a curve is divided by a variance over t that does not know the curve.
 
     Parameters
     ----------
@@ -102,12 +127,15 @@ def residual_variance(
         Without the record itself in the fit.
     seen : ndarray of shape (n, q') or None
         Looks of the records; None: the same variance for all.
+    person : ndarray of shape (n,) of int, optional
+        Whose each record is; residuals are then without the person in the fit.
 
     References
     ----------
     Davidian & Carroll (1987), Variance function estimation, doi:10.1080/01621459.1987.10478543; Lei, G'Sell, Rinaldo,
     Tibshirani & Wasserman (2018), Distribution-free predictive inference for regression,
-    doi:10.1080/01621459.2017.1307116.
+    doi:10.1080/01621459.2017.1307116; Dunn, Wasserman & Ramdas (2023), Distribution-free prediction sets for two-layer
+    hierarchical models, doi:10.1080/01621459.2022.2060112, on persons.
     """
     if record.size > MOST:
         size = np.bincount(record, residuals**2, int(record.max()) + 1).astype(np.float64)
@@ -132,10 +160,41 @@ def residual_variance(
         moved, eta = float(np.abs(new - eta).max()), new
         if moved < 1e-6:
             break
-    count = np.unique(record).size
-    quantiles = np.quantile(np.abs(residuals) / np.exp(eta / 2), np.minimum(LEVELS * (1 + 1 / count), 1.0))
+    here, own = np.unique(record, return_inverse=True)
+    standard, largest = np.abs(residuals) / np.exp(eta / 2), _largest(own, x, residuals, eta, gram)
+    if person is None:
+        quantiles = np.quantile(standard, np.minimum(LEVELS * (1 + 1 / here.size), 1.0))
+        weights = np.full(here.size, 1 / (here.size + 1))
+    else:
+        persons, whose, records = np.unique(person[here], return_inverse=True, return_counts=True)
+        weights = 1 / ((persons.size + 1) * records[whose])
+        quantiles = _quantiles(standard, (weights / np.bincount(own))[own], last=float(standard.max()))
     coefficients = coefficients - middle  # splines add up to 1
-    return ResidualVariance(low, high, coefficients, over_looks, centre, spread, quantiles)
+    whole = _quantiles(largest, weights)
+    return ResidualVariance(low, high, coefficients, over_looks, centre, spread, quantiles, whole)
+
+
+def _largest(own: IntArray, x: FloatArray, residuals: FloatArray, eta: FloatArray, gram: FloatArray) -> FloatArray:
+    """Largest absolute residual of each record by the variance over t without it, which is one step away, (n,)."""
+    order = np.argsort(own, kind="stable")
+    x, residuals, eta, own = x[order], residuals[order], eta[order], own[order]
+    starts = np.searchsorted(own, np.arange(own[-1] + 1))
+    pull = np.add.reduceat(x * (residuals**2 / np.exp(eta) - 1)[:, None], starts, axis=0)
+    out = np.empty(starts.size)
+    for i, (start, stop) in enumerate(zip(starts, [*starts[1:], own.size], strict=True)):
+        here = slice(start, stop)
+        rest = gram - x[here].T @ x[here]
+        change = np.linalg.solve(rest + 1e-8 * np.trace(gram) / len(gram) * np.eye(len(gram)), pull[i])
+        without = eta[here] - np.clip(x[here] @ change, -1.0, 1.0)
+        out[i] = np.max(np.abs(residuals[here]) / np.exp(without / 2))
+    return out
+
+
+def _quantiles(values: FloatArray, weights: FloatArray, last: float = np.inf) -> FloatArray:
+    """At :data:`LEVELS`, of values with weights; what is missing of 1 is `last`."""
+    order = np.argsort(values, kind="stable")
+    reached = np.searchsorted(np.cumsum(weights[order]), LEVELS - 1e-9)
+    return np.append(values[order], last)[reached]
 
 
 def _over_looks(record: IntArray, residuals: FloatArray, shapes: FloatArray) -> tuple[FloatArray, FloatArray, float]:

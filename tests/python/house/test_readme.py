@@ -20,7 +20,7 @@ PAGES = {
     "docs/from-diffprivlib.md": 1,
     "docs/from-lme4.md": 1,
     "docs/from-scikit-fda.md": 1,
-    "docs/after-the-fit.md": 1,
+    "docs/after-the-fit.md": 2,
     "docs/how-many.md": 3,
     "docs/install.md": 1,
     "docs/ledger.md": 1,

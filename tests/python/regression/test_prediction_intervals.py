@@ -121,3 +121,88 @@ def test_the_order_of_rows_changes_no_interval():
         found.append(np.asarray(fitted.predict_interval(new)))
     for other in found[1:]:
         np.testing.assert_allclose(other, found[0], atol=1e-6)
+
+
+def smooth_errors(n, rng, sd=0.8):
+    root = np.linalg.cholesky(np.exp(-(np.subtract.outer(T, T) ** 2) / 0.045) + 1e-8 * np.eye(T.size))
+    return sd * rng.normal(size=(n, T.size)) @ root.T + 0.4 * rng.normal(size=(n, T.size))
+
+
+def whole(fitted, new, level=0.95):
+    lower, upper = fitted.predict_interval(new, level, simultaneous=True)
+    return ((lower < new["Y"]) & (new["Y"] < upper)).all(axis=1)
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize(("n", "cohorts"), [(40, 40), (100, 20), (1000, 3)])
+@pytest.mark.parametrize("law", ["equal", "by x", "heavy"])
+def test_bands_hold_whole_curves(n, cohorts, law):
+    """Of new curves on average, and of those with small and large errors."""
+
+    def drawn(n, seed):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=n)
+        size = 0.3 + 0.5 * np.abs(x) if law == "by x" else 0.6 * np.ones(n)
+        size = size / np.sqrt(rng.chisquare(3, n) / 3) if law == "heavy" else size
+        return {"x": x, "Y": 0.3 * x[:, None] * np.cos(3 * T) + size[:, None] * smooth_errors(n, rng)}
+
+    found = []
+    for seed in range(cohorts):
+        new = drawn(300, 7000 + seed)
+        inside = whole(FunctionalRegression("Y ~ x", progress=False).fit(drawn(n, seed), grids={"Y": T}), new)
+        found.append([inside.mean(), inside[np.abs(new["x"]) < 0.3].mean(), inside[np.abs(new["x"]) > 1.5].mean()])
+    mean = np.mean(found, axis=0)
+    assert 0.93 < mean[0] < (0.98 if n < 60 else 0.97) and mean[1:].min() > 0.9 and mean[1:].max() < 0.99
+
+
+def persons(rng, G, rows, intercept=0.8):
+    """Rows of persons whose curves have a person's level in common; the number of rows may differ."""
+    counts = rng.choice(rows, G)
+    ids = np.repeat(np.arange(G), counts)
+    x = rng.normal(size=ids.size)
+    own = intercept * rng.normal(size=(G, 1)) * np.ones(T.size)
+    return {"x": x, "Y": 0.3 * x[:, None] * np.cos(3 * T) + own[ids] + 0.3 * smooth_errors(ids.size, rng)}, ids
+
+
+@pytest.mark.statistics
+def test_bands_of_new_persons_count_persons():
+    """One to forty curves a person: nominal 90 % holds new persons, whom curves that count alike do not."""
+    found = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        data, ids = persons(rng, 20, (1, 2, 5, 40))
+        new, _ = persons(rng, 300, (1,))
+        fits = [FunctionalRegression("Y ~ x", progress=False).fit(data, groups=g, grids={"Y": T}) for g in (ids, None)]
+        pointwise = [
+            ((lo < new["Y"]) & (new["Y"] < hi)).mean() for lo, hi in (f.predict_interval(new, 0.9) for f in fits)
+        ]
+        found.append([whole(fit, new, 0.9).mean() for fit in fits] + pointwise)
+    by_person, by_curve, own, theirs = np.mean(found, axis=0)
+    assert 0.88 < by_person < 0.96 and by_curve < by_person - 0.02
+    assert 0.88 < own < 0.96 and theirs < own - 0.02
+
+
+def test_bands_of_whole_curves_are_saved_and_refused(tmp_path):
+    data, _ = cohort(60, 24)
+    fitted = FunctionalRegression([terms.ff("X")]).fit(data, grids=GRIDS)
+    new = rows(data, slice(3))
+    bands = fitted.predict_interval(new, simultaneous=True)
+    again = FunctionalRegression.load(fitted.save(tmp_path / "model")).predict_interval(new, simultaneous=True)
+    for ours, theirs, narrow in zip(bands, again, fitted.predict_interval(new), strict=True):
+        assert np.array_equal(ours, theirs) and (np.abs(ours) != np.abs(narrow)).all()
+    assert (bands[1] - bands[0] > np.subtract(*fitted.predict_interval(new)[::-1])).all()
+    with pytest.raises(
+        InputError, match=r"level must be at most 0\.98 with simultaneous=True in a fit to so few curves"
+    ):
+        fitted.predict_interval(new, 0.99, simultaneous=True)
+    constant = FunctionalRegression([terms.ff("X")], variance="constant").fit(data, grids=GRIDS)
+    with pytest.raises(InputError, match="simultaneous must be False with variance='constant'"):
+        constant.predict_interval(new, simultaneous=True)
+    order = np.random.default_rng(0).permutation(60)
+    shuffled = FunctionalRegression([terms.ff("X")]).fit(rows(data, order), grids=GRIDS)
+    for ours, theirs in zip(bands, shuffled.predict_interval(new, simultaneous=True), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    chunks = [rows(data, slice(k, k + 20)) for k in (0, 20, 40)]
+    parts = FunctionalRegression([terms.ff("X")]).fit_chunks(chunks, grids=GRIDS)
+    for ours, theirs in zip(bands, parts.predict_interval(new, simultaneous=True), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
