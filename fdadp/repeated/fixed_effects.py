@@ -15,7 +15,8 @@ from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
 from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.reml_search import LevelCovariances
-from fdadp.repeated.two_level_model import covariance_gradient, rotate
+from fdadp.repeated.two_level_model import covariance_gradient, precisions_of, rotate
+from fdadp.solve.form.long_form_design import System
 from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
 
 
@@ -72,6 +73,8 @@ class NormalOfTerms:
 class Weighed:
     """Normal equations of a curve on Φ for each feature, errors weighed by their covariance.
 
+    Beside loads of P coefficients both are flat: (p k + P, p k + P) and (p k + P,).
+
     Attributes
     ----------
     gram : ndarray of shape (p, k, p, k)
@@ -90,6 +93,9 @@ class Weighed:
 
 def weighed(sums: PersonSums, levels: LevelCovariances) -> Weighed:
     """Weigh by the two levels of a curve for each person: k models of one number each, turned back."""
+    if sums.loads is not None:
+        precisions, log_det = precisions_of(sums, levels.G, levels.R)
+        return Weighed(*sums.moments.normal(precisions), log_det)
     at = rotate(sums, levels.G, levels.R)
     gram = np.einsum("lab,il,jl->aibj", at.normal, at.turn, at.turn, optimize=True)
     log_det = sums.n_rows * np.linalg.slogdet(levels.R)[1] - float((sums.persons @ np.log(at.weights)).sum())
@@ -103,6 +109,7 @@ def normal_of_terms(
     inner: Weighed | None = None,
     *,
     level: float = 0.0,
+    parts: TermParts | None = None,
 ) -> NormalOfTerms:
     """Normal equations from sums: outside Φ errors are white, inside they are weighed.
 
@@ -118,13 +125,15 @@ def normal_of_terms(
         W; default by the two levels of a curve for each person.
     level : float
         Taken off all curves, which keeps digits where they are far from 0. The terms must hold a constant then.
+    parts : TermParts, optional
+        Of terms beside loads.
 
     Raises
     ------
     InputError
         A basis that is not within Φ, where there is no noise outside (σ² = 0).
     """
-    inner, parts = inner or weighed(sums, levels), _Parts.of(sums, terms, level)
+    inner, parts = inner or weighed(sums, levels), parts or TermParts.of(sums, terms, level)
     precision = 1 / levels.noise_variance if levels.noise_variance > 0 else 0.0
     if precision == 0 and parts.beyond > 1e-8:
         raise InputError("terms must lie within the k functions where curves have no noise outside these")
@@ -138,13 +147,13 @@ def normal_of_terms(
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts:
+class TermParts:
     """What does not depend on covariances: the map of q coefficients to curves on Φ, and all that is outside of Φ.
 
     Attributes
     ----------
     onto : ndarray of shape (p k, q)
-        Curves on Φ of the p features, of the coefficients.
+        Curves on Φ of the p features, and the coefficients of loads after them, of the coefficients.
     gram, right : ndarray of shape (q, q) and (q,)
         Normal equations outside of Φ, for white noise of variance 1.
     total : float
@@ -163,14 +172,13 @@ class _Parts:
     shift: FloatArray | None
 
     @classmethod
-    def of(cls, sums: PersonSums, terms: Sequence[MeanTerm], level: float) -> _Parts:
-        shift = sums.shift_y - level
-        xx, products, total = sums.split(sums.total)[0], sums.products, sums.energy
+    def of(cls, sums: PersonSums, terms: Sequence[MeanTerm], level: float) -> TermParts:
+        """Of terms whose covariates are the same at all t."""
+        xx, products, shift = sums.split(sums.total)[0], sums.products, sums.shift_y - level
         inside = [sums.phi.T @ term.along for term in terms]
         outside = [term.along - sums.phi @ part for term, part in zip(terms, inside, strict=True)]
+        total = cls._squares(sums, shift)
         if sums.intercept:  # of the curves themselves, not about the shift
-            beyond = shift - sums.phi @ (sums.phi.T @ shift)
-            total += float(2 * beyond @ products[0] + xx[0, 0] * beyond @ beyond)
             products = products + np.outer(xx[:, 0], shift)
         pairs = list(zip(terms, outside, strict=True))
         gram = np.block([[np.kron(a.mix.T @ xx @ b.mix, o.T @ w) for b, w in pairs] for a, o in pairs])
@@ -183,6 +191,34 @@ class _Parts:
             sums.phi.T @ shift if sums.intercept else None,
         )
 
+    @staticmethod
+    def _squares(sums: PersonSums, shift: FloatArray) -> float:
+        """Of the responses outside of Φ, themselves and not about the shift."""
+        if not sums.intercept:
+            return sums.energy
+        beyond = shift - sums.phi @ (sums.phi.T @ shift)
+        return sums.energy + float(2 * beyond @ sums.products[0] + sums.n_rows * beyond @ beyond)
+
+    @classmethod
+    def beside_loads(cls, sums: PersonSums, onto: FloatArray, whole: System, level: float) -> TermParts:
+        """Of terms beside loads: what least squares over all points has, less what is inside of Φ.
+
+        Parameters
+        ----------
+        sums : PersonSums
+        onto : ndarray of shape (p k + P, q)
+        whole : System
+            Normal equations of least squares of the q coefficients, of curves less the level.
+        level : float
+        """
+        alike = np.tile(np.eye(sums.k), (1 + len(sums.sizes), 1, 1))
+        beside = sums.shift_y - level
+        shift = sums.phi.T @ beside if sums.intercept else None
+        gram, right, _ = _mapped(Weighed(*sums.moments.normal(alike), 0.0), onto, shift)
+        gram, right = whole.gram - gram, whole.cross - right
+        share = float(np.trace(gram)) / max(float(np.trace(whole.gram)), 1e-300)
+        return cls(onto, gram, right, cls._squares(sums, beside), share**0.5 if share > 1e-14 else 0.0, shift)
+
     def inside(self, inner: Weighed) -> tuple[FloatArray, FloatArray, float]:
         """Normal equations inside of Φ, of the curves less the level, and ``y'V⁻¹y`` there."""
         return _mapped(inner, self.onto, self.shift)
@@ -190,11 +226,12 @@ class _Parts:
 
 def _mapped(inner: Weighed, onto: FloatArray, shift: FloatArray | None) -> tuple[FloatArray, FloatArray, float]:
     """Normal equations in coefficients that make curves on Φ by `onto`, of curves above the shift on Φ."""
-    right, total, size = inner.right, inner.total, len(onto)
+    right, total, gram = inner.right.ravel(), inner.total, inner.gram.reshape(len(onto), len(onto))
     if shift is not None:
-        total += float(2 * shift @ right[0] + shift @ inner.gram[0, :, 0] @ shift)
-        right = right + inner.gram[:, :, 0] @ shift
-    return onto.T @ inner.gram.reshape(size, size) @ onto, onto.T @ right.ravel(), total
+        k = shift.size
+        total += float(2 * shift @ right[:k] + shift @ gram[:k, :k] @ shift)
+        right = right + gram[:, :k] @ shift
+    return onto.T @ gram @ onto, onto.T @ right, total
 
 
 def normal_within(inner: Weighed, mixes: Sequence[FloatArray], inside: Sequence[FloatArray]) -> NormalOfTerms:
@@ -477,6 +514,7 @@ def white_levels(
     keep: BoolArray | None = None,
     smoothing: FloatArray | None = None,
     level: float = 0.0,
+    parts: TermParts | None = None,
 ) -> tuple[LevelCovariances, FloatArray]:
     """REML of curves of persons with ``G⁻¹ = Σ_j a_j Q_j`` and white errors, beside penalised terms.
 
@@ -490,7 +528,7 @@ def white_levels(
         Coefficients that the terms have; default all.
     smoothing : ndarray of shape (M,), optional
         Smoothing parameters of the terms over the noise variance. Default: found with the others.
-    level : float
+    level, parts
         As in :func:`normal_of_terms`.
 
     Returns
@@ -503,9 +541,9 @@ def white_levels(
     used = slice(None) if keep is None else keep
     diagonals = block_diag(*[term.penalties for term in terms])[:, used]
     points, free, J = sums.n_rows * len(sums.phi), len(diagonals) if smoothing is None else 0, len(precisions)
-    parts = _Parts.of(sums, terms, level)
-    onto, shift = parts.onto[:, used], np.zeros((sums.p, sums.k))
-    shift[: int(sums.intercept)] = 0.0 if parts.shift is None else parts.shift
+    parts = parts or TermParts.of(sums, terms, level)
+    onto, shift = parts.onto[:, used], np.zeros(len(parts.onto))
+    shift[: sums.k] = 0.0 if parts.shift is None else parts.shift
 
     def at(z: FloatArray) -> tuple[LevelCovariances, FloatArray]:
         own, noise = np.exp(z[free:-1]), float(np.exp(z[-1]))
@@ -524,8 +562,7 @@ def white_levels(
         own = factors[:, None] * diagonals
         shares = np.divide(own, weights, out=np.zeros_like(own), where=weights > 0)
         in_terms = own @ (np.diag(V) + beta**2) - shares.sum(axis=1)
-        B = (onto @ beta).reshape(sums.p, sums.k) - shift
-        d_g, d_r = covariance_gradient(sums, levels.G, levels.R, B, onto @ V @ onto.T)
+        d_g, d_r = covariance_gradient(sums, levels.G, levels.R, onto @ beta - shift, onto @ V @ onto.T)
         outside = parts.total - 2 * parts.right[used] @ beta
         outside += ((V + np.outer(beta, beta)) * parts.gram[used][:, used]).sum()
         in_noise = noise * np.trace(d_r) + points - sums.n_rows * sums.k - outside / noise

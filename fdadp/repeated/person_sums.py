@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -56,19 +57,122 @@ def smooth_functions(grid: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
 
 
 @dataclass(frozen=True, eq=False)
+class Loads:
+    """What P coefficients do to a row where they act through covariates that vary with t: ``c = B'x + Dβ``.
+
+    Attributes
+    ----------
+    shift : ndarray of shape (k, P)
+        What was subtracted from D.
+    gram : ndarray of shape (P, P)
+        Products of the columns outside Φ, beside the features there.
+    right : ndarray of shape (P,)
+        Their products with the curves.
+    """
+
+    shift: FloatArray
+    gram: FloatArray
+    right: FloatArray
+
+    @property
+    def count(self) -> int:
+        """P."""
+        return int(self.right.size)
+
+    def outside(self) -> tuple[float, int]:
+        """Squares of curves that they explain outside Φ, and their rank there."""
+        inverse, rank = scaled_inverse(self.gram)
+        return float(self.right @ inverse @ self.right), rank
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """m moments of rows in blocks: of features x, of coefficients c on k functions, and of the loads D of P others.
+
+    Mean curves are ``B'x + Dβ``. Their coefficients θ are B, feature by feature, and β: p k + P numbers.
+
+    Attributes
+    ----------
+    xx, xc, cc : ndarray of shape (m, p, p), (m, p, k) and (m, k, k)
+    xz : ndarray of shape (m, p, k, P)
+    zc : ndarray of shape (m, k, P, k)
+    zz : ndarray of shape (m, k, k, P, P)
+        Of ``D[i, p] D[j, q]`` in the order i, j, p, q.
+    """
+
+    xx: FloatArray
+    xc: FloatArray
+    cc: FloatArray
+    xz: FloatArray
+    zc: FloatArray
+    zz: FloatArray
+
+    @classmethod
+    def of(cls, moments: FloatArray, p: int, k: int) -> Moments:
+        """From moments (m, d, d) of ``(x, c, D)``."""
+        m, P = len(moments), (moments.shape[-1] - p - k) // k
+        x, c, z = slice(p), slice(p, p + k), slice(p + k, None)
+        zz = moments[:, z, z].reshape(m, k, P, k, P).transpose(0, 1, 3, 2, 4)
+        return cls(
+            moments[:, x, x],
+            moments[:, x, c],
+            moments[:, c, c],
+            moments[:, x, z].reshape(m, p, k, P),
+            moments[:, z, c].reshape(m, k, P, k),
+            np.ascontiguousarray(zz),
+        )
+
+    def normal(self, weights: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """Normal equations of θ where the moments have precisions (m, k, k): matrix, right side, squares of c."""
+        m, _, k, P = self.xz.shape
+        size = self.xx.shape[1] * k
+        gram = np.empty((size + P, size + P))
+        gram[:size, :size] = np.einsum("mab,mij->aibj", self.xx, weights, optimize=True).reshape(size, size)
+        gram[:size, size:] = np.einsum("majq,mij->aiq", self.xz, weights, optimize=True).reshape(size, P)
+        gram[size:, :size] = gram[:size, size:].T
+        gram[size:, size:] = (weights.ravel() @ self.zz.reshape(m * k * k, P * P)).reshape(P, P)
+        of_x = np.einsum("mal,mil->ai", self.xc, weights, optimize=True)
+        of_z = np.einsum("mjpl,mjl->p", self.zc, weights, optimize=True)
+        return gram, np.concatenate((of_x.ravel(), of_z)), float((weights * self.cc).sum())
+
+    def left(self, theta: FloatArray, spread: FloatArray | None = None) -> FloatArray:
+        """Moments (m, k, k) of c about its mean at θ; with a covariance of θ, what that adds is counted."""
+        (m, p, k, P), size = self.xz.shape, self.xx.shape[1] * self.cc.shape[1]
+        S = np.outer(theta, theta) if spread is None else np.outer(theta, theta) + spread
+        crossed = np.einsum("ai,maj->mij", theta[:size].reshape(p, k), self.xc)
+        crossed = crossed + np.einsum("mipj,p->mij", self.zc, theta[size:])
+        S_xx, S_xz = S[:size, :size].reshape(p, k, p, k), S[:size, size:].reshape(p, k, P)
+        both = np.einsum("majq,aiq->mij", self.xz, S_xz, optimize=True)
+        means = np.einsum("mab,aibj->mij", self.xx, S_xx, optimize=True) + both + both.transpose(0, 2, 1)
+        means += (self.zz.reshape(m * k * k, P * P) @ S[size:, size:].ravel()).reshape(m, k, k)
+        return np.asarray(self.cc - crossed - crossed.transpose(0, 2, 1) + means)
+
+
+def scaled_inverse(gram: FloatArray) -> tuple[FloatArray, int]:
+    """Generalised inverse of products of columns, whatever their sizes, and their rank."""
+    size = np.sqrt(np.where(np.diag(gram) > 0, np.diag(gram), 1.0))
+    values, vectors = np.linalg.eigh(gram / size / size[:, None])
+    own = values > 1e-10 * max(float(values[-1]), 1e-300) if len(values) else np.zeros(0, dtype=bool)
+    half = vectors[:, own] / size[:, None] / np.sqrt(values[own])
+    return half @ half.T, int(own.sum())
+
+
+@dataclass(frozen=True, eq=False)
 class PersonSums:
     """What one pass over the rows of all persons leaves: I persons, N rows, p features, k functions, T points.
+
+    With loads of P coefficients a row is ``v = (x, c, D)``, and d is p + k + k P; else ``v = (x, c)``.
 
     Attributes
     ----------
     phi : ndarray of shape (T, k)
     intercept : bool
         Whether the first feature is a constant; then the other features and the curves are about a shift.
-    within : ndarray of shape (p + k, p + k)
+    within : ndarray of shape (d, d)
         ``Σ_ij (v_ij - v̄_i)(v_ij - v̄_i)'``.
     sizes : ndarray of shape (D,)
         Distinct numbers of rows n of a person, increasing.
-    between : ndarray of shape (D, p + k, p + k)
+    between : ndarray of shape (D, d, d)
         ``Σ n v̄_i v̄_i'`` over persons with n rows.
     persons : ndarray of shape (D,)
         How many persons have n rows.
@@ -79,12 +183,12 @@ class PersonSums:
     shift_x, shift_y : ndarray of shape (p,) and (T,)
         What was subtracted from features and curves.
     ids : pandas.Index of length I
-    sums : ndarray of shape (I, p + k)
+    sums : ndarray of shape (I, d)
         Sum of v over a person's rows.
     counts : ndarray of shape (I,)
     cross : ndarray of shape (I, p, p + k), optional
         ``Σ_j x_ij v_ij'`` of each person, for standard errors by person.
-
+    loads : Loads, optional
     """
 
     phi: FloatArray
@@ -101,6 +205,7 @@ class PersonSums:
     sums: FloatArray
     counts: IntArray
     cross: FloatArray | None = None
+    loads: Loads | None = None
 
     @property
     def p(self) -> int:
@@ -124,18 +229,42 @@ class PersonSums:
 
     @property
     def total(self) -> FloatArray:
-        """``Σ_ij v_ij v_ij'``, shape (p + k, p + k)."""
+        """``Σ_ij v_ij v_ij'``, shape (d, d)."""
         return np.asarray(self.within + self.between.sum(axis=0))
 
     @property
     def means(self) -> FloatArray:
-        """Means of v of each person, shape (I, p + k)."""
+        """Means of v of each person, shape (I, d)."""
         return np.asarray(self.sums / self.counts[:, None])
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Within persons, then between those of each number of rows."""
+        return Moments.of(np.concatenate((self.within[None], self.between)), self.p, self.k)
+
+    @cached_property
+    def seen(self) -> FloatArray:
+        """Directions of θ (p k + P, r) of which rows know something; the identity where that is all."""
+        assert self.loads is not None
+        gram, P = self.moments.normal(np.tile(np.eye(self.k), (1 + len(self.sizes), 1, 1)))[0], self.loads.count
+        if self.noise_variance() > 0:
+            gram[-P:, -P:] += self.loads.gram
+        size = np.sqrt(np.where(np.diag(gram) > 0, np.diag(gram), 1.0))
+        values, vectors = np.linalg.eigh(gram / size / size[:, None])
+        own = values > 1e-10 * values[-1]
+        return np.eye(len(gram)) if own.all() else vectors[:, own] / size[:, None]
 
     @property
     def rank_within(self) -> int:
-        """Rank of the features' scatter within persons."""
-        return rank_of(self.within[: self.p, : self.p], np.diag(self.total)[: self.p])
+        """Rank of the features' scatter within persons, and of what loads do along one direction of Φ."""
+        p, k = self.p, self.k
+        within, total = self.within[:p, :p], np.diag(self.total)[:p]
+        if self.loads is not None:
+            P, some = self.loads.count, np.cos(1.0 + np.arange(k))  # no direction is special
+            onto = np.zeros((len(self.within), p + P))
+            onto[:p, :p], onto[p + k :, p:] = np.eye(p), np.kron(some[:, None], np.eye(P))
+            within, total = onto.T @ self.within @ onto, np.diag(onto.T @ self.total @ onto)
+        return rank_of(within, total)
 
     @property
     def spare_rows(self) -> int:
@@ -143,43 +272,77 @@ class PersonSums:
         return self.n_rows - self.n_persons - self.rank_within
 
     def split(self, moment: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Blocks xx, xc and cc of a moment (..., p + k, p + k)."""
-        p = self.p
-        return moment[..., :p, :p], moment[..., :p, p:], moment[..., p:, p:]
+        """Blocks xx, xc and cc of a moment (..., d, d)."""
+        x, c = slice(self.p), slice(self.p, self.p + self.k)
+        return moment[..., x, x], moment[..., x, c], moment[..., c, c]
 
     @property
     def rows_scatter(self) -> FloatArray:
         """Scatter of coefficients within persons about their regression on the features there, shape (k, k)."""
-        xx, xc, cc = self.split(self.within)
+        return self.about_features(self.within)
+
+    def about_features(self, moment: FloatArray) -> FloatArray:
+        """A moment (d, d) of coefficients about their regression on features and loads in it, shape (k, k)."""
+        if self.loads is not None:
+            own = Moments.of(moment[None], self.p, self.k)
+            gram, right, _ = own.normal(np.eye(self.k)[None])
+            return np.asarray(own.left(scaled_inverse(gram)[0] @ right)[0])
+        xx, xc, cc = self.split(moment)
+        # Features may have equal means for all persons, as days of the week in whole weeks have.
         return np.asarray(cc - xc.T @ np.linalg.pinv(xx, rcond=1e-10) @ xc)
 
     def noise_variance(self) -> float:
         """Variance of white noise: what the regression on the features leaves outside Φ, a point and row."""
-        left = (self.n_rows - self.p) * (len(self.phi) - self.k)
-        if left <= 0:
-            return 0.0
+        return self._noise
+
+    @cached_property
+    def _noise(self) -> float:
         outside = self.products - self.products @ self.phi @ self.phi.T
-        xx = self.split(self.total)[0]
+        xx, _, cc = self.split(self.total)
         explained = float(np.einsum("at,at->", outside, np.linalg.lstsq(xx, outside, rcond=1e-12)[0]))
+        by_loads, rank = (0.0, 0) if self.loads is None else self.loads.outside()
+        left = (self.n_rows - self.p) * (len(self.phi) - self.k) - rank
         # Less than this is rounding of sums of squares: curves that were smoothed have no noise.
-        least = 1e-13 * (self.energy + float(np.trace(self.total[self.p :, self.p :])))
-        found = self.energy - explained
-        return found / left if found > least else 0.0
+        least = 1e-13 * (self.energy + float(np.trace(cc)))
+        found = self.energy - explained - by_loads
+        return found / left if left > 0 and found > least else 0.0
+
+    def loads_along(self, along: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Products of loads, and of loads and coefficients, along a projection (k, k) and beside the features."""
+        own = Moments.of(self.total[None], self.p, self.k)
+        gram, right, _ = own.normal(along[None])
+        size, xz, P = self.p * self.k, own.xz[0], right.size - self.p * self.k
+        inverse = scaled_inverse(own.xx[0])[0]
+        turned = np.einsum("ij,ab,bjq->aiq", along, inverse, xz, optimize=True).reshape(size, P)
+        beside = (inverse @ own.xc[0] @ along).ravel()
+        flat = xz.reshape(size, P)
+        return gram[size:, size:] - flat.T @ turned, right[size:] - flat.T @ beside
+
+    def with_loads_on_all(self, gram: FloatArray, right: FloatArray) -> PersonSums:
+        """With products of loads, and of loads and curves, over all T points and beside the features there."""
+        assert self.loads is not None
+        inside = self.loads_along(np.eye(self.k))
+        return replace(self, loads=replace(self.loads, gram=gram - inside[0], right=right - inside[1]))
 
     def turned(self, turn: FloatArray) -> PersonSums:
         """The same sums on the functions ``Φ U``, U (k, m) of orthonormal columns; the rest counts as outside."""
-        p, d = self.p, self.p + turn.shape[1]
-        full = np.zeros((p + self.k, d))
-        full[:p, :p], full[p:, p:] = np.eye(p), turn
-        before, after = self.total[p:, p:], turn.T @ self.total[p:, p:] @ turn
+        p, k, m, loads = self.p, self.k, turn.shape[1], self.loads
+        P = 0 if loads is None else loads.count
+        full = np.zeros((p + k + k * P, p + m + m * P))
+        full[:p, :p], full[p : p + k, p : p + m], full[p + k :, p + m :] = np.eye(p), turn, np.kron(turn, np.eye(P))
+        before = self.split(self.total)[2]
+        if loads is not None:
+            gram, right = self.loads_along(np.eye(k) - turn @ turn.T)
+            loads = Loads(turn.T @ loads.shift, loads.gram + gram, loads.right + right)
         return replace(
             self,
             phi=self.phi @ turn,
             within=full.T @ self.within @ full,
             between=full.T @ self.between @ full,
-            energy=self.energy + max(float(np.trace(before) - np.trace(after)), 0.0),
+            energy=self.energy + max(float(np.trace(before) - np.trace(turn.T @ before @ turn)), 0.0),
             sums=self.sums @ full,
             cross=None if self.cross is None else self.cross @ full,
+            loads=loads,
         )
 
     def first(self, k: int) -> PersonSums:
@@ -368,13 +531,16 @@ class PersonPass:
             out._cross = self._cross + (own + n[:, :, None] * (dx[:, None] * d)).reshape(len(n), -1)
         return out
 
-    def sums(self, features: IntArray | None = None) -> PersonSums:
+    def sums(self, features: IntArray | None = None, loads: int = 0) -> PersonSums:
         """All sums as one value.
 
         Parameters
         ----------
         features : ndarray of int, optional
-            Columns of X that are kept; default all.
+            Columns of X that are kept; default all but loads.
+        loads : int
+            Number P of coefficients whose loads on Φ, (k, P) row by row, are the last columns of X. Their sums outside
+            of Φ are 0 until :meth:`PersonSums.with_loads_on_all`.
 
         Raises
         ------
@@ -383,11 +549,15 @@ class PersonPass:
         """
         if self._shift is None:
             raise InputError("Y must have at least one row, got none")
-        own = np.arange(self.p - self.intercept) if features is None else np.asarray(features)
+        k = self.phi.shape[1]
+        plain = self.p - k * loads
+        own = np.arange(plain - self.intercept) if features is None else np.asarray(features)
         kept = np.concatenate((np.arange(int(self.intercept)), own + self.intercept)).astype(np.int64)
-        v, m, p = np.concatenate((kept, np.arange(self.p, len(self._total)))), len(self._places), kept.size
+        loaded = np.arange(plain, self.p)
+        v = np.concatenate((kept, np.arange(self.p, len(self._total)), loaded))
+        m, p = len(self._places), kept.size
         sums, counts, total = self._sums[:m][:, v], self._counts[:m].copy(), self._total[np.ix_(v, v)]
-        shift = self._shift[0][kept]
+        shift, of_loads = self._shift[0][kept], self._shift[0][loaded]
         sizes = np.unique(counts)
         between = np.stack([(own := sums[counts == n]).T @ own / n for n in sizes])
         xx = total[:p, :p]
@@ -410,4 +580,5 @@ class PersonPass:
             sums=sums,
             counts=counts,
             cross=cross,
+            loads=Loads(of_loads.reshape(k, loads), np.zeros((loads, loads)), np.zeros(loads)) if loads else None,
         )

@@ -146,9 +146,7 @@ def moment_covariances(sums: PersonSums) -> tuple[FloatArray, FloatArray]:
     The American Statistician 39, doi:10.1080/00031305.1985.10479409.
     """
     R = sums.rows_scatter / max(sums.spare_rows, 1)
-    xx, xc, cc = sums.split(sums.between.sum(axis=0))
-    # Features may have equal means for all persons, as days of the week in whole weeks have.
-    Q = cc - xc.T @ np.linalg.pinv(xx, rcond=1e-10) @ xc
+    Q = sums.about_features(sums.between.sum(axis=0))
     rows, persons = sums.n_rows, sums.n_persons
     mean_rows = (rows - float(sums.persons @ sums.sizes**2) / rows) / max(persons - 1, 1)
     values, P = eigh((Q / max(persons - sums.p, 1) - R) / max(mean_rows, 1e-12), R)

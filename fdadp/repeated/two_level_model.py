@@ -79,7 +79,39 @@ def deviance(sums: PersonSums, G: FloatArray, R: FloatArray, *, restricted: bool
 
     For the likelihood itself the constant has N in place of N - p.
     """
+    if sums.loads is not None:
+        return _joint(sums, G, R, restricted)[0]
     return _value(sums, rotate(sums, G, R), R, restricted)
+
+
+def _joint(
+    sums: PersonSums, G: FloatArray, R: FloatArray, restricted: bool
+) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+    """The same where loads tie the k models together: value, θ, its covariance, and the covariance REML counts."""
+    assert sums.loads is not None
+    np.linalg.cholesky(R)
+    precisions, log_det = precisions_of(sums, G, R)
+    gram, right, total = sums.moments.normal(precisions)
+    noise, z = sums.noise_variance(), slice(len(gram) - sums.loads.count, None)
+    if noise > 0:
+        gram[z, z] += sums.loads.gram / noise
+        right[z] += sums.loads.right / noise
+        total += sums.loads.outside()[0] / noise
+    seen = sums.seen
+    own = seen.T @ gram @ seen
+    covariance = seen @ np.linalg.inv(own) @ seen.T
+    theta = covariance @ right
+    value = log_det + total - float(right @ theta)
+    if not restricted:
+        return value, theta, covariance, np.zeros_like(covariance)
+    return value + float(np.linalg.slogdet(own)[1]), theta, covariance, covariance
+
+
+def precisions_of(sums: PersonSums, G: FloatArray, R: FloatArray) -> tuple[FloatArray, float]:
+    """Inverses of R and of ``R + n G``, (1 + D, k, k), and the log determinant of the covariance of all rows."""
+    covariances = np.concatenate((R[None], R + sums.sizes[:, None, None] * G))
+    counts = np.concatenate(([sums.n_rows - sums.n_persons], sums.persons))
+    return np.asarray(np.linalg.inv(covariances), dtype=np.float64), float(counts @ np.linalg.slogdet(covariances)[1])
 
 
 def _value(sums: PersonSums, at: Rotation, R: FloatArray, restricted: bool) -> float:
@@ -93,6 +125,9 @@ def deviance_and_gradient(
     sums: PersonSums, G: FloatArray, R: FloatArray, *, restricted: bool = True
 ) -> tuple[float, FloatArray, FloatArray]:
     """The same with its derivatives in G and R, two symmetric (k, k) matrices; D (k³ + k p²) + k p³ operations."""
+    if sums.loads is not None:
+        value, theta, _, spread = _joint(sums, G, R, restricted)
+        return value, *covariance_gradient(sums, G, R, theta, spread)
     at = rotate(sums, G, R)
     (w_xx, w_xc, w_cc), (m_xx, m_xc, m_cc) = at.within, at.between
     B, w, count = at.beta.T, at.weights, sums.persons[:, None]
@@ -112,7 +147,12 @@ def deviance_and_gradient(
 
 
 def gls(sums: PersonSums, G: FloatArray, R: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Generalised least squares with unpenalised means on Φ: B (p, k), and the covariance of its rows (p k, p k)."""
+    """Generalised least squares with unpenalised means on Φ: B (p, k), and the covariance of its rows (p k, p k).
+
+    With loads: θ (p k + P,), and its covariance.
+    """
+    if sums.loads is not None:
+        return _joint(sums, G, R, True)[1:3]
     at = rotate(sums, G, R)
     back = np.linalg.inv(at.turn)
     spread = np.einsum("lab,li,lj->aibj", np.linalg.inv(at.normal), back, back)
@@ -121,7 +161,7 @@ def gls(sums: PersonSums, G: FloatArray, R: FloatArray) -> tuple[FloatArray, Flo
 
 
 def covariance_gradient(
-    sums: PersonSums, G: FloatArray, R: FloatArray, B: FloatArray, spread: FloatArray
+    sums: PersonSums, G: FloatArray, R: FloatArray, theta: FloatArray, spread: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Derivatives in G and R of -2 log restricted likelihood, whatever estimated the mean curves.
 
@@ -129,20 +169,12 @@ def covariance_gradient(
     ----------
     sums : PersonSums
     G, R : ndarray of shape (k, k)
-    B : ndarray of shape (p, k)
-        Mean curves on Φ, about the shift of the sums.
-    spread : ndarray of shape (p k, p k)
+    theta : ndarray of shape (p k + P,)
+        Mean curves on Φ, about the shift of the sums, and coefficients of loads.
+    spread : ndarray of shape (p k + P, p k + P)
         Their covariance.
     """
-    p, k = sums.p, sums.k
-    four = spread.reshape(p, k, p, k)
-    moments = np.concatenate((sums.within[None], sums.between))
-    xx, xc, cc = sums.split(moments)
-    crossed = B.T @ xc
-    left = (
-        cc - crossed - crossed.transpose(0, 2, 1) + B.T @ xx @ B + np.einsum("dab,aibj->dij", xx, four, optimize=True)
-    )
-    inverse = np.linalg.inv(np.concatenate((R[None], R + sums.sizes[:, None, None] * G)))
+    inverse, _ = precisions_of(sums, G, R)
     counts = np.concatenate(([sums.n_rows - sums.n_persons], sums.persons))
-    own = counts[:, None, None] * inverse - inverse @ left @ inverse
+    own = counts[:, None, None] * inverse - inverse @ sums.moments.left(theta, spread) @ inverse
     return np.einsum("d,dij->ij", sums.sizes, own[1:]), own.sum(axis=0)

@@ -259,7 +259,7 @@ class PersonCurves:
         """Test that random functions are all 0, by the restricted likelihood ratio and its law in simulated rows.
 
         The first of :attr:`names` is tested together with all other functions of the persons. NaN for models from
-        files, which keep no sums, and where the covariance is not free.
+        files, which keep no sums, where the covariance is not free, and beside terms that vary with t.
         """
         null = self.nulls.get(name)
         return VarianceTest(np.nan, np.nan, np.zeros(0)) if null is None else null.tested(draws, seed)
@@ -516,15 +516,20 @@ class PersonCurves:
 
 
 def rows_on(form: LongForm, phi: FloatArray, grid: FloatArray) -> FloatArray:
-    """Rows that make a curve on Φ (T, k) of coefficients, of each of P features: (P, k, p)."""
-    count = sum(design.n_features for design in form.designs)
-    out, start = np.zeros((count, phi.shape[1], form.size)), 0
+    """Rows that make a curve on Φ (T, k) of coefficients, of each of P features: (P, k, p).
+
+    Terms whose covariates vary with t have a feature for each function and coefficient: how this loads on that.
+    """
+    k, out = phi.shape[1], []
     for design, place, along in zip(form.designs, form.slices, LongForm(form.designs, grid).along, strict=True):
-        q, inner = design.n_features, phi.T @ along
-        own = np.einsum("ab,jr->ajbr", np.eye(q), inner).reshape(q, phi.shape[1], -1)
-        out[start : start + q, :, place] = own[:, :, design.kept]
-        start += q
-    return out
+        if design.separable:
+            q = design.n_features
+            own = np.einsum("ab,jr->ajbr", np.eye(q), phi.T @ along).reshape(q, k, -1)[:, :, design.kept]
+        else:
+            own = np.einsum("ij,pr->ipjr", np.eye(k), np.eye(design.size)).reshape(k * design.size, k, design.size)
+        out.append(np.zeros((len(own), k, form.size)))
+        out[-1][:, :, place] = own
+    return np.concatenate(out)
 
 
 def _numbers(labels: Levels, records: Records) -> IntArray:

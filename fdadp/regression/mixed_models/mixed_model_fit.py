@@ -21,10 +21,12 @@ from fdadp.regression.fitted.person_curves import PersonCurves
 from fdadp.regression.mixed_models.curves_with_gaps import GapLaw, filled
 from fdadp.regression.mixed_models.person_covariances import PersonLaw, law_of, law_of_levels, law_of_white
 from fdadp.regression.mixed_models.smoothed_terms import SmoothedTerms, alike_along
+from fdadp.regression.mixed_models.terms_that_vary import VaryingTerms, alike_beside_loads, loads_of
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.repeated.fixed_effects import (
     MeanTerm,
     NormalOfTerms,
+    TermParts,
     normal_of_terms,
     slopes_within_and_between,
     varying,
@@ -38,7 +40,7 @@ from fdadp.repeated.reml_search import ChosenFunctions, choose_functions, warn_o
 from fdadp.solve.errors.sandwich import ClusterErrors
 from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.fit.observations import ChunkedObservations, Observations
-from fdadp.solve.form.long_form_design import LongForm, System, feature_slices, kept_of
+from fdadp.solve.form.long_form_design import LongForm, LongSums, System, kept_of
 from fdadp.terms.numbers.factors_and_random_effects import Levels, RandomEffect, levels_of
 from fdadp.terms.records import TrainingSummary
 from fdadp.terms.spec import TermSpec
@@ -143,40 +145,46 @@ def fit_by_person(
     Raises
     ------
     InputError
-        Gaps, weights, terms whose covariates vary with t, other groups, too few rows beyond one a person.
+        Weights, other groups, too few rows beyond one a person; gaps, or terms whose covariates vary with t, beside
+        slopes or sites, or beside each other.
     """
-    _refuse(own[0], form, observed)
+    _refuse(own[0], len(own) > 1, form, observed)
     if not observed.whole:
         return _fit_with_gaps(own, settings, form, observed, seen, groups)
     labels = sorted((Levels.of(seen, term.column) for term in own), key=len, reverse=True)
     term = next(term for term in own if term.column == labels[0].column)
     k = next((t.k for t in own if t.k is not None), None)
-    columns = tuple(each.column for each in labels)
-    phi, precisions = _functions(term, form.t, k)
-    look = _PersonLook(form, phi, columns, tuple(term.slopes or ()))
+    level = observed.level if form.has_intercept else 0.0
+    phi, precisions = _functions(term, form, k)
+    look = _PersonLook(form, phi, tuple(each.column for each in labels), tuple(term.slopes or ()), level)
     with one_blas_thread():
         rows: _PersonRows = observed.over(partial(_looked, look), _PersonRows.merge)
         kept = rows.kept(look)
-        sums = rows.sums.sums(kept)
+        sums = rows.person_sums(look, kept)
         chosen = ChosenFunctions(sums, {}, None, False) if precisions or k is not None else _chosen(sums, term)
         sums = chosen.sums
         mix, random = rows.mixes(look, kept, sums, term)
-        level = float(sums.shift_y.mean()) if form.has_intercept else 0.0
+        terms = _mean_terms(form, mix, penalised=True)
+        parts = TermParts.of(sums, terms, level) if look.varying is None else rows.parts(look, sums, mix)
         if precisions:
-            law = _white_law(settings, form, sums, mix, precisions, level)
+            law = _white_law(settings, form, sums, terms, precisions, parts)
         else:
             law = law_of(sums, random, term.name, rows.sites(look))
+        law = replace(law, varying=look.varying)
         if law.levels.noise_variance == 0:  # smoothed curves
             floor = FLOOR * float(np.trace(law.levels.R)) / form.t.size
             law = replace(law, levels=replace(law.levels, noise_variance=floor))
-        scale, parts = law.levels.noise_variance, _mean_terms(form, mix)
-        normal = normal_of_terms(sums, law.levels, parts, law.inner, level=level)
+        scale = law.levels.noise_variance
+        normal = normal_of_terms(sums, law.levels, terms, law.inner, parts=parts)
         system = _system(form, normal, sums.n_rows * form.t.size, scale)
         if precisions:  # white errors are alike along t
             weights = system.gram / scale
-        else:
+        elif look.varying is None:
             white = np.asarray(scale * np.linalg.inv(sums.split(sums.total)[0]), dtype=np.float64)
-            weights = alike_along(form, parts, law.inner, white)
+            weights = alike_along(form, terms, law.inner, white)
+        else:
+            keep = kept_of(form.designs)
+            weights = alike_beside_loads(sums, law.levels, parts)[np.ix_(keep, keep)]
         smoothed = SmoothedTerms.of(settings, form, weights, system, sums.n_rows, scale)
         fit = _outcome(smoothed, rows, look, level)
         found = _person_curves(term, labels, law, fit, smoothed, mix, kept, chosen)
@@ -233,7 +241,7 @@ def _fit_with_gaps(
         _same_groups(labels, observed, groups)
     grid = form.t if observed.points is None else observed.points.grid()
     on_grid, F = LongForm(form.designs, grid), np.hstack(form.features(observed.records))
-    look = _PersonLook(on_grid, _functions(term, grid, term.k)[0], (term.column,), ())
+    look = _PersonLook(on_grid, _functions(term, on_grid, term.k)[0], (term.column,), (), 0.0)
     with one_blas_thread():
         rows = _looked(look, Observations(observed.records, filled(observed, grid)))
         kept = rows.kept(look)
@@ -267,18 +275,29 @@ def _fit_with_gaps(
     return _finished(fit, smoothed, found, normal, inner.log_det, law, scores)
 
 
-def _refuse(own: RandomEffect, form: LongForm, observed: Observations | ChunkedObservations) -> None:
+def _refuse(own: RandomEffect, sites: bool, form: LongForm, observed: Observations | ChunkedObservations) -> None:
     called = f"{own.name} with {own.said}"
     if observed.weighted:
         raise InputError(f"weights must be None with {called}")
     if form.t.size <= LEAST_K and not own.white:
         raise InputError(f"{called} needs curves of more than {LEAST_K} points, got {form.t.size}")
-    odd = next((d.name for d in form.designs if not d.separable or levels_of(d) is not None), None)
+    odd = next((d.name for d in form.designs if levels_of(d) is not None), None)
     if odd is not None:
+        raise InputError(f"{called} needs terms without levels that are penalised, got {odd}; make it a fixed factor")
+    varying = next((d.name for d in form.designs if not d.separable), None)
+    beside = "slopes of persons" if own.slopes else "persons within sites" if sites else ""
+    beside = beside or ("" if observed.whole else "curves with gaps or points of their own")
+    if varying is not None and beside:
         raise InputError(
-            f"{called} needs terms whose covariates are the same at all t, got {odd}; take its mean over t, or curves "
-            f"of {own.column} alone as re({own.column}, k=8)"
+            f"{called} must have terms whose covariates are the same at all t beside {beside}, got {varying}; take its "
+            f"mean over t, or {_instead(beside, own.column)}"
         )
+
+
+def _instead(beside: str, column: str) -> str:
+    if beside.startswith("curves"):
+        return "fill the curves before the fit"
+    return f"a curve for each person alone, re({column}, covariance='free')"
 
 
 def _same_groups(outer: Levels, observed: Observations, groups: IntArray) -> None:
@@ -296,6 +315,12 @@ class _PersonLook:
     phi: FloatArray
     columns: tuple[str, ...]
     slopes: tuple[str, ...]
+    level: float
+
+    @property
+    def varying(self) -> VaryingTerms | None:
+        """Terms whose covariates vary with t."""
+        return VaryingTerms.of(self.form)
 
     @property
     def constant(self) -> bool:
@@ -305,18 +330,35 @@ class _PersonLook:
 
 @dataclass
 class _PersonRows:
-    """Sums by person of some rows; the triangle of ``[1, F, slopes]``; and who is where, of persons within sites."""
+    """Sums by person of some rows; the triangle of ``[1, F, slopes]``; and who is where, of persons within sites.
+
+    With terms that vary with t, sums over all points are there too, of curves less the level and of a constant.
+    """
 
     triangle: FloatArray
     sums: PersonPass
     pairs: set[tuple[Any, ...]]
+    long: LongSums | None
 
     def merge(self, other: _PersonRows) -> _PersonRows:
         """With those of other rows."""
         self.triangle = _triangle(np.vstack((self.triangle, other.triangle)))
         self.sums.merge(other.sums)
         self.pairs |= other.pairs
+        if self.long is not None and other.long is not None:
+            self.long.merge(other.long)
         return self
+
+    def person_sums(self, look: _PersonLook, kept: IntArray) -> PersonSums:
+        """Sums of features that are kept, and of what terms that vary with t have outside of the functions."""
+        if look.varying is None or self.long is None:
+            return self.sums.sums(kept)
+        return look.varying.sums(self.sums.sums(kept, look.varying.count), kept, self.long, look.level)
+
+    def parts(self, look: _PersonLook, sums: PersonSums, mix: FloatArray) -> TermParts:
+        """Of terms some of which vary with t: what does not depend on covariances."""
+        assert look.varying is not None and self.long is not None
+        return look.varying.parts(sums, mix, self.long.system(look.form), look.level)
 
     def kept(self, look: _PersonLook) -> IntArray:
         """Features that are no linear functions of others."""
@@ -363,12 +405,17 @@ def _triangle(rows: FloatArray) -> FloatArray:
 
 def _looked(look: _PersonLook, chunk: Observations) -> _PersonRows:
     records = chunk.records
-    F, y = np.hstack(look.form.features(records)), chunk.without_offset().y
+    features, y = look.form.features(records), chunk.without_offset().y
+    F = np.hstack([np.zeros((len(y), 0)), *(own for own in features if own.ndim == 2)])
     slopes = [records.numbers(name) for name in look.slopes]
     triangle = _triangle(np.column_stack((np.ones(len(F)), F, *slopes)))
     ids = [records.labels(column).tolist() for column in look.columns]
-    sums = PersonPass(look.phi, F.shape[1], intercept=look.constant, cross=bool(slopes)).add(F, y, ids[0])
-    return _PersonRows(triangle, sums, set(zip(*ids, strict=True)) if len(ids) > 1 else set())
+    X, long = F, None
+    if look.varying is not None:
+        X = np.hstack((F, loads_of(look.form, look.phi, features)))
+        long = LongSums.of(look.form, [*features, np.ones((len(F), 1))], y - look.level)
+    sums = PersonPass(look.phi, X.shape[1], intercept=look.constant, cross=bool(slopes)).add(X, y, ids[0])
+    return _PersonRows(triangle, sums, set(zip(*ids, strict=True)) if len(ids) > 1 else set(), long)
 
 
 def _independent(Z: FloatArray, norms: FloatArray) -> IntArray:
@@ -390,12 +437,18 @@ def _independent(Z: FloatArray, norms: FloatArray) -> IntArray:
     return np.sort(some[order[: int((diagonal > REPEATS).sum())]])
 
 
-def _functions(own: RandomEffect, t: FloatArray, k: int | None) -> tuple[FloatArray, tuple[FloatArray, ...]]:
+def _functions(own: RandomEffect, form: LongForm, k: int | None) -> tuple[FloatArray, tuple[FloatArray, ...]]:
     """Orthonormal functions Φ that carry curves of persons, and the parts of their precision where errors are white."""
+    t, varying = form.t, VaryingTerms.of(form)
+    called = f"{own.name} with {own.said}"
     if not own.white:
         most = max(min(t.size // 3, MOST), LEAST_K) if k is None else k
+        if varying is not None:
+            most = min(most, varying.most_functions(called, own.column, LEAST_K if k is None else k))
         return smooth_functions(t, most)[0], ()
     basis, penalties = own.penalised(t)
+    if varying is not None:
+        varying.most_functions(called, own.column, basis.shape[1])
     phi, turn = np.linalg.qr(basis)
     size = np.abs(np.diag(turn))
     if size.min() <= REPEATS * size.max():
@@ -411,9 +464,12 @@ def _chosen(sums: PersonSums, own: RandomEffect) -> ChosenFunctions:
 
 
 def _mean_terms(form: LongForm, mix: FloatArray, *, penalised: bool = False) -> list[MeanTerm]:
-    parts = [mix[:, own] for own in feature_slices(form.designs)]
-    out = []
-    for design, part, along, own in zip(form.designs, parts, form.along, form.penalties, strict=True):
+    out, at = [], 0
+    for design, along, own in zip(form.designs, form.along, form.penalties, strict=True):
+        part = np.zeros((len(mix), design.n_features))  # of terms that vary with t
+        if design.separable:
+            part = mix[:, at : at + design.n_features]
+            at += design.n_features
         held = np.zeros((len(own) if penalised else 0, design.kept.size))
         if penalised:
             held[:, design.kept] = own
@@ -425,15 +481,14 @@ def _white_law(
     settings: ModelSettings,
     form: LongForm,
     sums: PersonSums,
-    mix: FloatArray,
+    terms: Sequence[MeanTerm],
     precisions: Sequence[FloatArray],
-    level: float,
+    parts: TermParts,
 ) -> PersonLaw:
     """Curves of penalised or given covariance, white errors, found together with the smoothing of the terms."""
     keep = kept_of(form.designs)
     given = None if isinstance(settings.smoothing, str) else np.asarray(settings.smoothing, dtype=np.float64)
-    parts = _mean_terms(form, mix, penalised=True)
-    levels, _ = white_levels(sums, parts, precisions, keep=keep, smoothing=given, level=level)
+    levels, _ = white_levels(sums, terms, precisions, keep=keep, smoothing=given, parts=parts)
     return law_of_white(sums, levels, precisions)
 
 
@@ -449,8 +504,15 @@ def _outcome(smoothed: SmoothedTerms, rows: _PersonRows, look: _PersonLook, leve
     fit = smoothed.outcome()
     means, coefficients = rows.means(look), fit.coefficients.copy()
     coefficients[:1] += level
-    parts = zip(feature_slices(fit.form.designs), fit.form.along, strict=True)
-    columns = [np.kron(means[own], along.mean(axis=0)) for own, along in parts]
+    varying, at, columns = [], 0, []
+    if look.varying is not None and rows.long is not None:
+        varying = look.varying.column_means(rows.long)
+    for design, along in zip(fit.form.designs, fit.form.along, strict=True):
+        if design.separable:
+            columns.append(np.kron(means[at : at + design.n_features], along.mean(axis=0)))
+            at += design.n_features
+        else:
+            columns.append(varying.pop(0))
     column_means = np.concatenate(columns)[kept_of(fit.form.designs)]
     return replace(fit, coefficients=coefficients, column_means=column_means)
 
@@ -468,8 +530,8 @@ def _person_curves(
     """Best linear predictions of the functions of persons, and what the sums say of them."""
     sums, form, first = law.sums, fit.form, int(law.sums.intercept)
     known, sites = law.known(labels[0], labels[1] if len(labels) > 1 else None, fit, mix)
-    names = [design.name for design in form.designs for _ in range(design.n_features)]
-    plain = not term.slopes and not term.white and sites is None
+    names = [design.name for design in form.designs if design.separable for _ in range(design.n_features)]
+    plain = not term.slopes and not term.white and sites is None and law.varying is None
     slopes = slopes_within_and_between(sums, law.levels) if plain else []
     found = PersonCurves(
         name=term.name,
@@ -497,8 +559,12 @@ def _person_curves(
 def _degrees(form: LongForm, mix: FloatArray, law: PersonLaw) -> FloatArray:
     """Degrees of freedom of each term: the least of its features', the constant only where it has no other."""
     own, out, start = law.degrees(), [], 0
+    varying = [] if law.varying is None else law.varying.degrees(law.sums)
     first = int(law.sums.intercept)
     for design in form.designs:
+        if not design.separable:
+            out.append(varying.pop(0))
+            continue
         part = np.abs(mix[:, start : start + design.n_features])
         start += design.n_features
         used = first + np.flatnonzero((part[first:] > 1e-10 * max(float(part.max()), 1e-300)).any(axis=1))

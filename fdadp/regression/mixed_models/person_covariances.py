@@ -18,6 +18,7 @@ from fdadp.regression.mixed_models.estimated_covariances import (
     blocks_of_sites,
     free_levels,
 )
+from fdadp.regression.mixed_models.terms_that_vary import VaryingTerms
 from fdadp.repeated.fixed_effects import Weighed, degrees_of_freedom, varying, weighed
 from fdadp.repeated.icc_and_tests import NoPersons, NoSites, NoSlopes, VarianceNull
 from fdadp.repeated.nested_sites import NestedFit, SiteSums, nested_covariances, site_sums
@@ -51,9 +52,10 @@ class PersonLaw:
     nested : (SiteSums, NestedFit) or None
         Of persons within sites.
     few : EstimatedCovariances or None
-        What it adds that covariances are estimated; of up to 500 persons.
+        What it adds that covariances are estimated; of up to 500 persons. None beside terms that vary with t.
     carrier : ndarray of shape (T, K)
         Functions that carry the mean curves that it knows of.
+    varying : VaryingTerms or None
     """
 
     sums: PersonSums
@@ -66,14 +68,20 @@ class PersonLaw:
     nested: tuple[SiteSums, NestedFit] | None = None
     few: EstimatedCovariances | None = None
     carrier: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    varying: VaryingTerms | None = None
 
     @property
     def few_persons(self) -> bool:
         """Whether it is counted that covariances are estimated."""
-        return self.sums.n_persons <= FEW
+        return self.sums.n_persons <= FEW and self.sums.loads is None
 
     def nulls(self, names: Sequence[str], random: Sequence[str]) -> dict[str, VarianceNull]:
-        """By name, the model without functions of persons, without each of several, and without sites."""
+        """By name, the model without functions of persons, without each of several, and without sites.
+
+        None beside terms that vary with t: what their loads do depends on the covariance of rows.
+        """
+        if self.varying is not None:
+            return {}
         if self.nested is not None:
             return {name: NoSites(*self.nested, persons=name == names[0]) for name in names}
         if tuple(random) == ("",):
@@ -147,14 +155,17 @@ class PersonLaw:
     def known(
         self, persons: Levels, places: Levels | None, fit: AdditiveFit, mix: FloatArray
     ) -> tuple[KnownPersons, Sites | None]:
-        """Best linear predictions beside fitted terms, whose P features are combinations `mix` (p, P) of the sums'."""
+        """Best linear predictions beside fitted terms, whose P features are combinations `mix` (p, P) of the sums'.
+
+        Of terms that vary with t, loads are features.
+        """
         sums, p = self.sums, self.sums.p
         order = np.argsort(persons.codes(sums.ids.tolist()))
         rows = rows_on(fit.form, sums.phi, fit.form.t)
         curves, shift = rows @ fit.coefficients, sums.shift_y @ sums.phi
         vectors, design_of = self.vectors[order], self.design_of[order]
-        features = vectors[:, :, :p] @ mix
-        left = vectors[:, :, p:] + vectors[:, :, :1] * shift * sums.intercept - features @ curves
+        features = vectors[:, :, :p] @ mix if self.varying is None else self.varying.features(sums, mix, vectors)
+        left = vectors[:, :, p : p + sums.k] + vectors[:, :, :1] * shift * sums.intercept - features @ curves
         sites = None
         if places is not None:
             sites = self._sites(places, order, mix, rows, fit.coefficients)

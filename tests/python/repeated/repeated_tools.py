@@ -182,6 +182,23 @@ def weights_alike_along(model, data, every, V, seen):
     return np.einsum("atp,ab,btq->pq", curves, np.linalg.inv(mean), curves)
 
 
+def weights_beside_loads(model, data, every):
+    """Weights as if errors were alike along t, of persons and rows; outside Φ, with the shares that these have inside.
+
+    Of complete curves; `every` are the rows of the long form.
+    """
+    own = model.persons_
+    phi, levels, (T, k), q = own.phi, own.levels, own.phi.shape, every.shape[1]
+    N, who = len(every) // T, np.asarray(data[own.persons.column])
+    row = (np.trace(levels.R) + levels.noise_variance * (T - k)) / T
+    W = np.linalg.inv(row * np.eye(N) + np.trace(levels.G) / T * np.equal.outer(who, who))
+    D = every.reshape(N, T, q)
+    inner = np.einsum("tk,ntq->nkq", phi, D)
+    inside, whole = np.einsum("nkp,nm,mkq->pq", inner, W, inner), np.einsum("nkp,nkq->pq", inner, inner)
+    share = np.sqrt(np.diag(inside) / np.diag(whole))
+    return inside + share[:, None] * (np.einsum("ntp,ntq->pq", D, D) - whole) * share
+
+
 def check_against_dense_law(model, data):
     """Coefficients, their covariance, predictions, their errors and the likelihood; responses may have gaps (NaN)."""
     fit, shape = model.fitted_.fit, np.shape(data["Y"])
@@ -192,7 +209,12 @@ def check_against_dense_law(model, data):
     penalty = np.diag(fit.smoothing_parameters @ fit.form.stacked_penalties) / fit.sigma2
     weighed = np.linalg.solve(V, rows)
     spread = np.linalg.pinv(rows.T @ weighed, rcond=1e-13)
-    weights = rows.T @ weighed if model.persons_.kind != "free" else weights_alike_along(model, data, every, V, seen)
+    if model.persons_.kind != "free":
+        weights = rows.T @ weighed
+    elif fit.form.separable:
+        weights = weights_alike_along(model, data, every, V, seen)
+    else:
+        weights = weights_beside_loads(model, data, every)
     smoother = np.linalg.inv(weights + penalty)
     covariance = smoother @ (weights @ spread @ weights + penalty) @ smoother
     np.testing.assert_allclose(fit.bayesian_covariance, covariance, atol=1e-8 * np.abs(covariance).max())
