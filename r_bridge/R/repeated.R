@@ -2,18 +2,22 @@
 
 # gam with functions of features X (n, p) and random functions of persons, all on the basis B (T, k) with penalty S;
 # persons have two penalties, a ridge and S. Curves in rows of Y (n, T). Smoothing parameters are fixed, or found by REML
-# where they are NULL.
-repeated_gam <- function(Y, X, id, B, S, sp = NULL, sp_person = NULL, scale = -1) {
+# where they are NULL. Z (n, T) is a covariate that varies with t, of one more such function, after those of X.
+repeated_gam <- function(Y, X, id, B, S, sp = NULL, sp_person = NULL, scale = -1, Z = NULL) {
   n <- nrow(Y); T <- ncol(Y); k <- ncol(B); id <- factor(id); I <- nlevels(id)
   long <- function(F) mgcv::tensor.prod.model.matrix(list(F[rep(seq_len(n), each = T), , drop = FALSE], B[rep(seq_len(T), n), ]))
   d <- list(y = c(t(Y)), Z = long(model.matrix(~ 0 + id)))
   for (j in seq_len(ncol(X))) d[[paste0("F", j)]] <- long(X[, j, drop = FALSE])
   pen <- lapply(seq_len(ncol(X)), function(j) drop_null(list(S, sp = sp[j])))
   names(pen) <- paste0("F", seq_len(ncol(X)))
+  if (!is.null(Z)) {
+    d$C <- c(t(Z)) * B[rep(seq_len(T), n), ]
+    pen$C <- drop_null(list(S, sp = sp[ncol(X) + 1]))
+  }
   pen$Z <- drop_null(list(diag(I * k), kronecker(diag(I), S), sp = sp_person))
   f <- as.formula(paste("y ~ 0 +", paste(names(pen), collapse = " + ")))
   g <- mgcv::gam(f, scale = scale, method = "REML", paraPen = pen, data = d)
-  fixed <- seq_len(ncol(X) * k)
+  fixed <- seq_len((ncol(X) + !is.null(Z)) * k)
   list(fitted = matrix(fitted(g), n, byrow = TRUE), coefficients = matrix(coef(g), ncol = k, byrow = TRUE),
        covariance = unname(g$Vp[fixed, fixed]), sp = unname(g$sp), noise = g$sig2)
 }

@@ -8,7 +8,7 @@ from repeated_tools import curves_of_persons
 from scipy.linalg import eigh
 
 from fdadp import load_dti
-from fdadp.repeated.fixed_effects import MeanTerm, fixed_effects, spline_levels
+from fdadp.repeated.fixed_effects import MeanTerm, TermParts, fixed_effects, normal_of_terms, spline_levels
 from fdadp.repeated.multilevel_fpca import MultilevelFPCA
 from fdadp.repeated.nested_sites import nested_covariances, nested_fit, site_sums
 from fdadp.repeated.person_effects import RepeatedFit
@@ -17,6 +17,7 @@ from fdadp.repeated.random_slopes import slope_covariances, slope_effects, slope
 from fdadp.repeated.reml_search import LevelCovariances, level_covariances
 from fdadp.repeated.two_level_components import smooth_levels
 from fdadp.repeated.two_level_model import deviance, gls
+from fdadp.solve.form.long_form_design import System
 
 
 def relative(a, b) -> float:
@@ -67,6 +68,37 @@ def test_random_functions_of_persons_are_those_of_gam_at_fixed_smoothing_paramet
     assert relative(fitted, theirs["fitted"]) < 1e-8
     turn = np.kron(np.eye(3), U)
     assert relative(turn @ fixed.covariance @ turn.T, theirs["covariance"]) < 1e-8
+
+
+@pytest.mark.mgcv
+def test_a_concurrent_effect_beside_persons_is_that_of_gam_at_fixed_smoothing_parameters():
+    c = curves_of_persons(0, 10, T=31)
+    from fdadp.functional.splines.bsplines import BSplines
+
+    splines = BSplines.uniform(0, 1, 7)
+    B, S, noise = splines.design(c.t), splines.difference_penalty(2), 0.16
+    sp, sp_person, p, k = [0.3, 2.0, 4.0], [0.05, 1.5], 2, 7
+    X = np.column_stack((np.ones(len(c.who)), c.X[:, 0]))
+    Z = np.random.default_rng(1).normal(size=c.Y.shape).cumsum(axis=1) / 4
+    given = {"id": c.who.astype(float), "B": B, "S": S, "sp": sp, "sp_person": sp_person, "scale": noise}
+    theirs = in_r("repeated_gam", "mgcv", Y=c.Y, X=X, Z=Z, **given)
+    s, U = eigh(S, B.T @ B)
+    phi, back = B @ U, np.linalg.inv(U)
+    D = Z[:, :, None] * phi
+    loads = np.einsum("tk,ntp->nkp", phi, D).reshape(len(X), -1)
+    sums = PersonPass(phi, p + k * k, intercept=False).add(np.hstack((X, loads)), c.Y, c.who).sums(loads=k)
+    G = noise * back @ np.linalg.inv(sp_person[0] * np.eye(k) + sp_person[1] * S) @ back.T
+    levels = LevelCovariances(G, noise * np.eye(k), noise, 0.0)
+    columns = np.hstack((np.kron(X, phi), D.reshape(-1, k)))
+    y = c.Y.ravel()
+    whole = System(columns.T @ columns, columns.T @ y, float(y @ y), y.size)
+    parts = TermParts.beside_loads(sums, np.eye(p * k + k), whole, 0.0)
+    normal = normal_of_terms(sums, levels, [], parts=parts)
+    penalty = np.kron(np.diag(sp) / noise, np.diag(np.where(s > 1e-9 * s.max(), s, 0.0)))
+    covariance = np.linalg.inv(normal.gram + penalty)
+    turn = np.kron(np.eye(3), U)
+    assert relative(turn @ covariance @ normal.right, theirs["coefficients"][:3].ravel()) < 1e-8
+    assert relative(turn @ covariance @ turn.T, theirs["covariance"]) < 1e-8
 
 
 @pytest.mark.nlme

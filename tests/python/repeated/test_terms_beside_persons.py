@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import pairwise
 from time import process_time
 
 import numpy as np
@@ -13,8 +11,8 @@ from repeated_tools import check_against_dense_law
 from fdadp import FunctionalRegression
 from fdadp.errors import InputError
 from fdadp.repeated.fixed_effects import weighed
-from fdadp.repeated.person_sums import PersonPass, PersonSums, smooth_functions
-from fdadp.repeated.reml_search import LevelCovariances, choose_functions, level_covariances
+from fdadp.repeated.person_sums import PersonPass, PersonSums
+from fdadp.repeated.reml_search import LevelCovariances
 from fdadp.repeated.two_level_model import deviance, deviance_and_gradient, gls
 
 T, K = 14, 3
@@ -110,7 +108,8 @@ def test_order_of_rows_and_of_parts_changes_nothing():
     one, rng = rows.sums(), np.random.default_rng(0)
     for parts in (1, 5):
         other = rows.sums(rng.permutation(len(rows.who)), parts=parts)
-        for a, b in zip(deviance_and_gradient(one, rows.G, rows.R), deviance_and_gradient(other, rows.G, rows.R)):
+        found, wanted = (deviance_and_gradient(s, rows.G, rows.R) for s in (other, one))
+        for a, b in zip(found, wanted, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * np.abs(np.asarray(b)).max())
 
 
@@ -120,7 +119,8 @@ def test_fewer_functions_have_the_sums_of_a_pass_over_them():
     of_five, of_three = rows.sums(phi=phi).first(3), rows.sums(phi=phi[:, :3])
     assert of_five.noise_variance() == pytest.approx(of_three.noise_variance(), rel=1e-11)
     assert of_five.spare_rows == of_three.spare_rows
-    for a, b in zip(deviance_and_gradient(of_five, rows.G, rows.R), deviance_and_gradient(of_three, rows.G, rows.R)):
+    found, wanted = (deviance_and_gradient(s, rows.G, rows.R) for s in (of_five, of_three))
+    for a, b in zip(found, wanted, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
 
 
