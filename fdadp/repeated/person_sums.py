@@ -86,7 +86,7 @@ class Loads:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class MomentBlocks:
     """m moments of rows in blocks: of features x, of coefficients c on k functions, and of the loads D of P others.
 
     Mean curves are ``B'x + Dβ``. Their coefficients θ are B, feature by feature, and β: p k + P numbers.
@@ -108,7 +108,7 @@ class Moments:
     zz: FloatArray
 
     @classmethod
-    def of(cls, moments: FloatArray, p: int, k: int) -> Moments:
+    def of(cls, moments: FloatArray, p: int, k: int) -> MomentBlocks:
         """From moments (m, d, d) of ``(x, c, D)``."""
         m, P = len(moments), (moments.shape[-1] - p - k) // k
         x, c, z = slice(p), slice(p, p + k), slice(p + k, None)
@@ -136,7 +136,7 @@ class Moments:
         return gram, np.concatenate((of_x.ravel(), of_z)), float((weights * self.cc).sum())
 
     def left(self, theta: FloatArray, spread: FloatArray | None = None) -> FloatArray:
-        """Moments (m, k, k) of c about its mean at θ; with a covariance of θ, what that adds is counted."""
+        """MomentBlocks (m, k, k) of c about its mean at θ; with a covariance of θ, what that adds is counted."""
         (m, p, k, P), size = self.xz.shape, self.xx.shape[1] * self.cc.shape[1]
         S = np.outer(theta, theta) if spread is None else np.outer(theta, theta) + spread
         crossed = np.einsum("ai,maj->mij", theta[:size].reshape(p, k), self.xc)
@@ -238,9 +238,9 @@ class PersonSums:
         return np.asarray(self.sums / self.counts[:, None])
 
     @cached_property
-    def moments(self) -> Moments:
+    def moments(self) -> MomentBlocks:
         """Within persons, then between those of each number of rows."""
-        return Moments.of(np.concatenate((self.within[None], self.between)), self.p, self.k)
+        return MomentBlocks.of(np.concatenate((self.within[None], self.between)), self.p, self.k)
 
     @cached_property
     def seen(self) -> FloatArray:
@@ -284,7 +284,7 @@ class PersonSums:
     def about_features(self, moment: FloatArray) -> FloatArray:
         """A moment (d, d) of coefficients about their regression on features and loads in it, shape (k, k)."""
         if self.loads is not None:
-            own = Moments.of(moment[None], self.p, self.k)
+            own = MomentBlocks.of(moment[None], self.p, self.k)
             gram, right, _ = own.normal(np.eye(self.k)[None])
             return np.asarray(own.left(scaled_inverse(gram)[0] @ right)[0])
         xx, xc, cc = self.split(moment)
@@ -309,7 +309,7 @@ class PersonSums:
 
     def loads_along(self, along: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Products of loads, and of loads and coefficients, along a projection (k, k) and beside the features."""
-        own = Moments.of(self.total[None], self.p, self.k)
+        own = MomentBlocks.of(self.total[None], self.p, self.k)
         gram, right, _ = own.normal(along[None])
         size, xz, P = self.p * self.k, own.xz[0], right.size - self.p * self.k
         inverse = scaled_inverse(own.xx[0])[0]
