@@ -163,6 +163,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", default=list(PARTS), choices=[*PARTS, []])
     parser.add_argument("--cohorts", type=int, help="of each kind; default: as many as each part says")
+    parser.add_argument("--epsilon", type=float, nargs="+", help="of the part epsilon, beside 1; default: 3 10 30")
     parser.add_argument("--first", type=int, default=0, help="the first cohort")
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args(arguments)
@@ -177,7 +178,8 @@ def main(arguments: list[str] | None = None) -> None:
     ]
     for part in args.parts:
         for cell in PARTS[part]:
-            for line in lines(cell._replace(repeats=args.cohorts or cell.repeats), args.first):
+            beside = cell.beside and tuple(args.epsilon or cell.beside)
+            for line in lines(cell._replace(repeats=args.cohorts or cell.repeats, beside=beside), args.first):
                 text.append(line)
                 print(line, flush=True)
     args.out.write_text("\n".join(text) + "\n", encoding="utf-8")
