@@ -19,7 +19,7 @@ from sklearn.cluster import KMeans
 from fdadp._common.argument_checks import fraction, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.learners.pca import CONST, clip_to_ball, noisy_scatter
+from fdadp.learners.pca import CONST, noisy_scatter
 from fdadp.learners.shared._declared_vs_released import Doubts
 from fdadp.learners.shared._estimator_base import Bounded
 from fdadp.learners.shared.public_inputs import as_table, ball, box, positive, said_once
@@ -376,11 +376,10 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         if last:
             wide = np.full(d, radius / math.sqrt(d)) if half is None else half
             believed = _believed(centers, sizes, table[:, 1:] / weight, sd / count, sd / weight, wide)
-            return np.array([clip_to_ball(c, radius) for c in believed]), sizes, sd / count
+            return in_ball(believed, radius), sizes, sd / count
         moved = table[:, 1:] / weight / np.maximum(sizes, 1.0)[:, None]
         seen = sizes > 2 * sd / count
-        new = [clip_to_ball(m, radius) if s else c for m, c, s in zip(moved, centers, seen, strict=True)]
-        return np.array(new), sizes, sd / count
+        return np.where(seen[:, None], in_ball(moved, radius), centers), sizes, sd / count
 
     def _distances(self, X: Any) -> FloatArray:
         x = self._new_rows(X)

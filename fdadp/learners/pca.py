@@ -37,11 +37,6 @@ _FOR_VARIANCES = 0.05
 """Share of the budget that "power" and "bingham" spend on the variances along their directions."""
 
 
-def clip_to_ball(v: FloatArray, radius: float) -> FloatArray:
-    """Move one public vector into the ball of a radius about 0."""
-    return np.asarray(v * min(1.0, radius / max(float(np.linalg.norm(v)), 1e-300)))
-
-
 def noisy_scatter(
     cohort: Cohort, center: FloatArray, radius: float, const: float, share: float
 ) -> tuple[float, FloatArray, FloatArray]:
@@ -70,7 +65,7 @@ def centred(M: FloatArray, sd: float, radius: float, const: float) -> tuple[floa
     n = max(float(M[d, d]) / const**2, sd / const**2, 1.0)
     found, noise = M[:d, d] / (const * n), 0.5 * (sd / (const * n)) ** 2
     wide = radius**2 / d
-    mean = clip_to_ball(empirical_bayes(found, noise, 0.0, wide)[0], radius)
+    mean = in_ball(empirical_bayes(found, noise, 0.0, wide)[0][None], radius)[0]
     return n, mean, M[:d, :d] - n * np.outer(mean, mean)
 
 
@@ -280,7 +275,7 @@ def _mean(cohort: Cohort, center: FloatArray, B: float, share: float) -> FloatAr
     mean = total[1:] / n
     # Positive-part James-Stein: noise of this size in d coordinates is rather nothing than a mean.
     kept = max(0.0, 1 - max(d - 2, 1) * (sd / n) ** 2 / max(float(mean @ mean), 1e-300))
-    return clip_to_ball(kept * mean, B)
+    return np.asarray(in_ball((kept * mean)[None], B)[0])
 
 
 def _variances(cohort: Cohort, row: Any, components: FloatArray, B: float) -> tuple[FloatArray, float]:

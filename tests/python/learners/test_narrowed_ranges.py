@@ -187,7 +187,7 @@ def test_an_audit_finds_no_violation(delta):
     def score(seed, present):
         row = np.array([[1.0]]) if present else np.array([[np.nan]])
         model = additive(delta=delta, n=4, adjacency="zero-out", random_state=seed, n_passes=1)
-        return float(model.fit(np.vstack([X, row]), np.append(y, 2.0)).predict([[1.0]])[0])
+        return float(model.fit(np.vstack([X, row]), np.append(y, 2.0)).predict(np.array([[1.0]]))[0])
 
     scores = [[score(seed, present) for seed in range(200)] for present in (False, True)]
     audit = black_box_audit(np.array(scores[1]), np.array(scores[0]), epsilon=1.0, delta=delta or 0.0)
