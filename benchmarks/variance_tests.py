@@ -3,7 +3,7 @@
     python benchmarks/variance_tests.py                         200 samples of each kind and size of effect
     python benchmarks/variance_tests.py --kinds sites --runs 50
 
-Samples are small: 12 persons, or 8 sites of 2, on k = 4 functions. Statistics are simulated 19 times at most, so that p
+Samples are small: 12 persons, or 8 sites of 2, on 3 functions. Statistics are simulated 19 times at most, so that p
 is up to .05 where none is as large. Sizes are standard deviations of what is tested, beside those of rows.
 """
 
@@ -18,70 +18,73 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from fdadp import FunctionalRegression
-from fdadp.repeated.person_sums import smooth_functions
+from fdadp.repeated.icc_and_tests import NoPersons, NoPersonsWithGaps, NoSites, NoSlopes, VarianceNull
+from fdadp.repeated.nested_sites import nested_covariances, site_sums
+from fdadp.repeated.person_sums import PersonPass
+from fdadp.repeated.random_slopes import slope_covariances, slope_sums
+from fdadp.repeated.reml_search import level_covariances
+from fdadp.repeated.reml_with_gaps import gap_covariances, gap_rows
 
-DRAWS, POINTS, K = 19, 16, 4
-T = np.linspace(0, 1, POINTS)
-PHI = smooth_functions(T, K)[0]
+DRAWS, POINTS, K = 19, 8, 3
+PHI = np.linalg.qr(np.vander(np.linspace(-1, 1, POINTS), K, increasing=True))[0]
 SIZES = (0.0, 0.4, 0.8)
-OWN = f"re(id, covariance='free', k={K})"
-KINDS = {
-    "persons": (f"Y ~ x + {OWN}", "re(id)"),
-    "slopes": (f"Y ~ x + re(id, slopes=x, k={K})", "re(id):x"),
-    "sites": (f"Y ~ x + {OWN} + re(site, covariance='free')", "re(site)"),
-    "persons within sites": (f"Y ~ x + {OWN} + re(site, covariance='free')", "re(id)"),
-    "persons, rows with gaps": (f"Y ~ x + {OWN}", "re(id)"),
-}
-COLUMNS = ("tested", *(f"p ≤ .05 at {size:g}" for size in SIZES), "draws a test at 0", "CPU s a test")
+KINDS = ("persons", "slopes", "sites", "persons within sites", "persons, rows with gaps")
+COLUMNS = ("tested", *(f"p ≤ .05 at {size:g}" for size in SIZES), "CPU s")
 HEAD = f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
 
 
-def sample(kind: str, size: float, seed: int) -> dict[str, np.ndarray]:
-    """Rows of persons, of whom what is tested has a standard deviation of `size`, and what is not of 1."""
-    rng = np.random.default_rng([seed, list(KINDS).index(kind)])
-    sited = "sites" in kind
-    site = np.repeat(np.arange(8), 2) if sited else np.zeros(12, dtype=np.int64)
+def null_of(kind: str, size: float, seed: int) -> VarianceNull:
+    """Fits to rows of persons, of whom what is tested has a standard deviation of `size`, and what is not of 1."""
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    site = np.repeat(np.arange(8), 2) if "sites" in kind else np.zeros(12, dtype=np.int64)
     who = np.repeat(np.arange(site.size), rng.integers(2, 7, site.size))
-    x = rng.normal(size=who.size)
+    x, scale = rng.normal(size=who.size), np.array([1.0, 0.7, 0.5])
 
     def curves(n: int, sd: float) -> np.ndarray:
-        return sd * rng.normal(size=(n, K)) * np.array([1.0, 0.7, 0.5, 0.3]) @ PHI.T * np.sqrt(POINTS)
+        return sd * rng.normal(size=(n, K)) * scale
 
-    Y = np.sin(np.pi * T) + np.outer(x, T) + curves(who.size, 1.0) + 0.5 * rng.normal(size=(who.size, POINTS))
-    Y += curves(site.size, 1.0 if kind in ("slopes", "sites") else size)[who]
-    if kind == "slopes":
-        Y += x[:, None] * curves(site.size, size)[who]
-    if sited:
-        Y += curves(8, size if kind == "sites" else 1.0)[site][who]
+    C = x[:, None] + curves(who.size, 1.0) + curves(site.size, 1.0 if kind in ("slopes", "sites") else size)[who]
     if "gaps" in kind:
-        off = rng.uniform(size=Y.shape) < 0.4
-        off[::3] = False
-        Y = np.where(off, np.nan, Y)
-    return {"Y": Y, "x": x, "id": who, "site": site[who]}
+        off = rng.uniform(size=(who.size, POINTS)) < 0.4
+        off[::3] = off[:, 0] = False
+        Y = np.where(off, np.nan, C @ PHI.T + 0.3 * rng.normal(size=off.shape))
+        X = np.column_stack((np.ones(who.size), x))
+        levels, _ = gap_covariances(PHI, X, Y, who, np.linspace(0, 1, POINTS))
+        return NoPersonsWithGaps(gap_rows(PHI, X, Y, who), levels)
+    if kind == "slopes":
+        C += x[:, None] * curves(site.size, size)[who]
+    if "sites" in kind:
+        C += curves(8, size if kind == "sites" else 1.0)[site][who]
+    X = np.column_stack((np.ones(who.size), x))
+    sums = PersonPass(np.eye(K), 2, intercept=False, cross=True).add(X, C, who).sums()
+    if kind == "persons":
+        return NoPersons(sums, level_covariances(sums))
+    if kind == "slopes":
+        s = slope_sums(sums, np.eye(2))
+        return NoSlopes(s, slope_covariances(s), (0,))
+    own = site_sums(sums, dict(enumerate(site)))
+    return NoSites(own, nested_covariances(own), persons=kind != "sites")
 
 
-def share(kind: str, size: float, runs: int) -> tuple[float, float, float]:
-    """Share of samples with p up to .05, mean number of draws, and CPU seconds a test."""
-    (formula, name), found, start = KINDS[kind], [], time.process_time()
-    for seed in range(runs):
-        model = FunctionalRegression(formula).fit(sample(kind, size, seed))
-        own = model.persons_.tested(name, draws=DRAWS, seed=seed)
-        found.append((own.p_value <= 0.05, own.simulated.size))
-    held, draws = np.mean(found, axis=0)
-    return float(held), float(draws), (time.process_time() - start) / runs
+def found(kind: str, size: float, seed: int) -> bool:
+    """Whether p is up to .05 by 19 draws: none is as large as the statistic. Drawing ends with the first that is."""
+    null, rng = null_of(kind, size, seed), np.random.default_rng(seed)
+    statistic = max(null.statistic(), 0.0)
+    return all(max(null.drawn(rng), 0.0) < statistic for _ in range(DRAWS))
 
 
 def row(kind: str, runs: int) -> str:
-    counts = [runs if size == 0 else max(runs // 5, 2) for size in SIZES]
-    shares = [share(kind, size, count) for size, count in zip(SIZES, counts, strict=True)]
-    cells = [f"{held:.3f} ± {np.sqrt(held * (1 - held) / n):.3f}" for (held, *_), n in zip(shares, counts, strict=True)]
-    return f"| {kind} | {' | '.join(cells)} | {shares[0][1]:.0f} | {np.mean([one[2] for one in shares]):.2f} |"
+    start, cells = time.process_time(), []
+    for size in SIZES:
+        count = runs if size == 0 else max(runs // 5, 2)
+        share = np.mean([found(kind, size, seed) for seed in range(count)])
+        cells.append(f"{share:.3f} ± {np.sqrt(share * (1 - share) / count):.3f}")
+    return f"| {kind} | {' | '.join(cells)} | {time.process_time() - start:.0f} |"
 
 
 def main(arguments: list[str] | None = None) -> str:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kinds", nargs="+", default=list(KINDS))
+    parser.add_argument("--kinds", nargs="+", default=KINDS)
     parser.add_argument("--runs", type=int, default=200, help="samples without an effect, and a fifth with")
     parser.add_argument("--out", type=Path, help="file for the table")
     asked = parser.parse_args(arguments)

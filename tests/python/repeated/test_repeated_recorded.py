@@ -8,9 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from repeated_tools import curves_of_persons
+from scipy.stats import chi2
 
 from fdadp import MultilevelFPCA
 from fdadp.errors import InputError
+from fdadp.repeated.icc_and_tests import NoSlopes
+from fdadp.repeated.person_sums import PersonPass
+from fdadp.repeated.random_slopes import slope_covariances, slope_sums
 from r_bridge.repeated_beside_r import COMPARED, differences, numbers
 
 
@@ -28,6 +32,21 @@ def test_a_person_split_in_two_is_seen(refund_reference):
     ids[np.flatnonzero(ids == 3)[0]] = 4
     other = {**record, "input": {**record["input"], "id": ids}}
     assert not all(d.ok for d in differences(other))
+
+
+def test_the_test_of_slopes_has_the_likelihood_ratio_of_lmer_and_nearly_its_known_law(refund_reference):
+    record = refund_reference("repeated_mixed")
+    sleep, theirs = record["input"]["sleep"], record["output"]
+    X = np.column_stack((np.ones(len(sleep["x"])), sleep["x"]))
+    one = PersonPass(np.eye(1), 2, intercept=False, cross=True)
+    s = slope_sums(one.add(X, sleep["y"][:, None], sleep["id"]).sums(), np.eye(2))
+    found = NoSlopes(s, slope_covariances(s), (0,)).tested(199)
+    ratio = float(theirs["intercept"]["deviance"][0] - theirs["slope"]["deviance"][0])
+    assert found.statistic == pytest.approx(ratio, abs=1e-4) and found.p_value == 0.005
+    # Stram & Lee (1994): chi-squared on 1 and on 2, one half each
+    for size in (1.0, 3.0):
+        wanted = (chi2.sf(size, 1) + chi2.sf(size, 2)) / 2
+        assert abs((found.simulated > size).mean() - wanted) < 0.1
 
 
 def test_the_page_shows_the_numbers_of_both(refund_reference):
