@@ -25,6 +25,8 @@
 #' @param numbers Of [dp_fdadp()], with a formula: means and standard deviations of numbers, `list(age = c(55, 14))`, as a published table has them.
 #' @param importances Of [dp_fdadp()], with a formula: how much of the explained variance each term has by itself, as an earlier study found it, for all
 #'   terms by the names that a plan prints, `c("ff(X)" = 0.7, age = 0.3)`; their ratios count.
+#' @param curves Of [dp_fdadp()], with a formula: public curves of at least 20 people, as of an earlier study, by column: `list(X = )`, a matrix with a
+#'   row for each. Default: drawn from the prior, which has rougher ones than most.
 #' @param x A plan.
 #' @param ... Not used.
 #' @return A list of class `fdadp_plan`: `share` (of the explainable variance), `rmspe_ratio` and `width_ratio` (of prediction
@@ -43,7 +45,8 @@
 #' @export
 plan_dp <- function(n = NULL, epsilon = 1, delta = NULL, accuracy = NULL, adjacency = NULL, formula = NULL, bounds = NULL,
                     points = NULL, family = "gaussian", rate = NULL, errors = "normal", mostly_zero = NULL,
-                    person_rows = NULL, max_rows = NULL, explained = NULL, effects = NULL, numbers = NULL, importances = NULL) {
+                    person_rows = NULL, max_rows = NULL, explained = NULL, effects = NULL, numbers = NULL, importances = NULL,
+                    curves = NULL) {
   no_na(
     n = n, epsilon = epsilon, delta = delta, accuracy = accuracy, adjacency = adjacency, rate = rate, explained = explained, person_rows = person_rows, max_rows = max_rows,
     effects = effects, numbers = unlist(numbers), importances = unlist(importances)
@@ -58,16 +61,16 @@ plan_dp <- function(n = NULL, epsilon = 1, delta = NULL, accuracy = NULL, adjace
       formula = paste(text_of(formula[[2]]), "~", as_python(formula[[3]])), n = as_whole(n), epsilon = epsilon, delta = delta, accuracy = accuracy,
       adjacency = adjacency, bounds = lapply(bounds, as_bounds), points = lapply(points, as_whole), family = family_name(family), rate = rate,
       errors = errors, mostly_zero = as.list(mostly_zero), explained = explained, person_rows = person_rows, max_rows = as_whole(max_rows),
-      effects = effects, numbers = lapply(numbers, as.list), importances = as.list(importances)
+      effects = effects, numbers = lapply(numbers, as.list), importances = as.list(importances), curves = lapply(curves, as.matrix)
     )
     plan$importances <- unlist(plan$importances)
     for (names in c("left_out", "untold")) plan[[names]] <- as.character(unlist(plan[[names]]))
     return(structure(plan, class = "fdadp_plan"))
   }
-  only <- list(bounds, points, rate, mostly_zero, explained, person_rows, max_rows, numbers, importances, effects)
+  only <- list(bounds, points, rate, mostly_zero, explained, person_rows, max_rows, numbers, importances, curves, effects)
   if (!all(vapply(only, is.null, NA)) || family_name(family) != "gaussian" || !identical(errors, "normal")) {
     input_error(
-      "bounds, points, family, rate, errors, mostly_zero, explained, effects, numbers, importances, person_rows and max_rows must be left out without a formula"
+      "bounds, points, family, rate, errors, mostly_zero, explained, effects, numbers, importances, curves, person_rows and max_rows must be left out without a formula"
     )
   }
   plan <- call_python("plan", n = as_whole(n), epsilon = epsilon, delta = delta, accuracy = accuracy, adjacency = adjacency)
@@ -99,7 +102,7 @@ print.fdadp_plan <- function(x, ...) {
 #' @param white Share of the variance of single points that is noise.
 #' @param edges,times Public: where time begins, and the ends of intervals.
 #' @param survival Expected share of people without the event at the last time, or the shares at all ends.
-#' @param lost Share of people who are censored before the last time.
+#' @param lost Share of people who are censored before the last time, or the shares before all ends.
 #' @param classes Classes that are told apart, equally large.
 #' @param level Of the limits.
 #' @param formula,bounds,points As of [plan_dp()], of a formula such as `Surv(months, died) ~ lf(X) + age`, or
@@ -107,15 +110,14 @@ print.fdadp_plan <- function(x, ...) {
 #' @param spread Standard deviation over people of the logarithm of hazards, or of odds.
 #' @param effects,numbers,importances As of [plan_dp()]; what is not said is drawn anew for each cohort. Curves of persons are as rough
 #'   as the effects.
-#' @param curves Public curves of at least 20 people, as of an earlier study, by column: `list(X = )`, a matrix with a row for each. Default: drawn from the
-#'   prior, which has rougher ones than most.
+#' @param curves As of [plan_dp()].
 #' @param family,baseline `"binomial"` or `"poisson"`; `"auto"`, `"factor"`, `"smooth"` or `"linear"`.
 #' @param adjacency As of [plan_dp()].
 #' @return A list of class `fdadp_plan` with the `text` of the forecast. `plan_levels()`: `captured`, a data frame of `level`, `mean`, `worst`
 #'   and `best` (what the worst tenth of cohorts has at most, and the best at least) and `error`; `icc_width`. `plan_mixed()`: `share`, `worst_share`,
 #'   `best_share`, `standard_errors` (of terms, over the standard deviation of curves), `icc_width`, `cohorts`, `untold`. `plan_survival()`: `widths`, a data frame of `time`, `survival`,
 #'   `width`, `exact_width` (without privacy) and, of two classes, `difference_width`; `coverage`. `plan_hazards()`: `share`, `worst_share`, `best_share`,
-#'   `cohorts`, `untold`, `error`, `mean_error`, `survival_error`.
+#'   `cohorts`, `untold`, `error`, `mean_error`, `survival_error`. Widths and errors are means over cohorts; the text has their tenths.
 #' @examples
 #' if (fdadp_available()) {
 #'   plan_survival(2000, epsilon = 1, delta = 1e-6, edges = 0:12, survival = 0.3)$widths

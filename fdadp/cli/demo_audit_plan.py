@@ -13,6 +13,7 @@ import typer
 import fdadp
 from fdadp._common.command_line_tools import console
 from fdadp.cli import shared_options as option
+from fdadp.cli.input_files import FileFormat, named_files, read_file
 from fdadp.cli.private_files import bounds_of, points_of
 from fdadp.cli.shared_options import BOUNDS, by_name, given, refuse_given
 from fdadp.errors import InputError
@@ -81,6 +82,13 @@ Delta = Annotated[float, typer.Option(help="Of (ε, δ), as 1e-6; 0: pure ε.")]
 Adjacency = Annotated[str, typer.Option(help="zero-out (n public), add-remove (n private) or replace.")]
 NUMBERS, IMPORTANCES = "mean and sd of a number.", "share of the explained variance, of all terms or none."
 EFFECTS = "rough, smooth or level. (default: drawn, from rough to smooth)"
+Studied = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=FILE", help="Public curves of at least 20 persons of an earlier study, as --curves X=x.csv."
+    ),
+]
+"""Curves that are told of a column, before there are data."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +113,7 @@ class OfFormula:
         list[str] | None,
         typer.Option(metavar="TERM=SHARE", help=f"Of a formula: {IMPORTANCES}"),
     ] = None
+    curves: Studied = None
     person_rows: option.PersonRows = None
     max_rows: option.MaxRows = None
 
@@ -115,6 +124,11 @@ def _of_terms(numbers: list[str] | None, importances: list[str] | None) -> dict[
         "numbers": by_name(numbers, "--numbers", "NAME=MEAN:SD, as age=55:14", _mean_and_sd),
         "importances": by_name(importances, "--importances", "TERM=SHARE, as 'ff(X)=0.6'", float),
     }
+
+
+def _curves(entries: list[str] | None) -> dict[str, Any]:
+    """Public curves of files by column, as functions of the planner take them."""
+    return {name: read_file(file, FileFormat()).to_numpy() for name, file in named_files(entries).items()}
 
 
 def _mean_and_sd(text: str) -> tuple[float, float]:
@@ -146,7 +160,7 @@ def plan(
             raise InputError("--n must be given with a formula, and --accuracy left out")
         own = asdict(said) | {"bounds": bounds_of(said.bounds), "mostly_zero": said.mostly_zero or ()}
         own["grids"] = points_of(own.pop("points"))
-        own |= _of_terms(said.numbers, said.importances)
+        own |= _of_terms(said.numbers, said.importances) | {"curves": _curves(said.curves)}
         forecast = fdadp.plan(formula, n, epsilon, delta, adjacency=adjacency, **own)
     _show(forecast, out)
     if formula is None and out is not None:
@@ -187,13 +201,15 @@ class OfCourse:
         list[float] | None,
         typer.Option(help="Expected share without the event at the last time; repeated: at each. (default: 0.5)"),
     ] = None
-    lost: Annotated[float, typer.Option(help="Share of persons who are censored before the last time.")] = 0.2
+    lost: Annotated[
+        list[float] | None,
+        typer.Option(help="Share who are censored before the last time; repeated: before each. (default: 0.2)"),
+    ] = None
 
     @property
     def asked(self) -> dict[str, Any]:
         """As functions of the planner take them."""
-        expected = self.survival or [0.5]
-        return {"survival": expected[0] if len(expected) == 1 else expected, "lost": self.lost}
+        return {name: own for name, own in asdict(self).items() if own}
 
 
 ROWS = "Curves that each person has; repeated: shares of persons with 1, 2, ... curves."
@@ -270,10 +286,12 @@ def plan_hazards(
     effects: Annotated[str | None, typer.Option(help=EFFECTS)] = None,
     numbers: Annotated[list[str] | None, typer.Option(metavar="NAME=MEAN:SD", help=NUMBERS)] = None,
     importances: Annotated[list[str] | None, typer.Option(metavar="TERM=SHARE", help=IMPORTANCES)] = None,
+    curves: Studied = None,
     family: Annotated[str, typer.Option(help="binomial or poisson.")] = "binomial",
     baseline: Annotated[str, typer.Option(help="auto, factor, smooth or linear.")] = "auto",
 ) -> None:
     """Predict what a private regression of times to an event will explain, before any data are touched."""
     how: dict[str, Any] = {"bounds": bounds_of(bounds), "grids": points_of(points), "spread": spread}
-    how |= {"effects": effects, "family": family, "baseline": baseline} | _of_terms(numbers, importances)
+    how |= {"effects": effects, "family": family, "baseline": baseline, "curves": _curves(curves)}
+    how |= _of_terms(numbers, importances)
     _show(fdadp.planner.plan_hazards(formula, times=edge, **release.asked, **course.asked, **how), release.out)

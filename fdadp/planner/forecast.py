@@ -144,6 +144,7 @@ def plan(
     effects: str | None = None,
     numbers: Mapping[str, Sequence[float]] | None = None,
     importances: Mapping[str, float] | None = None,
+    curves: Mapping[str, ArrayLike] | None = None,
     person_rows: str | None = None,
     max_rows: int | None = None,
 ) -> TermsForecast: ...
@@ -169,6 +170,7 @@ def plan(
     effects: str | None = None,
     numbers: Mapping[str, Sequence[float]] | None = None,
     importances: Mapping[str, float] | None = None,
+    curves: Mapping[str, ArrayLike] | None = None,
     person_rows: str | None = None,
     max_rows: int | None = None,
 ) -> Forecast | TermsForecast:
@@ -231,6 +233,9 @@ def plan(
     importances : mapping of str to float, optional
         With a formula: how much of the explained variance each term has by itself, as an earlier study found it. All
         terms by the names that forecasts print; their ratios count. Default: drawn, as under `formula`.
+    curves : mapping of str to array_like of shape (m, S), optional
+        With a formula: public curves of at least 20 persons, as of an earlier study, by column. Persons have curves
+        like these, on `grids` of as many points. Default: drawn from the prior, which has rougher ones than most.
     person_rows : {"mean", "sum"}, optional
         With a formula: how the rows of a person count, as in the fit. Of ``"mean"``, the default, persons of one row
         are simulated. Of ``"sum"`` persons of one to `max_rows` rows (at most 8) with the same covariates.
@@ -280,16 +285,16 @@ def plan(
         people = whole(n, "n")
         law = private_law(person_rows, max_rows)
         own = (bounds, grids, prior, offset, family, rate, errors, mostly_zero, explained, effects)
-        return plan_formula(formula, people, epsilon, delta, stated, *own, numbers, importances, law)
+        return plan_formula(formula, people, epsilon, delta, stated, *own, numbers, importances, curves, law)
     given = {"bounds": bounds, "grids": grids, "offset": offset, "rate": rate, "mostly_zero": mostly_zero or None}
-    given |= {"numbers": numbers, "importances": importances}
+    given |= {"numbers": numbers, "importances": importances, "curves": curves}
     given |= {"explained": explained, "person_rows": person_rows, "max_rows": max_rows}
     given |= {"effects": effects, "errors": None if errors == "normal" else errors}
     given |= {"family": None if family == "gaussian" else family}
     if any(value is not None for value in given.values()):
         raise InputError(
             "bounds, grids, offset, family, rate, errors, mostly_zero, explained, effects, numbers, importances, "
-            "person_rows and max_rows must be left out without a formula: the forecast does not depend on them"
+            "curves, person_rows and max_rows must be left out without a formula: the forecast does not depend on them"
         )
     assert isinstance(prior, PublicPrior)
     return _of_one_curve(n, epsilon, delta, accuracy, stated, prior)

@@ -40,10 +40,15 @@ class AnyForecast:
     mechanism: ClassVar[str]
     """Of the fits that it is for, as ledgers have it."""
 
-    def _title(self, of: str = "") -> str:
+    @property
+    def _subject(self) -> str:
+        """What is forecast, with a blank; for titles."""
+        return ""
+
+    def _title(self) -> str:
         kind = "pure" if self.delta is None else f"delta {self.delta:g}"
         n = f"about {self.n:,} (private)" if self.adjacency == "add-remove" else f"{self.n:,}"
-        return f"Forecast{of} for n = {n}, epsilon = {self.epsilon:g} ({kind}), {self.adjacency}"
+        return f"Forecast{self._subject} for n = {n}, epsilon = {self.epsilon:g} ({kind}), {self.adjacency}"
 
     @property
     def sentence(self) -> str:
@@ -70,6 +75,33 @@ class AnyForecast:
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in self._facts())
         return f"<p>{html.escape(self._title())}</p><table>{rows}</table>"
+
+
+class OfFormula:
+    """A forecast's title, and what it does not promise, where it is of a formula and of some things that were told.
+
+    Attributes
+    ----------
+    formula : str
+    untold : tuple of str
+        Arguments that were not told: what they would say was drawn for each cohort.
+    """
+
+    formula: str
+    untold: tuple[str, ...]
+
+    @property
+    def _simulated(self) -> str:
+        """From what cohorts were simulated."""
+        return "under the public prior"
+
+    @property
+    def _subject(self) -> str:
+        return f" of {self.formula}"
+
+    @property
+    def _closing(self) -> str:
+        return f"{narrower(self.untold)}From simulation {self._simulated}: no promise about your data."
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.argument_checks import is_number, one_of, whole
+from fdadp._common.argument_checks import is_number, numbers, one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.curve_sample import as_grid
-from fdadp.planner.forecast_display import Shown, narrower
+from fdadp.planner.forecast_display import OfFormula, Shown
 from fdadp.planner.forecast_settings import Cohorts, Spread
 from fdadp.planner.simulated_fit_of_terms import (
     EFFECTS,
@@ -32,7 +32,7 @@ from fdadp.privacy.rows._person_row_caps import MEAN, Law
 from fdadp.private.plan.budget_sharing import expected_left
 from fdadp.private.plan.private_design import PrivateDesign, curves_column
 from fdadp.private.public.column_ranges import Column, CurvesColumn, LabelColumn, NumberColumn, public_range
-from fdadp.private.public.gaussian_process_prior import PublicPrior
+from fdadp.private.public.gaussian_process_prior import FEWEST_PILOTS, PublicPrior
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.whitened.term_registry import white_term
 from fdadp.regression.formula import ParsedFormula, parse
@@ -68,7 +68,7 @@ OF_NUMBERS = (LinearFunctional, AdditiveFunctional)
 
 
 @dataclass(frozen=True)
-class TermsForecast(Shown):
+class TermsForecast(OfFormula, Shown):
     """Predicted accuracy of a private fit of many terms; ``print`` shows it.
 
     Attributes
@@ -141,16 +141,10 @@ class TermsForecast(Shown):
     numbers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     said_importances: Mapping[str, float] = field(default_factory=dict)
 
-    def _title(self, of: str = "") -> str:
-        return super()._title(of or f" of {self.formula}")
-
     @property
-    def _closing(self) -> str:
+    def _simulated(self) -> str:
         terms = "was said" if self.said_importances else "it says"
-        told = narrower(self.untold)
-        return (
-            f"{told}From simulation under the public prior, terms as important as {terms}: no promise about your data."
-        )
+        return f"under the public prior, terms as important as {terms}"
 
     def _facts(self) -> list[tuple[str, str]]:
         other, about = self.family != "gaussian", "about " if "explained" in self.untold else ""
@@ -197,6 +191,7 @@ def plan_formula(
     effects: str | None = None,
     numbers: Mapping[str, Sequence[float]] | None = None,
     importances: Mapping[str, float] | None = None,
+    curves: Mapping[str, ArrayLike] | None = None,
     law: Law = MEAN,
 ) -> TermsForecast:
     """Simulate fits of a formula; arguments as of :func:`fdadp.plan`."""
@@ -205,19 +200,21 @@ def plan_formula(
     of, offset = family_of(family), parsed.one_offset(offset)
     laws = _laws(errors, of)
     assert bounds is not None
-    columns, curves = _columns(parsed, bounds, grids or {}, mechanism.public_prior, numbers=of.name != "gaussian")
-    response = parsed.response or ("Y" if curves else "y")
-    check_family(of, curves=curves)
+    told = told_curves(curves)
+    points, inner = grids_of(told, grids), mechanism.public_prior
+    columns, functional = _columns(parsed, bounds, points, inner, numbers=of.name != "gaussian")
+    response = parsed.response or ("Y" if functional else "y")
+    check_family(of, curves=functional)
     asked = None if of.name == "gaussian" else _asked(of, bounds, response, mechanism.anchor or offset)
     responses = _responses(asked, rate)
-    t = _grid(response, (grids or {}).get(response, POINTS)) if curves else None
-    design = _design(parsed, columns, mechanism.public_prior, t)
-    offset, less = _offset(offset, mechanism, bounds, columns, response, curves=curves)
+    t = _grid(response, points.get(response, POINTS)) if functional else None
+    design = _design(parsed, columns, inner, t)
+    offset, less = _offset(offset, mechanism, bounds, columns, response, curves=functional)
     noise, left = _noise(n, epsilon, delta, adjacency, law, mechanism)
     pure, spending = delta is None, mechanism if asked is None else asked.spending(mechanism)
     plan = planned(spending, n, noise, design, law.usual_rows, pure=pure, law=law)
     usual = EXPLAINABLE if mechanism.anchor is None else OF_THE_REST
-    said = _said(mostly_zero, explained, effects, numbers, importances, design, usual=usual)
+    said = _said(mostly_zero, explained, effects, numbers, importances, told, design, usual=usual)
     cohorts = _simulated(design, mechanism, responses, n, noise, law, pure=pure, said=said, **laws)
     return TermsForecast(
         formula=formula,
@@ -321,6 +318,7 @@ def _said(
     effects: Any,
     numbers: Any,
     importances: Any,
+    curves: Mapping[str, FloatArray],
     design: PrivateDesign,
     *,
     usual: float = EXPLAINABLE,
@@ -329,6 +327,7 @@ def _said(
     if explained is not None and (not is_number(explained) or not 0 < explained < 1):
         raise InputError(f"explained must be a share between 0 and 1, got {explained!r}")
     zeros = _mostly_zero(mostly_zero, design.columns)
+    _check_curves(curves, {column.name: column.grid for column in design.columns if isinstance(column, CurvesColumn)})
     return Said(
         mostly_zero=zeros,
         numbers=_numbers(numbers, design.columns, zeros),
@@ -336,7 +335,34 @@ def _said(
         effects=None if effects is None else one_of(effects, "effects", tuple(EFFECTS)),
         explained=None if explained is None else float(explained),
         usual=usual,
+        curves=curves,
     )
+
+
+def told_curves(curves: Any) -> dict[str, FloatArray]:
+    """Curves of an earlier study by column, each of its persons and points; raises InputError for others."""
+    if curves is not None and not isinstance(curves, Mapping):
+        raise InputError(f"curves must be arrays by name of column, got {type(curves).__name__}")
+    told = {str(name): np.asarray(numbers(own, f"curves of {name}")) for name, own in (curves or {}).items()}
+    for name, own in told.items():
+        if own.ndim != 2 or len(own) < FEWEST_PILOTS or not np.isfinite(own).all():
+            least = f"at least {FEWEST_PILOTS} persons, (m, S), without gaps"
+            raise InputError(f"curves of {name} must be of {least}, got {own.shape}")
+    return told
+
+
+def grids_of(told: Mapping[str, FloatArray], grids: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Grids by column; of curves that were told, as many points as they have where nothing else is said."""
+    return {name: own.shape[1] for name, own in told.items()} | dict(grids or {})
+
+
+def _check_curves(told: Mapping[str, FloatArray], grids: Mapping[str, FloatArray]) -> None:
+    """Refuse curves of other columns, or with other points."""
+    if not set(told) <= set(grids):
+        raise InputError(f"curves must be of columns of curves of the formula, of {list(grids)}, got {list(told)}")
+    for name, own in told.items():
+        if own.shape[1] != grids[name].size:
+            raise InputError(f"curves of {name} must have the {grids[name].size} points of grids, got {own.shape[1]}")
 
 
 def _mostly_zero(names: Sequence[str], columns: Sequence[Column]) -> tuple[str, ...]:

@@ -12,9 +12,9 @@ import numpy as np
 from fdadp._common.argument_checks import fraction
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.planner.forecast_display import Shown, narrower
+from fdadp.planner.forecast_display import OfFormula, Shown
 from fdadp.planner.forecast_of_formulas import POINTS, _columns, _design, _grid, _parsed, _said
-from fdadp.planner.forecast_of_multilevel_fpca import HALF, ICC, WHITE, DrawnLevels, _row_shares, white_share
+from fdadp.planner.forecast_of_multilevel_fpca import HALF, ICC, WHITE, DrawnLevels, _row_shares, fewer, white_share
 from fdadp.planner.forecast_settings import Asked, Cohorts, Spread, quietly
 from fdadp.planner.simulated_fit_of_terms import TEST_ROWS, TINY, Said, _block, _records, signal_of
 from fdadp.private.plan.private_design import PrivateDesign
@@ -24,14 +24,13 @@ from fdadp.private.rows.row_functions import RowFunctions
 from fdadp.regression.formula import ParsedFormula, person_columns
 from fdadp.terms.numbers.factors_and_random_effects import RandomEffect
 
-COHORTS, MOST_CURVES = Cohorts(12, 24, 0.03), 100_000
-"""Cohorts simulated, and their curves at most."""
+COHORTS = Cohorts(12, 24, 0.03)
 USUAL = 0.1
 """Share of the variance of curves that effects explain, about which it is drawn: persons have most of it."""
 
 
 @dataclass(frozen=True)
-class MixedForecast(Shown):
+class MixedForecast(OfFormula, Shown):
     """Predicted accuracy of a private fit with ``re(id, covariance="free")``; ``print`` shows it.
 
     Attributes
@@ -48,8 +47,8 @@ class MixedForecast(Shown):
     standard_errors : dict of str to float
         Of each term: root mean square over t of the standard error of its effect, of one standard deviation of a
         number or of a level, in standard deviations of the response. Median of the cohorts.
-    icc_width : float
-        Width of 95 % intervals of the intraclass correlation, the median.
+    icc_width : Spread
+        Width of 95 % intervals of the intraclass correlation.
     icc : float
         That was simulated.
     explained : float
@@ -63,14 +62,14 @@ class MixedForecast(Shown):
     >>> from fdadp.planner import plan_mixed
     >>> public = {"Y": (-6, 6), "age": (18, 90)}
     >>> told = {"bounds": public, "max_rows": 3, "grids": {"Y": 21}}
-    >>> plan_mixed("Y ~ age + re(id, covariance='free')", 800, 1.0, 1e-6, **told).icc_width < 1
+    >>> plan_mixed("Y ~ age + re(id, covariance='free')", 800, 1.0, 1e-6, **told).icc_width.mean < 1
     True
     """
 
     formula: str
     share: Spread
     standard_errors: Mapping[str, float]
-    icc_width: float
+    icc_width: Spread
     icc: float
     explained: float
     cohorts: int
@@ -78,12 +77,7 @@ class MixedForecast(Shown):
 
     mechanism = "dp-aff"
 
-    @property
-    def _closing(self) -> str:
-        return f"{narrower(self.untold)}From simulation of smooth curves: no promise about your data."
-
-    def _title(self, of: str = "") -> str:
-        return super()._title(of or f" of {self.formula}")
+    _simulated = "of smooth curves"
 
     def _facts(self) -> list[tuple[str, str]]:
         about = "about " if "explained" in self.untold else ""
@@ -93,7 +87,7 @@ class MixedForecast(Shown):
         return [
             *self.share.facts("explained share of the variance of means", self.cohorts),
             *errors,
-            ("width of the 95 % interval of the ICC", f"{self.icc_width:.3f}"),
+            *self.icc_width.in_short("width of the 95 % interval of the ICC"),
             ("assumed: ICC", f"{self.icc:.2f}"),
             ("assumed: variance of curves that effects explain", f"{about}{self.explained:.2f}"),
         ]
@@ -167,9 +161,8 @@ def plan_mixed(
 
     Notes
     -----
-    Where persons have more than 100,000 curves, fewer persons with the same noise a person are simulated. Then the
-    sampling error is overstated, which is cautious. The public range of the response is taken to be six standard
-    deviations to each side, whatever bounds say.
+    Of more than 100,000 curves fewer persons are simulated, as by :func:`plan_levels`. The public range of the response
+    is taken to be six standard deviations to each side, whatever bounds say.
 
     Examples
     --------
@@ -192,10 +185,10 @@ def plan_mixed(
 
     plan = model(asked.n, 0).plan({response: t}, n=asked.n if asked.adjacency == "add-remove" else None)
     shares = _row_shares(rows, max_rows)
-    few = min(asked.n, int(MOST_CURVES / (shares @ np.arange(1, shares.size + 1))))
+    few = fewer(asked, shares)
     columns, _ = _columns(parsed, bounds, {}, PublicPrior(), numbers=False)
     design = _design(parsed, columns, PublicPrior(), t)
-    said = _said((), explained, effects, numbers, importances, design, usual=USUAL)
+    said = _said((), explained, effects, numbers, importances, {}, design, usual=USUAL)
     law = _Mixed(design, said, fraction(icc, "icc"), white_share(white), person, response, tuple(within))
     found: list[OfMixed] = []
     while not COHORTS.enough([one.share for one in found]):
@@ -205,9 +198,9 @@ def plan_mixed(
         **vars(asked),
         plan=plan,
         formula=formula,
-        share=Spread.of(np.array([one.share for one in found])),
+        share=Spread.of([one.share for one in found]),
         standard_errors={name: float(np.median([one.standard_errors[name] for one in found])) for name in names},
-        icc_width=float(np.median([one.icc_width for one in found])),
+        icc_width=Spread.of([one.icc_width for one in found], least_is_best=True),
         icc=law.icc,
         explained=USUAL if said.explained is None else said.explained,
         cohorts=len(found),

@@ -47,14 +47,14 @@ class LevelsForecast(AnyForecast):
         many exact ones hold. Its mean over cohorts, what the worst tenth has at most, and the standard error.
     icc : float
         That was simulated.
-    icc_width : float
-        Width of 95 % intervals of the intraclass correlation, the median of those of the cohorts.
+    icc_width : Spread
+        Width of 95 % intervals of the intraclass correlation.
     cohorts : int
 
     Examples
     --------
     >>> from fdadp.planner import plan_levels
-    >>> plan_levels(2000, 4, epsilon=1.0, delta=1e-6).icc_width < 0.2
+    >>> plan_levels(2000, 4, epsilon=1.0, delta=1e-6).icc_width.mean < 0.2
     True
     """
 
@@ -63,14 +63,15 @@ class LevelsForecast(AnyForecast):
     row_shares: tuple[float, ...]
     captured: Mapping[str, Spread]
     icc: float
-    icc_width: float
+    icc_width: Spread
     cohorts: int
 
     mechanism = "private covariance"
     _closing = "From simulation of smooth curves under the public prior: no promise about your data."
 
-    def _title(self, of: str = "") -> str:
-        return super()._title(of or f" of two levels, at most {self.max_rows} curves a person,")
+    @property
+    def _subject(self) -> str:
+        return f" of two levels, at most {self.max_rows} curves a person,"
 
     def _facts(self) -> list[tuple[str, str]]:
         facts = []
@@ -79,7 +80,7 @@ class LevelsForecast(AnyForecast):
         rows = float(np.dot(self.row_shares, np.arange(1, len(self.row_shares) + 1)))
         return [
             *facts,
-            ("width of the 95 % interval of the ICC", f"{self.icc_width:.3f}"),
+            *self.icc_width.in_short("width of the 95 % interval of the ICC"),
             ("assumed: ICC", f"{self.icc:.2f}"),
             ("assumed: curves a person, on average", f"{rows:.1f}"),
         ]
@@ -212,7 +213,7 @@ def plan_levels(
     if check_most(max_rows, "for several curves a person") < 2:
         raise PrivacyError("max_rows must be at least 2: both levels are learned from two curves a person or more")
     shares = _row_shares(rows, max_rows)
-    few = min(asked.n, int(MOST_CURVES / (shares @ np.arange(1, shares.size + 1))))
+    few = fewer(asked, shares)
     icc = fraction(icc, "icc")
     white = white_share(white)
     kept = whole(n_components, "n_components")
@@ -225,9 +226,14 @@ def plan_levels(
         row_shares=tuple(shares.tolist()),
         captured={name: Spread.of(found[:, i]) for i, name in enumerate(LEVELS)},
         icc=icc,
-        icc_width=float(np.median(found[:, 2])),
+        icc_width=Spread.of(found[:, 2], least_is_best=True),
         cohorts=COHORTS,
     )
+
+
+def fewer(asked: Asked, shares: FloatArray) -> int:
+    """Persons to simulate, whose curves are :data:`MOST_CURVES` at most."""
+    return min(asked.n, int(MOST_CURVES / (shares @ np.arange(1, shares.size + 1))))
 
 
 def white_share(white: Any) -> float:

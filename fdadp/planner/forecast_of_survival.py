@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,13 +14,13 @@ from fdadp._common.argument_checks import is_number, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.planner.forecast_display import AnyForecast, narrower
-from fdadp.planner.forecast_of_formulas import _columns, _said
+from fdadp.planner.forecast_display import AnyForecast, OfFormula
+from fdadp.planner.forecast_of_formulas import _columns, _said, grids_of, told_curves
 from fdadp.planner.forecast_settings import Asked, Cohorts, Spread, quietly
 from fdadp.planner.simulated_fit_of_terms import TINY, Said, _drawn, _records
 from fdadp.private.plan.private_design import PrivateDesign
 from fdadp.private.public.column_ranges import CurvesColumn
-from fdadp.private.public.gaussian_process_prior import FEWEST_PILOTS, PublicPrior
+from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.whitened.term_registry import white_term
 from fdadp.regression.formula import parse
@@ -33,8 +33,8 @@ from fdadp.summaries.survival_curves import SurvivalCounts, difference, survival
 
 DRAWS, PARTS = 200, 32
 """Tables of counts that are drawn, and parts of an interval in which nobody is lost before the event."""
-COHORTS, MOST_PERSON_PERIODS = Cohorts(12, 48, 0.03), 40_000
-"""Cohorts of hazards that are fitted, and their person-periods at most."""
+COHORTS, MOST_PERSON_PERIODS = Cohorts(32, 64, 0.03), 80_000
+"""Cohorts of hazards that are fitted, and their person-periods at most. Errors vary by a third: of 12, means by .1."""
 LEAST, FAR = 1e-9, 60.0
 """Probability of the event in a period, at least, and level of a linear predictor at most."""
 SPREAD = 0.8
@@ -50,26 +50,30 @@ class Course:
     edges : ndarray of shape (K + 1,)
     survival : ndarray of shape (K,)
         Expected at the end of each interval, decreasing within (0, 1].
-    lost : float
-        Share of persons whose censoring comes before the last end, at any time alike.
+    lost : ndarray of shape (K,)
+        Share of persons whose censoring comes before each end, at any time of an interval alike.
+    by_end : bool
+        Whether survival was told at all ends; else the hazard is constant.
     """
 
     edges: FloatArray
     survival: FloatArray
-    lost: float
+    lost: FloatArray
+    by_end: bool = True
 
     @classmethod
-    def of(cls, survival: float | Sequence[float], lost: float, edges: FloatArray) -> Course:
-        """From the share at the last end, with a constant hazard until then; or from those at all ends.
+    def of(cls, survival: float | Sequence[float], lost: float | Sequence[float], edges: FloatArray) -> Course:
+        """From shares at the last end, with a constant hazard, and losses alike, until then; or at all ends.
 
         Raises
         ------
         InputError
-            No shares, or increasing ones.
+            No shares, survival that increases, or losses that decrease.
         """
-        given = np.atleast_1d(numbers(survival, "survival"))
-        if given.size == 1:
-            part = (edges[1:] - edges[0]) / (edges[-1] - edges[0])
+        given, gone = np.atleast_1d(numbers(survival, "survival")), np.atleast_1d(numbers(lost, "lost"))
+        part = (edges[1:] - edges[0]) / (edges[-1] - edges[0])
+        by_end = given.size > 1
+        if not by_end:
             given = np.where(given > 0, given, math.nan) ** part
         falling = given.shape == edges[1:].shape and (np.diff(np.append(1.0, given)) <= 0).all()
         if not falling or not (given > 0).all() or given[-1] == 1:
@@ -77,9 +81,13 @@ class Course:
                 f"survival must be the expected share without the event at the last time, or {edges.size - 1} shares "
                 f"that decrease, above 0 and below 1, got {survival!r}"
             )
-        if not is_number(lost) or not 0 <= lost < 1:
-            raise InputError(f"lost must be a share of at least 0 and below 1, got {lost!r}")
-        return cls(edges, given, float(lost))
+        gone = gone * part if gone.size == 1 else gone
+        if gone.shape != part.shape or not (np.diff(np.append(0.0, gone)) >= 0).all() or not gone[-1] < 1:
+            raise InputError(
+                f"lost must be a share of at least 0 and below 1, or {part.size} such shares that do not decrease, "
+                f"got {lost!r}"
+            )
+        return cls(edges, given, gone, by_end)
 
     @property
     def hazards(self) -> FloatArray:
@@ -91,8 +99,7 @@ class Course:
         K, start = self.survival.size, self.edges[:-1, None]
         within = np.linspace(0, 1, PARTS + 1)  # of an interval, where the hazard is constant
         alive = np.append(1.0, self.survival[:-1])[:, None] * (1 - self.hazards[:, None]) ** within
-        time = (start - self.edges[0] + np.diff(self.edges)[:, None] * within) / (self.edges[-1] - self.edges[0])
-        seen = 1 - self.lost * time
+        seen = 1 - np.interp(start + np.diff(self.edges)[:, None] * within, self.edges, np.append(0.0, self.lost))
         events = (-np.diff(alive) * (seen[:, :-1] + seen[:, 1:]) / 2).sum(axis=1)
         censored = (-np.diff(seen) * (alive[:, :-1] + alive[:, 1:]) / 2).sum(axis=1)
         return np.concatenate((events, censored, [alive[K - 1, -1] * seen[K - 1, -1]]))
@@ -102,9 +109,10 @@ class Course:
         n, K = hazards.shape
         there = rng.random((n, K)) < hazards
         at = np.where(there.any(axis=1), there.argmax(axis=1), K - 1)
-        end = self.edges[at] + np.diff(self.edges)[at] * (1 - rng.random(n))
+        chance = hazards[np.arange(n), at].clip(LEAST, 1 - LEAST)  # the hazard is constant within an interval
+        end = self.edges[at] + np.diff(self.edges)[at] * np.log1p(-chance * (1 - rng.random(n))) / np.log1p(-chance)
         end = np.where(there.any(axis=1), end, math.inf)
-        lost = np.where(rng.random(n) < self.lost, rng.uniform(self.edges[0], self.edges[-1], n), self.edges[-1])
+        lost = np.interp(rng.random(n), np.append(0.0, self.lost), self.edges)  # beyond the last share it is the end
         return np.minimum(end, lost), np.asarray(end <= lost, dtype=np.float64)
 
 
@@ -145,10 +153,8 @@ class SurvivalForecast(AnyForecast):
     difference_widths: tuple[float, ...] = ()
 
     mechanism = "private survival"
+    _subject = " of survival"
     _closing = "From drawn counts of the survival and the losses that were said: no promise about your data."
-
-    def _title(self, of: str = "") -> str:
-        return super()._title(of or " of survival")
 
     def width(self, time: float) -> float:
         """Width of the limits at a time: at the last end that is not after it."""
@@ -178,7 +184,7 @@ def plan_survival(
     *,
     edges: Sequence[float],
     survival: float | Sequence[float] = 0.5,
-    lost: float = 0.2,
+    lost: float | Sequence[float] = 0.2,
     classes: int = 1,
     level: float = 0.95,
     adjacency: str | None = None,
@@ -197,8 +203,9 @@ def plan_survival(
     survival : float or sequence of float
         Expected share of persons without the event at the last edge, where the hazard is constant; or at the end of
         each interval.
-    lost : float
-        Share of persons whose censoring comes before the last edge, at any time alike.
+    lost : float or sequence of float
+        Share of persons whose censoring comes before the last edge, at any time alike; or before the end of each
+        interval.
     classes : int
         Number of classes of ``by=``, of n / classes persons each.
     level : float
@@ -282,7 +289,7 @@ def _width(counts: SurvivalCounts, course: Course, level: float) -> tuple[FloatA
 
 
 @dataclass(frozen=True)
-class HazardsForecast(AnyForecast):
+class HazardsForecast(OfFormula, AnyForecast):
     """Predicted accuracy of a private :class:`~fdadp.SurvivalRegression`; ``print`` shows it.
 
     Attributes
@@ -293,12 +300,11 @@ class HazardsForecast(AnyForecast):
     share : Spread
         Explained share of the variance of hazards over persons, within periods: its mean over cohorts, what the worst
         tenth has at most and the best at least, and the standard error.
-    error : float
-        Root mean square error of a person's hazard in a period, over the mean hazard; the median of the cohorts, as of
-        the other errors.
-    mean_error : float
+    error : Spread
+        Root mean square error of a person's hazard in a period, over the mean hazard.
+    mean_error : Spread
         The same of the mean hazard of all persons, by period.
-    survival_error : float
+    survival_error : Spread
         Root mean square error of a person's survival until the last time.
     spread : float
         That was simulated: sd over persons of the log-odds, or logarithm, of hazards.
@@ -313,15 +319,15 @@ class HazardsForecast(AnyForecast):
     >>> from fdadp.planner import plan_hazards
     >>> public = {"age": (18, 90)}
     >>> forecast = plan_hazards("Surv(months, died) ~ age", 2000, 1.0, 1e-6, times=range(5), bounds=public)
-    >>> forecast.mean_error < forecast.error
+    >>> forecast.mean_error.mean < forecast.error.mean
     True
     """
 
     formula: str
     share: Spread
-    error: float
-    mean_error: float
-    survival_error: float
+    error: Spread
+    mean_error: Spread
+    survival_error: Spread
     spread: float
     survival: float
     cohorts: int
@@ -329,19 +335,12 @@ class HazardsForecast(AnyForecast):
 
     mechanism = "dp-aff"
 
-    @property
-    def _closing(self) -> str:
-        return f"{narrower(self.untold)}From simulation under the public prior: no promise about your data."
-
-    def _title(self, of: str = "") -> str:
-        return super()._title(of or f" of {self.formula}")
-
     def _facts(self) -> list[tuple[str, str]]:
         return [
             *self.share.facts("explained share of the variance of hazards", self.cohorts),
-            ("error of a person's hazard, over the mean hazard", f"{self.error:.2f}"),
-            ("error of the mean hazard of a period, over itself", f"{self.mean_error:.3f}"),
-            ("error of a person's survival until the last time", f"{self.survival_error:.3f}"),
+            *self.error.in_short("error of a person's hazard, over the mean hazard"),
+            *self.mean_error.in_short("error of the mean hazard of a period, over itself"),
+            *self.survival_error.in_short("error of a person's survival until the last time"),
             ("assumed: sd of log hazards over persons", f"{self.spread:.2f}"),
             ("assumed: survival until the last time", f"{self.survival:.2f}"),
         ]
@@ -366,7 +365,7 @@ def plan_hazards(
     bounds: Mapping[str, Any],
     grids: Mapping[str, ArrayLike | int] | None = None,
     survival: float | Sequence[float] = 0.5,
-    lost: float = 0.2,
+    lost: float | Sequence[float] = 0.2,
     spread: float = SPREAD,
     effects: str | None = None,
     numbers: Mapping[str, Sequence[float]] | None = None,
@@ -379,7 +378,7 @@ def plan_hazards(
 ) -> HazardsForecast:
     """Predict what a private regression of times to an event will explain, before any data are touched.
 
-    Cohorts are drawn from the public prior and fitted as :class:`fdadp.SurvivalRegression` would be: 12 to 48 of them,
+    Cohorts are drawn from the public prior and fitted as :class:`fdadp.SurvivalRegression` would be: 32 to 64 of them,
     fewer where they agree, which takes up to a minute.
 
     Parameters
@@ -398,7 +397,8 @@ def plan_hazards(
     grids : mapping of str to array_like or int, optional
         Grids of curves, or their numbers of points; default 51.
     survival, lost
-        As of :func:`plan_survival`.
+        As of :func:`plan_survival`. Told survival at the last time alone, each person's hazard is constant; at the end
+        of each period, errors are forecast better.
     spread : float
         Sd over persons of the log-odds of the event in a period (``"binomial"``), or of the logarithm of its hazard.
         Terms of the period itself are fitted, and have no effect in the simulation.
@@ -424,7 +424,7 @@ def plan_hazards(
 
     Notes
     -----
-    Where there are more than 40,000 person-periods, fewer persons with the same noise a person are simulated. Then the
+    Where there are more than 80,000 person-periods, fewer persons with the same noise a person are simulated. Then the
     sampling error is overstated, which is cautious.
 
     Examples
@@ -443,10 +443,8 @@ def plan_hazards(
     if not is_number(spread) or not 0 < spread < math.inf:
         raise InputError(f"spread must be a number above 0, got {spread!r}")
     prior = PublicPrior() if prior is None else prior
-    told = _told_curves(curves)
-    points = {name: own.shape[1] for name, own in told.items()} | dict(grids or {})
-    design, grid_of = _covariates(names, bounds, points, prior)
-    _check_told(told, grid_of)
+    told = told_curves(curves)
+    design, grid_of = _covariates(names, bounds, grids_of(told, grids), prior)
     few = min(asked.n, MOST_PERSON_PERIODS // (edges.size - 1))
 
     def fit(table: Mapping[str, Any], seed: int) -> SurvivalRegression:
@@ -455,7 +453,7 @@ def plan_hazards(
         with quietly():
             return SurvivalRegression(formula, progress=False, **how).fit(table, grids=grid_of)
 
-    said = replace(_said((), None, effects, numbers, importances, design), curves=told)
+    said = _said((), None, effects, numbers, importances, told, design)
     law = _Hazards(design, course, float(spread), family == "poisson", said, names)
     found: list[OfHazards] = []
     while not COHORTS.enough([one.share for one in found]):
@@ -465,35 +463,14 @@ def plan_hazards(
         **vars(asked),
         formula=formula,
         share=Spread.of(share),
-        error=float(np.median(error)),
-        mean_error=float(np.median(mean_error)),
-        survival_error=float(np.median(survival_error)),
+        error=Spread.of(error, least_is_best=True),
+        mean_error=Spread.of(mean_error, least_is_best=True),
+        survival_error=Spread.of(survival_error, least_is_best=True),
         spread=float(spread),
         survival=float(course.survival[-1]),
         cohorts=len(found),
         untold=tuple(name for name in said.untold(design) if name != "explained"),
     )
-
-
-def _told_curves(curves: Any) -> dict[str, FloatArray]:
-    """Curves by column, each with its persons and points."""
-    if curves is not None and not isinstance(curves, Mapping):
-        raise InputError(f"curves must be arrays by name of column, got {type(curves).__name__}")
-    told = {str(name): np.asarray(numbers(own, f"curves of {name}")) for name, own in (curves or {}).items()}
-    for name, own in told.items():
-        if own.ndim != 2 or len(own) < FEWEST_PILOTS or not np.isfinite(own).all():
-            least = f"at least {FEWEST_PILOTS} persons, (m, S), without gaps"
-            raise InputError(f"curves of {name} must be of {least}, got {own.shape}")
-    return told
-
-
-def _check_told(told: Mapping[str, FloatArray], grids: Mapping[str, FloatArray]) -> None:
-    """Refuse curves of other columns, or with other points."""
-    if not set(told) <= set(grids):
-        raise InputError(f"curves must be of columns of curves of the formula, of {list(grids)}, got {list(told)}")
-    for name, own in told.items():
-        if own.shape[1] != grids[name].size:
-            raise InputError(f"curves of {name} must have the {grids[name].size} points of grids, got {own.shape[1]}")
 
 
 def _covariates(
@@ -536,8 +513,19 @@ class _Hazards:
     def levels(self, signal: FloatArray) -> FloatArray:
         """Levels (K,) of linear predictors at which persons of these signals together survive as was said.
 
-        Those of high hazards are gone first: at one level the hazard of those who are left falls.
+        Those of high hazards are gone first: at one level the hazard of those who are left falls. Told the last end
+        alone, each person's hazard is constant.
         """
+        if not self.course.by_end:
+            length = np.diff(self.course.edges)
+            apart = np.log(length / length.mean())
+            last = float(self.course.survival[-1])
+
+            def left(level: float) -> float:
+                chance = self.of_predictor(signal[:, None] + level + apart)[1]
+                return float(np.prod(1 - chance, axis=1).mean()) - last
+
+            return np.asarray(brentq(left, -FAR, FAR, xtol=1e-6) + apart)
         alive, found = np.ones(signal.size), []
         for p in np.maximum(self.course.hazards, LEAST):
 

@@ -23,13 +23,14 @@ TENTH = 0.1
 
 
 class Spread(NamedTuple):
-    """Of a share in simulated cohorts.
+    """Of a share, an error or a width in simulated cohorts.
 
     Attributes
     ----------
     mean : float
     worst, best : float
-        What the worst tenth has at most, and the best tenth at least: eight of ten lie between.
+        What the worst tenth has at most, and the best tenth at least; of errors and widths the other way round. Eight
+        of ten lie between.
     error : float
         Standard error of the mean.
     """
@@ -40,9 +41,10 @@ class Spread(NamedTuple):
     error: float
 
     @classmethod
-    def of(cls, found: FloatArray) -> Spread:
-        """From one number a cohort."""
-        worst, best = np.quantile(found, (TENTH, 1 - TENTH))
+    def of(cls, found: Sequence[float] | FloatArray, *, least_is_best: bool = False) -> Spread:
+        """From one number a cohort; of errors and widths the least is the best."""
+        found = np.asarray(found)
+        worst, best = np.quantile(found, (1 - TENTH, TENTH) if least_is_best else (TENTH, 1 - TENTH))
         return cls(float(found.mean()), float(worst), float(best), float(found.std(ddof=1) / np.sqrt(found.size)))
 
     def facts(self, what: str, cohorts: int, digits: int = 2) -> list[tuple[str, str]]:
@@ -53,6 +55,12 @@ class Spread(NamedTuple):
             ("best tenth: at least", f"{self.best:.{digits}f}"),
             ("standard error of the mean, by simulation", f"{self.error:.3f}"),
         ]
+
+    def in_short(self, what: str, digits: int = 3) -> list[tuple[str, str]]:
+        """The same in two lines."""
+        low, high = sorted((self.worst, self.best))
+        tenths = f"{low:.{digits}f}, {high:.{digits}f}"
+        return [(what, f"{self.mean:.{digits}f}"), ("  eight cohorts of ten lie between", tenths)]
 
 
 class Cohorts(NamedTuple):

@@ -61,12 +61,13 @@ def plan_of_formula(
     accuracy: float | None,
     numbers: Mapping[str, Any] | None,
     importances: Mapping[str, Any] | None,
+    curves: Mapping[str, Any] | None,
     **settings: Any,
 ) -> dict[str, Any]:
     """Forecast of a private fit of several terms."""
     own = {name: public(given) for name, given in dict(bounds).items()}
     said: dict[str, Any] = {"grids": dict(points or {}), "numbers": dict(numbers or {})}
-    said["importances"] = dict(importances or {})
+    said |= {"importances": dict(importances or {}), "curves": dict(curves or {})}
     forecast = plan(formula, n, bounds=own, accuracy=accuracy, **said, **settings)
     names = ("n", "epsilon", "delta", "adjacency", "share", "worst_share", "best_share", "error", "cohorts")
     names += ("explained", "coverage", "family", "rate")
@@ -85,7 +86,7 @@ def plan_levels(**asked: Any) -> dict[str, Any]:
     captured = {"level": list(forecast.captured)} | {
         name: [getattr(one, name) for one in forecast.captured.values()] for name in ("mean", "worst", "best", "error")
     }
-    return {"captured": captured, "icc_width": forecast.icc_width, "text": str(forecast)}
+    return {"captured": captured, "icc_width": forecast.icc_width.mean, "text": str(forecast)}
 
 
 def plan_mixed(
@@ -104,7 +105,7 @@ def plan_mixed(
     forecast = planner.plan_mixed(formula, bounds=own, **said, **asked)
     share = forecast.share
     found = {"share": share.mean, "worst_share": share.worst, "best_share": share.best, "text": str(forecast)}
-    found |= {"standard_errors": dict(forecast.standard_errors), "icc_width": forecast.icc_width}
+    found |= {"standard_errors": dict(forecast.standard_errors), "icc_width": forecast.icc_width.mean}
     return found | {"cohorts": forecast.cohorts, "untold": list(forecast.untold)}
 
 
@@ -136,11 +137,10 @@ def plan_hazards(
     said: dict[str, Any] = {"grids": dict(points or {}), "numbers": dict(numbers or {})}
     said |= {"importances": dict(importances or {}), "curves": dict(curves or {})}
     forecast = planner.plan_hazards(formula, bounds=own, **said, **asked)
-    names = ("error", "mean_error", "survival_error", "cohorts")
     share = forecast.share
     found = {"share": share.mean, "worst_share": share.worst, "best_share": share.best, "text": str(forecast)}
-    found["untold"] = list(forecast.untold)
-    return found | {name: getattr(forecast, name) for name in names}
+    found |= {"untold": list(forecast.untold), "cohorts": forecast.cohorts}
+    return found | {name: getattr(forecast, name).mean for name in ("error", "mean_error", "survival_error")}
 
 
 def fit_private_terms(spec: Mapping[str, Any], privacy: Mapping[str, Any], groups: Any, path: str) -> dict[str, Any]:

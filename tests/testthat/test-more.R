@@ -103,12 +103,19 @@ import fdadp
 bounds = {'X': (-4.0, 4.0), 'age': (18.0, 90.0), 'y': (-12.0, 12.0)}
 said = dict(effects='smooth', numbers={'age': (55.0, 14.0)}, importances={'lf(X)': 0.4, 'age': 0.6})
 everything = dict(text=str(fdadp.plan('y ~ lf(X) + age', 500, 1.0, 1e-6, bounds=bounds, grids={'X': 15}, **said)))
+curves = {'X': [[i * j / 100 for j in range(1, 16)] for i in range(1, 21)]}
+everything['of_curves'] = str(fdadp.plan('y ~ lf(X) + age', 500, 1.0, 1e-6, bounds=bounds, grids={'X': 15}, curves=curves, **said))
 ", "everything")
   told <- function(...) {
     plan_dp(500, 1, 1e-6, formula = y ~ lf(X) + age, bounds = list(X = c(-4, 4), age = c(18, 90), y = c(-12, 12)), points = list(X = 15), ...)
   }
   plan <- told(effects = "smooth", numbers = list(age = c(55, 14)), importances = c("lf(X)" = 0.4, age = 0.6))
   expect_identical(plan$text, python$text)
+  curves <- list(X = outer(1:20, 1:15) / 100)
+  plan <- told(effects = "smooth", numbers = list(age = c(55, 14)), importances = c("lf(X)" = 0.4, age = 0.6), curves = curves)
+  expect_identical(plan$text, python$of_curves)
+  expect_error(told(curves = list(X = matrix(0, 3, 15))), "at least 20 persons", class = "fdadp_input_error")
+  expect_error(plan_dp(500, curves = curves), "must be left out without a formula", class = "fdadp_input_error")
   expect_error(told(numbers = list(age = 55)), "numbers of age", class = "fdadp_input_error")
   expect_error(told(numbers = list(age = c(55, NA))), "numbers must not be NA", class = "fdadp_input_error")
   expect_error(told(importances = c(age = 1)), "importances must be numbers by name of term", class = "fdadp_input_error")

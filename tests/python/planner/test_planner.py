@@ -503,6 +503,56 @@ def test_what_is_not_told_differs_from_cohort_to_cohort_and_is_spread_evenly():
     assert Said(usual=1 / 6).people(0).explained < 0.5
 
 
+def nearly_levels(n, seed):
+    """Curves that are nearly levels, and numbers of which their levels explain .4; and the numbers' means."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2)) @ [np.ones(15), 0.5 * np.sin(2 * np.pi * np.linspace(0, 1, 15))]
+    mean = np.sqrt(0.4) * X.mean(axis=1)
+    return {"X": X, "y": mean + np.sqrt(0.6) * rng.normal(size=n)}, mean
+
+
+def test_formulas_of_curves_that_are_told_are_forecast_as_fits_give(monkeypatch):
+    """Curves of the prior have more directions to learn than these: .12 too little."""
+    monkeypatch.setattr(forecast_of_formulas, "COHORTS", Cohorts(24, 24, 1.0))
+    bounds, found = {"X": (-4, 4), "y": (-8, 8)}, []
+    for seed in range(24):
+        (table, _), (new, mean) = nearly_levels(200, seed), nearly_levels(500, 100 + seed)
+        privacy = Privacy(0.5, 1e-6, n=200, random_state=seed)
+        model = ScalarRegression("y ~ lf(X)", privacy=privacy, bounds=bounds, progress=False).fit(table)
+        found.append(1 - ((np.asarray(model.predict(new)) - mean) ** 2).mean() / mean.var())
+    known, said = {"bounds": bounds, "effects": "level", "explained": 0.4}, nearly_levels(200, 7)[0]["X"]
+    told = plan("y ~ lf(X)", 200, 0.5, 1e-6, curves={"X": said}, **known)
+    assert told.share == pytest.approx(np.mean(found), abs=0.04)
+    assert plan("y ~ lf(X)", 200, 0.5, 1e-6, grids={"X": 15}, **known).share < told.share - 0.04
+
+
+@pytest.mark.parametrize(
+    ("curves", "says"),
+    [
+        ({"V": np.zeros((30, 15))}, "curves must be of columns of curves of the formula"),
+        ({"X": np.zeros((30, 14))}, "must have the 15 points"),
+        ({"X": np.zeros((19, 15))}, "at least 20 persons"),
+        ({"X": np.full((30, 15), np.nan)}, "without gaps"),
+        ({"X": "x.csv"}, "curves of X must be numbers"),
+        (np.zeros((30, 15)), "curves must be arrays by name"),
+    ],
+)
+def test_curves_that_are_told_are_checked(curves, says):
+    with pytest.raises(InputError, match=says):
+        plan("y ~ lf(X)", 300, bounds={"X": (-4, 4), "y": (-8, 8)}, grids={"X": 15}, curves=curves)
+
+
+def test_the_shell_reads_the_curves_of_an_earlier_study(tmp_path):
+    said = nearly_levels(30, 7)[0]["X"]
+    np.savetxt(tmp_path / "x.csv", said, delimiter=",", header=",".join(f"{v:g}" for v in range(15)), comments="")
+    options = ["--n", "300", "--bounds", "X=-4:4", "--bounds", "y=-8:8", "--curves", f"X={tmp_path / 'x.csv'}"]
+    ran = CliRunner().invoke(app, ["plan", "y ~ lf(X)", *options])
+    read = np.loadtxt(tmp_path / "x.csv", delimiter=",", skiprows=1)
+    own = plan("y ~ lf(X)", 300, bounds={"X": (-4, 4), "y": (-8, 8)}, curves={"X": read})
+    assert ran.exit_code == 0 and str(own) in ran.output
+    assert CliRunner().invoke(app, ["plan", "--n", "500", "--curves", "X=x.csv"]).exit_code == 2
+
+
 @pytest.mark.parametrize(
     ("how", "message"),
     [
@@ -525,7 +575,7 @@ def test_what_is_said_of_numbers_and_terms_is_checked(how, message):
     bounds = {"X": (-4, 4), "age": (18, 90), "pack": (0, 100), "y": (-12, 12)}
     with pytest.raises(InputError, match=message):
         plan("y ~ lf(X) + age + pack", 300, 1.0, bounds=bounds, mostly_zero=["pack"], **how)
-    with pytest.raises(InputError, match="numbers, importances, person_rows and max_rows must be left out without"):
+    with pytest.raises(InputError, match="importances, curves, person_rows and max_rows must be left out without"):
         plan(None, 300, **how)
 
 
