@@ -223,8 +223,7 @@ def plan_formula(
         delta=delta,
         adjacency=adjacency,
         **_averages(cohorts, design.groups.terms),
-        explained=said.usual if said.explained is None else said.explained,
-        untold=said.untold(design),
+        **_repeated(said, design),
         left_out=design.groups.left_out(plan.weights),
         plan=plan.scaled(left),
         offset=offset,
@@ -232,11 +231,19 @@ def plan_formula(
         family=of.name,
         rate=None if responses is None else responses.rate,
         max_rows=law.max_rows,
-        mostly_zero=said.mostly_zero,
-        effects=said.effects,
-        numbers=said.numbers,
-        said_importances=said.importances,
     )
+
+
+def _repeated(said: Said, design: PrivateDesign) -> dict[str, Any]:
+    """What a forecast repeats of what was said."""
+    return {
+        "explained": said.usual if said.explained is None else said.explained,
+        "untold": said.untold(design),
+        "mostly_zero": said.mostly_zero,
+        "effects": said.effects,
+        "numbers": said.numbers,
+        "said_importances": said.importances,
+    }
 
 
 def _parsed(formula: str, bounds: Mapping[str, Any] | None) -> ParsedFormula:
