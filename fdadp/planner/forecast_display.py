@@ -77,7 +77,7 @@ class AnyForecast:
         return f"<p>{html.escape(self._title())}</p><table>{rows}</table>"
 
 
-class OfFormula:
+class FormulaForecast:
     """A forecast's title, and what it does not promise, where it is of a formula and of some things that were told.
 
     Attributes

@@ -13,7 +13,7 @@ from fdadp._common.argument_checks import is_number, numbers, one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.curve_sample import as_grid
-from fdadp.planner.forecast_display import OfFormula, Shown
+from fdadp.planner.forecast_display import FormulaForecast, Shown
 from fdadp.planner.forecast_settings import Cohorts, Spread
 from fdadp.planner.simulated_fit_of_terms import (
     EFFECTS,
@@ -68,7 +68,7 @@ OF_NUMBERS = (LinearFunctional, AdditiveFunctional)
 
 
 @dataclass(frozen=True)
-class TermsForecast(OfFormula, Shown):
+class TermsForecast(FormulaForecast, Shown):
     """Predicted accuracy of a private fit of many terms; ``print`` shows it.
 
     Attributes

@@ -12,7 +12,7 @@ import numpy as np
 from fdadp._common.argument_checks import fraction
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.planner.forecast_display import OfFormula, Shown
+from fdadp.planner.forecast_display import FormulaForecast, Shown
 from fdadp.planner.forecast_of_formulas import POINTS, _columns, _design, _grid, _parsed, _said
 from fdadp.planner.forecast_of_multilevel_fpca import HALF, ICC, WHITE, DrawnLevels, _row_shares, fewer, white_share
 from fdadp.planner.forecast_settings import Asked, Cohorts, Spread, quietly
@@ -30,7 +30,7 @@ USUAL = 0.1
 
 
 @dataclass(frozen=True)
-class MixedForecast(OfFormula, Shown):
+class MixedForecast(FormulaForecast, Shown):
     """Predicted accuracy of a private fit with ``re(id, covariance="free")``; ``print`` shows it.
 
     Attributes

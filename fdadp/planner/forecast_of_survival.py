@@ -14,7 +14,7 @@ from fdadp._common.argument_checks import is_number, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.planner.forecast_display import AnyForecast, OfFormula
+from fdadp.planner.forecast_display import AnyForecast, FormulaForecast
 from fdadp.planner.forecast_of_formulas import _columns, _said, grids_of, told_curves
 from fdadp.planner.forecast_settings import Asked, Cohorts, Spread, quietly
 from fdadp.planner.simulated_fit_of_terms import TINY, Said, _drawn, _records
@@ -289,7 +289,7 @@ def _width(counts: SurvivalCounts, course: Course, level: float) -> tuple[FloatA
 
 
 @dataclass(frozen=True)
-class HazardsForecast(OfFormula, AnyForecast):
+class HazardsForecast(FormulaForecast, AnyForecast):
     """Predicted accuracy of a private :class:`~fdadp.SurvivalRegression`; ``print`` shows it.
 
     Attributes
