@@ -17,7 +17,7 @@ from fdadp._common.argument_checks import is_one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.coefficient_intervals import CoefficientIntervals, Equations, solved
-from fdadp.learners.linear_regression_by_rounds import LinearRounds, fit_rounds
+from fdadp.learners.linear_regression_by_rounds import doubts_of_rounds, fit_rounds
 from fdadp.learners.shared._declared_vs_released import Doubts
 from fdadp.learners.shared._estimator_base import PrivateRegressor
 from fdadp.learners.shared.noisy_second_moments import (
@@ -196,7 +196,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         self._equations = found.equations
         self.walls_ = np.stack([found.encode.bottom, found.encode.top])
         names = [*feature_names(self), *_targets(q)]
-        self.doubts_ = _doubts_of_rounds(cohort, found, names, self.intercept_scaling)
+        self.doubts_ = doubts_of_rounds(cohort, found.moments, found.places, names, self.intercept_scaling)
         return found.theta * found.unit
 
     def _doubts(self, cohort: Cohort, m: RowMoments, d: int, *, pure: bool) -> tuple[str, ...]:
@@ -291,17 +291,6 @@ def _default_mechanism(cohort: Cohort, d: int, q: int, epsilon: float) -> str:
 def _plan_of(n: float, d: int, q: int, noise: float, *, pure: bool, left: float = 1.0) -> RoundsPlan:
     """The plan of rounds, of the noise that the whole budget leaves on a sum of sensitivity 1."""
     return RoundsPlan(float(n), d, q, noise / n, pure, left, JOINT_CLIP if pure else CLIP)
-
-
-def _doubts_of_rounds(cohort: Cohort, found: LinearRounds, names: list[str], b0: float) -> tuple[str, ...]:
-    """What places and moments say against what was declared: too few rows, places that cannot be told."""
-    m = found.moments
-    doubts = Doubts(cohort, 1 + len(names))
-    per_row = b0**2 / (1 + b0**2)
-    used = doubts.rows(float(m.gram[-1, -1]) / per_row, m.sd / per_row, m.in_noise)
-    if used or not doubts.said:
-        doubts.placed(names, found.places.still, found.places.unsure)
-    return doubts.said
 
 
 def _equations(m: RowMoments, k: int, const: float) -> Equations:

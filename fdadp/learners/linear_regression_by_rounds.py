@@ -17,6 +17,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.learners.coefficient_intervals import Equations
+from fdadp.learners.shared._declared_vs_released import Doubts
 from fdadp.learners.shared.noisy_second_moments import (
     CLIP,
     RowMoments,
@@ -28,7 +29,7 @@ from fdadp.learners.shared.noisy_second_moments import (
 from fdadp.learners.shared.public_inputs import UnitRows
 from fdadp.privacy import Cohort, rowwise_matmul, rowwise_norm
 from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
-from fdadp.rounds.budget_plan import ROUNDS, RoundsPlan
+from fdadp.rounds.budget_plan import ROUNDS, PlacesPlan, RoundsPlan
 from fdadp.rounds.clips_for_tails import Clips, find_clips
 from fdadp.rounds.location_scale_histograms import CELLS, Places, find_places, reach
 from fdadp.rounds.posterior_means import gaussian_update
@@ -132,6 +133,33 @@ class _LinearRows:
         return lambda rows: np.asarray(placed(rows) / unit - rowwise_matmul(encode(rows[0]), theta))
 
 
+def placed_rows(
+    cohort: Cohort,
+    plan: PlacesPlan,
+    values: RowFunction,
+    features: RowFunction,
+    low: FloatArray,
+    high: FloatArray,
+    intercept: float,
+) -> tuple[PlacedRows, Places]:
+    """Release where columns are, and what is far out of the features; the map of rows, and the places.
+
+    Parameters
+    ----------
+    cohort : Cohort
+    plan : PlacesPlan
+    values, features : callable
+        Row functions: all columns (m, d + q), and the first d of them, within their ranges.
+    low, high : ndarray of shape (d + q,)
+    intercept : float
+        b0.
+    """
+    n, d = plan.n, plan.features
+    places = find_places(cohort, values, low, high, n=n, shares=[plan.counts] * len(CELLS))
+    size, bottom, top = reach(cohort, features, low[:d], high[:d], places.first(d), n=n, share=plan.distances)
+    return PlacedRows(bottom, top, places.at[:d], size, intercept), places
+
+
 def fit_rounds(cohort: Cohort, plan: RoundsPlan, low: FloatArray, high: FloatArray, intercept: float) -> LinearRounds:
     """Spend the budget of a cohort as planned.
 
@@ -147,9 +175,7 @@ def fit_rounds(cohort: Cohort, plan: RoundsPlan, low: FloatArray, high: FloatArr
     """
     n, d, q = plan.n, plan.features, plan.targets
     rows = _LinearRows(d, low, high)
-    places = find_places(cohort, rows.values, low, high, n=n, shares=[plan.counts] * len(CELLS))
-    size, bottom, top = reach(cohort, rows.features, low[:d], high[:d], places.first(d), n=n, share=plan.distances)
-    encode = PlacedRows(bottom, top, places.at[:d], size, intercept)
+    encode, places = placed_rows(cohort, plan, rows.values, rows.features, low, high, intercept)
     middle = places.at[d:]
     loud = math.sqrt(OF_ROWS * q) * (d + 1)
     unit = find_clips(
@@ -242,3 +268,25 @@ def _equations(
     at = sum(w * theta[:, k] for w, (theta, _, _) in zip(weights, released, strict=True))
     noise = math.sqrt(sum((w * float(sd[k])) ** 2 for w, (_, _, sd) in zip(weights, released, strict=True)))
     return Equations(m.gram, np.asarray(score), np.asarray(at), float(square[k]), m.sd_off, noise)
+
+
+def doubts_of_rounds(cohort: Cohort, m: RowMoments, places: Places, names: list[str], b0: float) -> tuple[str, ...]:
+    """What places and moments say against what was declared: too few rows, places that cannot be told.
+
+    Parameters
+    ----------
+    cohort : Cohort
+    m : RowMoments
+        Of placed rows, the constant last.
+    places : Places
+        Of columns with these names.
+    names : list of str
+    b0 : float
+        Intercept of :class:`PlacedRows`.
+    """
+    doubts = Doubts(cohort, 1 + len(names))
+    per_row = b0**2 / (1 + b0**2)
+    used = doubts.rows(float(m.gram[-1, -1]) / per_row, m.sd / per_row, m.in_noise)
+    if used or not doubts.said:
+        doubts.placed(names, places.still, places.unsure)
+    return doubts.said

@@ -8,7 +8,7 @@ doi:10.1109/SP.2019.00001, for noise on an approximate minimum, by which the ker
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,19 +18,41 @@ from fdadp._common.argument_checks import flag, one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.coefficient_intervals import CoefficientIntervals, Equations
+from fdadp.learners.linear_regression_by_rounds import PlacedRows, doubts_of_rounds, placed_rows
 from fdadp.learners.shared._declared_vs_released import Doubts
 from fdadp.learners.shared._estimator_base import PrivateClassifier
-from fdadp.learners.shared.public_inputs import as_table, class_array, class_labels, positive
+from fdadp.learners.shared.noisy_second_moments import (
+    RowMoments,
+    believed_moment,
+    posterior_coefficients,
+    release_joint,
+    release_moments,
+)
+from fdadp.learners.shared.public_encoding import feature_names
+from fdadp.learners.shared.public_inputs import as_table, box_of, class_array, class_labels, positive
 from fdadp.privacy import Cohort, Privacy, rowwise_matmul
-from fdadp.privacy.account.epsilon_mu_rho import gaussian_multiplier, replaced_multiplier
+from fdadp.privacy.account.epsilon_mu_rho import gaussian_multiplier, replaced_multiplier, unit_noise
 from fdadp.privacy.rows._rowwise_arithmetic import rowwise_sum
 from fdadp.privacy.rows._sealed_row_functions import Rows
+from fdadp.rounds.budget_plan import COUNT, FIRST, PlacesPlan
+from fdadp.rounds.gaussian_update import gaussian_update
 
-_MECHANISMS = ("objective", "output", "gradient")
+_MECHANISMS = ("objective", "output", "gradient", "rounds")
+_STEEPEST = 6.0
+"""Largest factor of logits over the coefficients of labels -1 and 1."""
+_ROUNDS = 3
+"""Gradients of rounds."""
+_WRONG = 0.3
+"""Share of a step that may be off, as the curvature is that of normal logits, and the first step that of a line."""
 _FEW_CLASSES = 3
 """Of "auto": with more of them one softmax beats one problem for each class."""
 _USUAL_N = 3000
 """Number of persons for which the default λ is set where n is neither declared nor guessed, nor counted as less."""
+_NORMAL = (
+    np.linspace(-4.0, 4.0, 81),
+    np.exp(-(np.linspace(-4.0, 4.0, 81) ** 2) / 2) / np.exp(-(np.linspace(-4.0, 4.0, 81) ** 2) / 2).sum(),
+)
+"""Points, and their weights under a normal law."""
 _COUNT = 0.02
 """Share of the budget for the number of usable rows, where n is private and a mechanism can take it beside."""
 _NUMBERS = np.geomspace(100, 1e9, 2000)
@@ -109,7 +131,7 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         A ball much smaller than the box around it means that much less noise.
     center : float or array_like of shape (d,)
         Public; with ``data_norm``.
-    mechanism : {"auto", "objective", "output", "gradient"}
+    mechanism : {"auto", "objective", "output", "gradient", "rounds"}
         ``"auto"``: the next with up to three classes, else ``"gradient"``. ``"objective"``: a random linear term in the
         objective (Laplace-like for pure ε, Gaussian else). It wants one row a person, and with a δ a whole budget. On a
         budget of its own it spends pure ε, although a δ is given, where that has less noise (two classes, ε = 1 and
@@ -118,7 +140,10 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         from some 25 features on.
         ``"output"``: noise on the minimiser; worth trying with a δ and many features that say the same. ``"gradient"``:
         gradient descent with noise on each gradient; for more than two classes of the softmax loss; worth taking for
-        several rows a person, or a shared budget with a δ. Measured: ``docs/learners.md#other-mechanisms``.
+        several rows a person, or a shared budget with a δ. ``"rounds"``, of two classes: places and sizes by counts,
+        then one second moment, then gradients, as of :class:`DPLinearRegression`: bounds may be thousands of times too
+        wide, and a private n is released first; worth taking where ranges may be three times too wide or more, from n ε
+        of about 1,000 on with a δ (pure: 5,000). Measured: ``docs/learners.md#other-mechanisms``.
     regularization : float, optional
         λ of ``Σ loss + (λ/2) ‖w‖²``, w in the units of rows scaled to norm 1, intercept included. Default:
         :func:`~fdadp.learners.logistic_regression.default_regularization` (ten times that for ``"output"``), by the
@@ -143,7 +168,9 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         Logits per unit of a feature, within the ball.
     intercept_ : ndarray of shape (1,) or (K,)
     regularization_ : float
-        λ that was used.
+        λ that was used; 0 by rounds, which shrink by what noise is known to be.
+    walls_ : ndarray of shape (2, d)
+        Of rounds: features count as moved to these walls.
     mechanism_ : str
         The mechanism that was used.
     ledger_, privacy_spent_
@@ -182,6 +209,7 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
     about_n: int | None = None
     n_steps: int | None = None
     inference: bool = False
+    walls_: FloatArray = field(init=False)
 
     def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
         """Release a minimiser, or gradients, and keep what they say."""
@@ -195,8 +223,13 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         if self.n_steps is not None:
             whole(self.n_steps, "n_steps")
         _check_inference(self, K)
-        encode = self._encoding(int(as_table(X).shape[1]))
+        d = int(as_table(X).shape[1])
+        encode = self._encoding(d)
         settings = self._settings()
+        if mechanism == "rounds" and K > 1:
+            raise InputError(f'mechanism must be another one than "rounds" with {K} classes, which wants two')
+        if mechanism == "rounds":
+            return self._by_rounds(X, y, groups, labels)
         if mechanism == "objective":
             self._wants_whole_budget(groups, '"output" or "gradient"', mechanism)
             settings = self._quieter(settings, encode.dimensions, K)
@@ -214,6 +247,7 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
             target = 2 * at - 1 if K == 1 else np.where(at == np.arange(K), 1.0, -1.0) + 0.0 * at
             return encode(x), target  # an unknown label is NaN: the kernel leaves the row out
 
+        self.__dict__.pop("walls_", None)
         self.mechanism_, self._encode, share = mechanism, encode, 1.0
         if by_count or (mechanism == "gradient" and settings.n is None):
             (n, self.doubts_), share = _count(cohort, problems, self.about_n), 1 - _COUNT
@@ -231,6 +265,31 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         self.classes_ = class_array(labels)
         self.coef_, self.intercept_ = encode.coefficients(w)
         self.regularization_ = ridge
+        return cohort
+
+    def _by_rounds(self, X: Any, y: Any, groups: ArrayLike | None, labels: list[Any]) -> Cohort:
+        """Fit two classes by places, one second moment and gradients."""
+        d = int(as_table(X).shape[1])
+        low, high = box_of(self.bounds, self.data_norm, self.center, d)
+        shown = {"classes": labels, "bounds": self.bounds, "data_norm": self.data_norm, "center": self.center}
+        cohort = self._open(X, y, groups, classes=labels, public=shown)
+        n, left = cohort.n, 1.0
+        if n is None:
+            n, left = cohort.count(share=COUNT).value, 1 - COUNT
+        plan = PlacesPlan(float(n), d, 0, unit_noise(cohort, 1.0) / n, cohort.pure, left)
+
+        def values(rows: Rows) -> FloatArray:
+            return np.asarray(
+                np.clip(rows[0], low, high) + 0.0 * (rows[0] + rows[1][:, None]).sum(axis=1, keepdims=True)
+            )
+
+        encode, places = placed_rows(cohort, plan, values, values, low, high, self.intercept_scaling)
+        w, moments = _rounds(cohort, plan, encode)
+        self.doubts_ = doubts_of_rounds(cohort, moments, places, feature_names(self), self.intercept_scaling)
+        self.mechanism_, self._encode, self._at_fit, self.regularization_ = "rounds", encode, None, 0.0
+        self.walls_ = np.stack([encode.bottom, encode.top])
+        self.classes_ = class_array(labels)
+        self.coef_, self.intercept_ = encode.coefficients(w[:, None])
         return cohort
 
     def _settings(self) -> Privacy:
@@ -367,6 +426,50 @@ def _descend(
         w = new
         points.append(w)
     return np.asarray(np.mean(points[T // 2 :], axis=0))
+
+
+def _rounds(cohort: Cohort, plan: PlacesPlan, encode: PlacedRows) -> tuple[FloatArray, RowMoments]:
+    """Coefficients (d + 1,) of placed rows by one second moment and gradients, and the moment.
+
+    *Sensitivity.* |z| <= 1 and |w t| <= 1 as of linear regression; then z (y - p) w has norm 1 at most, and rank one.
+    """
+
+    def pair(rows: Rows) -> FloatArray:
+        return np.concatenate((encode(rows[0]), (2 * rows[1][:, None] - 1) * encode.weight(rows[0])), axis=1)
+
+    release = release_joint if cohort.pure else release_moments
+    moments = release(cohort, pair, encode.dimensions, 1, share=FIRST * plan.rest)
+    A = believed_moment(moments)
+    line = posterior_coefficients(moments, A, 0, covariance=True)
+    factor = 2.0
+    for _ in range(50):
+        factor = min(0.5 / _usual_curvature(factor**2 * float(line.mean @ A @ line.mean) / plan.n), _STEEPEST)
+    w, covariance = factor * line.mean, factor**2 * np.asarray(line.covariance)
+    step = w
+    for t in range(_ROUNDS):
+        covariance = covariance + _WRONG**2 * (np.outer(step, step) + np.mean(step**2) * np.eye(len(w)))
+
+        def errors(rows: Rows, at: FloatArray = w[:, None]) -> tuple[FloatArray, FloatArray]:
+            p = expit(rowwise_matmul(encode.whole(rows[0]), at))
+            return encode(rows[0]), encode.weight(rows[0]) * (rows[1][:, None] - p)
+
+        gradient, sd = cohort.sum_outer(
+            errors,
+            clip=1.0,
+            norm="nuclear" if cohort.pure else None,
+            share=(1 - FIRST) * plan.rest / _ROUNDS,
+            name=f"gradient {t + 1}",
+        )
+        bent = _usual_curvature(float(w @ A @ w) / plan.n) * A
+        moved, covariance = gaussian_update(w, covariance, gradient[:, 0], bent, sd)
+        w, step = moved, moved - w
+    return w, moments
+
+
+def _usual_curvature(square: float) -> float:
+    """Mean of p (1 - p) over normal logits of this mean square."""
+    p = expit(_NORMAL[0] * math.sqrt(max(square, 0.0)))
+    return float(_NORMAL[1] @ (p * (1 - p)))
 
 
 def _steps(of: Privacy) -> int:

@@ -203,6 +203,14 @@ LEARNERS = [
         name="DPLogisticRegression, with intervals",
     ),
     Learner(
+        learners.DPLogisticRegression,
+        "classifier",
+        CLASSES | {"bounds": (-1, 1), "mechanism": "rounds"},
+        ("classes", "bounds"),
+        failing=ONE,
+        name="DPLogisticRegression, rounds",
+    ),
+    Learner(
         learners.DPBoostedStumps,
         "classifier",
         CLASSES | {"features": learners.Numeric(-1, 1, edges=4), "n_rounds": 3},

@@ -18,7 +18,7 @@ pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip instal
 
 from federation_tools import PCA, D, contract, parts, rows
 
-from fdadp.federated import Contract, Federation, Owner, federated_models, fit_together
+from fdadp.federated import Contract, Federation, Owner, federated_models, fit_in_clear, fit_together
 from fdadp.federated.paillier import SecretKey, unpack
 from fdadp.federated.wire_format import Kind, Message, ciphertexts_from_bytes
 
@@ -173,6 +173,20 @@ def test_linear_regression_is_that_of_the_pooled_rows(key: SecretKey) -> None:
     data = list(zip(np.array_split(X, 3), np.array_split(y, 3), strict=True))
     central = DPLinearRegression(**settings).fit(X, y)
     np.testing.assert_allclose(fit_together(terms, data, key=key).coef_, central.coef_, atol=0.05)
+
+
+@pytest.mark.parametrize("more", [{"n": 3000}, {"mechanism": "rounds"}], ids=["declared", "private n"])
+def test_linear_regression_of_many_owners_finds_places_where_bounds_are_far_too_wide(more: dict[str, Any]) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (3000, D))
+    y = X @ [1.0, -2.0, 0.5] + 0.5 * rng.standard_normal(3000)
+    settings = {"epsilon": 1.0, "delta": 1e-6, "bounds": [-50, 50], "bounds_y": [-900, 900], "n_features": D}
+    data = list(zip(np.array_split(X, 3), np.array_split(y, 3), strict=True))
+    found, plain = (
+        fit_in_clear(Contract("linear", settings | given, 3, n_max=3000), data, random_state=0)
+        for given in (more, {"mechanism": "moments"})
+    )
+    assert found.mechanism_ == "rounds" and found.score(X, y) > 0.8 > 0.5 > plain.score(X, y)
 
 
 # ---------------------------------------------------------------- what each party sees
