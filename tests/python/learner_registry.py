@@ -207,7 +207,6 @@ LEARNERS = [
         "classifier",
         CLASSES | {"bounds": (-1, 1), "mechanism": "rounds"},
         ("classes", "bounds"),
-        failing=ONE,
         name="DPLogisticRegression, rounds",
     ),
     Learner(
