@@ -35,7 +35,7 @@ from fdadp.privacy.account.epsilon_mu_rho import gaussian_multiplier, replaced_m
 from fdadp.privacy.rows._rowwise_arithmetic import rowwise_sum
 from fdadp.privacy.rows._sealed_row_functions import Rows
 from fdadp.rounds.budget_plan import COUNT, FIRST, PlacesPlan
-from fdadp.rounds.gaussian_update import gaussian_update
+from fdadp.rounds.posterior_means import gaussian_update
 
 _MECHANISMS = ("objective", "output", "gradient", "rounds")
 _STEEPEST = 6.0
