@@ -229,7 +229,7 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         if mechanism == "rounds" and K > 1:
             raise InputError(f'mechanism must be another one than "rounds" with {K} classes, which wants two')
         if mechanism == "rounds":
-            return self._by_rounds(X, y, groups, labels)
+            return _by_rounds(self, X, y, groups, labels)
         if mechanism == "objective":
             self._wants_whole_budget(groups, '"output" or "gradient"', mechanism)
             settings = self._quieter(settings, encode.dimensions, K)
@@ -265,31 +265,6 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         self.classes_ = class_array(labels)
         self.coef_, self.intercept_ = encode.coefficients(w)
         self.regularization_ = ridge
-        return cohort
-
-    def _by_rounds(self, X: Any, y: Any, groups: ArrayLike | None, labels: list[Any]) -> Cohort:
-        """Fit two classes by places, one second moment and gradients."""
-        d = int(as_table(X).shape[1])
-        low, high = box_of(self.bounds, self.data_norm, self.center, d)
-        shown = {"classes": labels, "bounds": self.bounds, "data_norm": self.data_norm, "center": self.center}
-        cohort = self._open(X, y, groups, classes=labels, public=shown)
-        n, left = cohort.n, 1.0
-        if n is None:
-            n, left = cohort.count(share=COUNT).value, 1 - COUNT
-        plan = PlacesPlan(float(n), d, 0, unit_noise(cohort, 1.0) / n, cohort.pure, left)
-
-        def values(rows: Rows) -> FloatArray:
-            return np.asarray(
-                np.clip(rows[0], low, high) + 0.0 * (rows[0] + rows[1][:, None]).sum(axis=1, keepdims=True)
-            )
-
-        encode, places = placed_rows(cohort, plan, values, values, low, high, self.intercept_scaling)
-        w, moments = _rounds(cohort, plan, encode)
-        self.doubts_ = doubts_of_rounds(cohort, moments, places, feature_names(self), self.intercept_scaling)
-        self.mechanism_, self._encode, self._at_fit, self.regularization_ = "rounds", encode, None, 0.0
-        self.walls_ = np.stack([encode.bottom, encode.top])
-        self.classes_ = class_array(labels)
-        self.coef_, self.intercept_ = encode.coefficients(w[:, None])
         return cohort
 
     def _settings(self) -> Privacy:
@@ -426,6 +401,30 @@ def _descend(
         w = new
         points.append(w)
     return np.asarray(np.mean(points[T // 2 :], axis=0))
+
+
+def _by_rounds(model: DPLogisticRegression, X: Any, y: Any, groups: ArrayLike | None, labels: list[Any]) -> Cohort:
+    """Fit two classes by places, one second moment and gradients."""
+    d = int(as_table(X).shape[1])
+    low, high = box_of(model.bounds, model.data_norm, model.center, d)
+    shown = {"classes": labels, "bounds": model.bounds, "data_norm": model.data_norm, "center": model.center}
+    cohort = model._open(X, y, groups, classes=labels, public=shown)
+    n, left = cohort.n, 1.0
+    if n is None:
+        n, left = cohort.count(share=COUNT).value, 1 - COUNT
+    plan = PlacesPlan(float(n), d, 0, unit_noise(cohort, 1.0) / n, cohort.pure, left)
+
+    def values(rows: Rows) -> FloatArray:
+        return np.asarray(np.clip(rows[0], low, high) + 0.0 * (rows[0] + rows[1][:, None]).sum(axis=1, keepdims=True))
+
+    encode, places = placed_rows(cohort, plan, values, values, low, high, model.intercept_scaling)
+    w, moments = _rounds(cohort, plan, encode)
+    model.doubts_ = doubts_of_rounds(cohort, moments, places, feature_names(model), model.intercept_scaling)
+    model.mechanism_, model._encode, model._at_fit, model.regularization_ = "rounds", encode, None, 0.0
+    model.walls_ = np.stack([encode.bottom, encode.top])
+    model.classes_ = class_array(labels)
+    model.coef_, model.intercept_ = encode.coefficients(w[:, None])
+    return cohort
 
 
 def _rounds(cohort: Cohort, plan: PlacesPlan, encode: PlacedRows) -> tuple[FloatArray, RowMoments]:
