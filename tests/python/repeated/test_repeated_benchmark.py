@@ -63,3 +63,28 @@ def test_coverage_is_counted_of_each_kind_and_its_record_has_its_form(monkeypatc
     shares = [[tuple(map(float, cell.split(" ± "))) for cell in row[2:-1]] for row in rows]
     for row in shares:
         assert all(0.93 - error <= share <= 0.97 + error for share, error in (*row[:3], *row[6:])), row
+
+
+def concurrent(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("repeated_concurrent")
+
+
+def test_coverage_beside_a_covariate_that_varies_with_t_has_a_record_of_its_form(monkeypatch):
+    coverage = concurrent(monkeypatch)
+    held, errors, _ = coverage.covers(persons=20, runs=2)
+    assert len(held) == len(coverage.KINDS) == len(errors) and (held > 0.6).all() and (held <= 1).all()
+    recorded = (BENCHMARKS / "results" / "repeated-concurrent.md").read_text(encoding="utf-8")
+    assert coverage.HEAD in recorded
+    rows = [row.strip("| ").split(" | ") for row in recorded.splitlines() if row.startswith("| ") and " to " in row]
+    assert [int(row[0]) for row in rows] == list(coverage.PERSONS)
+    for row in rows:
+        shares = [tuple(map(float, cell.split(" ± "))) for cell in row[2:-1]]
+        assert all(share >= 0.93 - error for share, error in shares), row  # effects that are smooth are held more often
+        assert all(share <= 0.97 + error for share, error in shares[2:]), row
+
+
+@pytest.mark.statistics
+def test_bands_of_a_concurrent_effect_hold_no_less_than_they_say(monkeypatch):
+    held, errors, _ = concurrent(monkeypatch).covers(persons=40, runs=40)
+    assert (held >= 0.93 - 2 * errors).all() and (held[2:] <= 0.97 + 2 * errors[2:]).all()

@@ -1,0 +1,107 @@
+"""Coverage of 95 % intervals of repeated curves beside a covariate that varies with t, ``concurrent(Z)``.
+
+    python benchmarks/repeated_concurrent.py                      20, 40 and 200 persons, 200 samples each
+    python benchmarks/repeated_concurrent.py --persons 40 --runs 50
+
+Persons and days are those of ``repeated_coverage.py``, which has a weekend of standard deviation .45. Z differs between
+and within persons, with a standard deviation of .44 (a weak covariate) or of .97 (a strong one), and its effect is
+``.3 sin 2πt + .2 t``. Where it is well known, intervals hold too much: Bayes' covariance counts what a penalty of first
+differences takes off a rougher effect than this one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from repeated_coverage import POINTS, ROOT, TRUTH, K, Sample, T, days_for, days_of, inside
+
+from fdadp import FunctionalRegression
+
+PERSONS = (20, 40, 200)
+EFFECT = 0.3 * np.sin(2 * np.pi * T) + 0.2 * T
+WAVES = np.stack([np.ones(POINTS), ROOT * np.cos(np.pi * T), ROOT * np.sin(3 * np.pi * T)])
+WEAK, STRONG = 0.45, 1.0
+FORMULA = f"Y ~ x + weekend + concurrent(Z) + re(id, covariance='free', k={K})"
+KINDS = (
+    "effect, weak",
+    "effect, strong",
+    "weekend",
+    "curve of a person",
+    "new day of a known person",
+    "of a new person",
+)
+HEAD = f"| persons | days | {' | '.join(KINDS)} | CPU s a sample |\n|{'---|' * (len(KINDS) + 3)}"
+
+
+def covariate(rng: np.random.Generator, who: np.ndarray, size: float) -> np.ndarray:
+    """Z of rows: a number of the person, and three waves of the row."""
+    persons = 0.5 * rng.normal(size=(int(who.max()) + 1, 1))
+    return size * (persons[who] + (rng.normal(size=(who.size, 3)) * [0.6, 0.4, 0.4]) @ WAVES)
+
+
+def shares(sample: Sample, rng: np.random.Generator, size: float) -> list[float]:
+    """Held by intervals of the effect, of the weekend's, of curves of persons, of their next days, of new persons."""
+    Z, x = covariate(rng, sample.who, size), sample.X[:, 0]
+    data = {"Y": sample.Y + Z * EFFECT, "Z": Z, "x": x, "weekend": sample.X[:, 1], "id": sample.who}
+    model = FunctionalRegression(FORMULA).fit(data)
+    held = []
+    for name, truth in (("concurrent(Z)", EFFECT), ("weekend", TRUTH[2])):
+        found = model.coef(name, se=True, t=T)
+        held.append(inside(found["lower"], found["upper"], truth))
+    own = model.coef("re(id)", se=True, t=T)
+    truth = sample.own[own["id"].to_numpy(), np.tile(np.arange(POINTS), len(sample.own))]
+    held.append(inside(own["lower"], own["upper"], truth))
+    first, persons = np.unique(sample.who, return_index=True)[1], len(sample.own)
+    for who, curves in ((np.arange(persons), sample.own), (np.full(50, -1), Sample.draw(rng, 50, (1, 1)).own)):
+        n = len(who)
+        Z, x = covariate(rng, np.arange(n), size), sample.X[first, 0][np.arange(n) % persons]
+        day = TRUTH[0] + x[:, None] * TRUTH[1] + Z * EFFECT + curves + days_of(rng, n)
+        held.append(inside(*model.predict_interval({"x": x, "weekend": np.zeros(n), "Z": Z, "id": who}), day))
+    return held
+
+
+def covers(persons: int, runs: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Shares held in the order of :data:`KINDS`, their standard errors over samples, and CPU seconds a fit."""
+    found, start = [], time.process_time()
+    for run in range(runs):
+        rng = np.random.default_rng([persons, run])
+        sample = Sample.draw(rng, persons, days_for(persons))
+        weak, strong = (shares(sample, rng, size) for size in (WEAK, STRONG))
+        found.append([weak[0], strong[0], *weak[1:]])
+    held = np.array(found)
+    return held.mean(axis=0), held.std(axis=0, ddof=1) / np.sqrt(runs), (time.process_time() - start) / runs / 2
+
+
+def row(persons: int, runs: int) -> str:
+    held, errors, seconds = covers(persons, runs)
+    shown = " | ".join(f"{share:.3f} ± {error:.3f}" for share, error in zip(held, errors, strict=True))
+    low, high = days_for(persons)
+    return f"| {persons:,} | {low} to {high} | {shown} | {seconds:.2f} |"
+
+
+def main(arguments: list[str] | None = None) -> str:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--persons", type=int, nargs="+", default=PERSONS)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--out", type=Path, help="file for the table")
+    asked = parser.parse_args(arguments)
+    rows = []
+    for persons in asked.persons:
+        rows.append(row(persons, asked.runs))
+        print(rows[-1], flush=True)
+    table = "\n".join((HEAD, *rows))
+    if asked.out:
+        about = str(__doc__).split("\n\n", 2)[2].strip()
+        title = f"# Coverage beside covariates that vary with t\n\n{about}\n"
+        asked.out.write_text(f"{title}\n{asked.runs} samples each.\n\n{table}\n", encoding="utf-8")
+    return table
+
+
+if __name__ == "__main__":
+    main()
