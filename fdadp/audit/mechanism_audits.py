@@ -17,7 +17,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.audit.black_box import BlackBoxAudit, OneRunAudit, black_box_audit, one_run_audit
-from fdadp.audit.dp_aff import X_BOUNDS, loss_scores, one_run, replay_pairs, simulated
+from fdadp.audit.private_regression_audits import X_BOUNDS, loss_scores, one_run, replay_pairs, simulated
 from fdadp.audit.replay import ReplayAudit, replay_audit
 from fdadp.errors import InputError
 from fdadp.plot._matplotlib_figures import GREY, PALETTE, panels

@@ -183,7 +183,7 @@ def _labelled_curves(files: Mapping[str, CurvesFile], how: FileFormat, id: str |
 
 def _how_joined(data: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """By label where all files have labels; else by position, if the labels that there are do not contradict it."""
-    from fdadp.functional.tables.label_matching import same_rows
+    from fdadp.functional.tables.row_and_grid_labels import same_rows
 
     without = [name for name, own in data.items() if not has_ids(own)]
     if not without:

@@ -15,7 +15,7 @@ from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.curve_inputs import as_curves
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.label_matching import same_grid, same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_grid, same_rows
 
 __all__ = ["concordance", "coverage", "functional_r2", "rmspe"]
 

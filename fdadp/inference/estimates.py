@@ -134,7 +134,7 @@ class EffectEstimates:
 
     def plot(self, axes: Any = None) -> Figure:
         """Picture: a panel for each curve, with its pointwise interval and its band; numbers one below the other."""
-        from fdadp.plot._estimates import plot_estimates
+        from fdadp.plot._contrasts_and_slopes import plot_estimates
 
         return plot_estimates(self.to_frame(), self._labels(), self.what, axes)
 

@@ -37,8 +37,7 @@ from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.whitened.term_registry import white_term
 from fdadp.regression.formula import ParsedFormula, parse
 from fdadp.regression.private.chunked_tables import DeclaredTable
-from fdadp.regression.private.private_table import is_pair, levels_of
-from fdadp.regression.private.public_columns import (
+from fdadp.regression.private.columns_read_privately import (
     OF_ANCHOR,
     PublicResponse,
     about,
@@ -47,6 +46,7 @@ from fdadp.regression.private.public_columns import (
     persistence,
     public_response,
 )
+from fdadp.regression.private.private_table import is_pair, levels_of
 from fdadp.regression.reading.computed_columns import bounds_of, expression
 from fdadp.solve.form.response_families import Family, family_of
 from fdadp.terms.curves.functional_additive import AdditiveFunctional, FunctionalAdditive

@@ -12,7 +12,7 @@ from fdadp._common.typing import CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.curve_inputs import as_curves
 from fdadp.functional.tables.curve_sample import Curves, axis_names
-from fdadp.functional.tables.label_matching import same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.plot._matplotlib_figures import GREY, PALETTE, panels, texts_of
 
 if TYPE_CHECKING:

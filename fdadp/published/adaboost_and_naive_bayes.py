@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fdadp._common.argument_checks import one_of, whole
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.label_matching import same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.learners.naive_bayes import FromLikelihood, gaussian_log_likelihood
 from fdadp.learners.shared.public_inputs import positive
 from fdadp.privacy.account._reservations import Release

@@ -22,7 +22,7 @@ from fdadp._common.typing import CurveData, FloatArray, IntArray
 from fdadp._version import __version__
 from fdadp.errors import InputError, NotPrivateWarning, PrivacyError
 from fdadp.functional.tables.curve_inputs import as_curves
-from fdadp.functional.tables.label_matching import same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.privacy.account._reservations import Release
 from fdadp.privacy.account.ledger import Ledger
 from fdadp.privacy.settings import Privacy

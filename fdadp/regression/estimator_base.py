@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fdadp.privacy.noise.sources import Noise
     from fdadp.private.plan.budget_plan import Plan
     from fdadp.regression.fitted.person_curves import PersonCurves
-    from fdadp.regression.fitted.released_persons import ReleasedPersons
+    from fdadp.regression.fitted.released_person_covariances import ReleasedPersons
     from fdadp.regression.fitted.tests_and_bands import Bootstrap
     from fdadp.regression.reading.table_columns import Grids
 
@@ -64,7 +64,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         Number of rows that were joined, and the key. None if rows belong together by position.
     persons_ : PersonCurves, ReleasedPersons or None
         Curves of persons, covariances of both levels and intraclass correlations, of ``re(id, covariance="free")``. In
-        a private fit no curves of persons: :mod:`fdadp.regression.fitted.released_persons`.
+        a private fit no curves of persons: :mod:`fdadp.regression.fitted.released_person_covariances`.
     """
 
     formula: str | Sequence[TermSpec]

@@ -23,7 +23,7 @@ from fdadp.terms.spec import TermSpec
 
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis
-    from fdadp.regression.fitted.released_persons import LocalBlups
+    from fdadp.regression.fitted.released_person_covariances import LocalBlups
 
 
 @dataclass(kw_only=False, eq=False, repr=False)
@@ -371,7 +371,7 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         InputError
             A model that is no private fit with ``re(id, covariance="free")``, or columns that are not there.
         """
-        from fdadp.regression.fitted.released_persons import local_blups
+        from fdadp.regression.fitted.released_person_covariances import local_blups
 
         fitted = self._asked()
         persons = None if fitted.released is None else fitted.released.persons

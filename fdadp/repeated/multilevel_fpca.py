@@ -24,7 +24,7 @@ from fdadp.functional.gap_filling import fill_linear
 from fdadp.functional.quadrature import RULES
 from fdadp.functional.tables.curve_inputs import as_curves, check_finite, read_column
 from fdadp.functional.tables.curve_sample import Curves, as_grid, wrap
-from fdadp.functional.tables.label_matching import same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.repeated.icc_and_tests import SUCCESSIVE, icc, icc_curve, successive_correlation
 from fdadp.repeated.person_sums import LEAST_K, PersonPass, PersonSums, smooth_functions
 from fdadp.repeated.reml_search import (

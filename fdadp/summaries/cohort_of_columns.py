@@ -15,7 +15,7 @@ from fdadp.errors import InputError
 from fdadp.functional.containers.opened_tables import OpenedTable
 from fdadp.functional.tables.curve_inputs import row_labels
 from fdadp.functional.tables.curve_sample import names_of
-from fdadp.functional.tables.label_matching import same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.privacy.private_entries import Table, check_ids, column_names, columns, index_of, labels, numbers, table
 from fdadp.private.public.column_ranges import Range, public_range
 from fdadp.summaries.questions.column_questions import NoisyEstimate, Question, ask

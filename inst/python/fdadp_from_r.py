@@ -24,7 +24,7 @@ from fdadp._common.calling_language import door
 from fdadp.errors import FdadpError, FdadpWarning, InputError
 from fdadp.functional.tables.curve_sample import Curves, as_grid
 from fdadp.functional.tables.grid_from_labels import axis_of
-from fdadp.functional.tables.label_matching import same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.privacy import Ledger
 from fdadp.privacy.private_entries import numbers
 from fdadp.private.release.mechanisms import SHORT, Mechanism, mechanism_of

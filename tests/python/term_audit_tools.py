@@ -19,7 +19,7 @@ from sklearn.base import clone
 from tqdm import tqdm
 
 from fdadp._common.typing import IntArray
-from fdadp.audit.dp_aff import CANARIES, HANDED, MODES, Mode, canary, handed, sides
+from fdadp.audit.private_regression_audits import CANARIES, HANDED, MODES, Mode, canary, handed, sides
 from fdadp.audit.replay import Neighbours, drawing_from
 from fdadp.privacy import Privacy
 from fdadp.privacy.noise.sources import Noise

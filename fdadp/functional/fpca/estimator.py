@@ -18,7 +18,7 @@ from fdadp.functional.fpca.ssvd import sequential_scores, ssvd_eigenbasis
 from fdadp.functional.quadrature import RULES
 from fdadp.functional.tables.curve_inputs import as_curves, check_finite
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.label_matching import same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_rows
 
 OF_GAPS = "method 'sc' takes curves with gaps"
 METHODS = ("face", "dense", "sc", "ssvd")

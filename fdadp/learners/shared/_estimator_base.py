@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PublicInputWarning
-from fdadp.functional.tables.label_matching import same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.learners.shared.public_encoding import stated_columns
 from fdadp.learners.shared.public_inputs import as_table, as_target, check_distinct
 from fdadp.privacy import Budget, Cohort, Ledger, Privacy

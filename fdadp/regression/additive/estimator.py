@@ -23,7 +23,7 @@ from fdadp.errors import ExtrapolationWarning, InputError, PublicInputWarning
 from fdadp.functional.quadrature import RULES
 from fdadp.functional.tables.curve_inputs import as_curves
 from fdadp.functional.tables.curve_sample import Curves, Kind
-from fdadp.functional.tables.label_matching import same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.privacy import Privacy
 from fdadp.privacy._unaccounted_fits import Kin, score_is_not_private
 from fdadp.private.model_from_releases import WhiteDesign

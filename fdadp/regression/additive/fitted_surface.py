@@ -25,7 +25,7 @@ from fdadp.functional.gap_filling import GAPS
 from fdadp.functional.tables.curve_inputs import as_curves, check_finite
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.grid_from_labels import text_of_grid
-from fdadp.functional.tables.label_matching import same_order
+from fdadp.functional.tables.row_and_grid_labels import same_order
 from fdadp.privacy import Ledger
 from fdadp.privacy.study.verification import record_model
 from fdadp.private.release.mechanisms import params_from_json, params_to_json

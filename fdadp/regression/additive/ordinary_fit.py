@@ -17,7 +17,7 @@ from fdadp.functional.containers.opened_tables import OpenedCurves, in_memory, o
 from fdadp.functional.fpca.eigenbasis import check_observed
 from fdadp.functional.tables.curve_inputs import as_curves, check_finite
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.label_matching import same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.private.release.mechanisms import NoiseAfterFit, Pass, mechanism_of
 from fdadp.regression.additive.fitted_surface import FittedSurface
 from fdadp.regression.fit_in_chunks import ChunkedResponses, ResponseReader

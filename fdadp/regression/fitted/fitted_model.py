@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from fdadp.private.plan.budget_plan import Plan
     from fdadp.private.public.column_ranges import Column
     from fdadp.private.public.gaussian_process_prior import CurvePrior
-    from fdadp.regression.fitted.released_persons import ReleasedPersons
-    from fdadp.regression.private.public_columns import PrivateColumns
+    from fdadp.regression.fitted.released_person_covariances import ReleasedPersons
+    from fdadp.regression.private.columns_read_privately import PrivateColumns
 
 
 @dataclass(frozen=True, kw_only=True)

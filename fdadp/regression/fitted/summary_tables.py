@@ -159,7 +159,7 @@ ERRORS = {
 }
 BY_PERSON = {
     "iid": "Standard errors and tests know the covariances of persons and of their rows",
-    "unconditional": "Standard errors and tests are of random curves; covariances and smoothing are estimated",
+    "unconditional": "Standard errors and tests are of random curves, and count that smoothing is estimated",
     "cluster": "Standard errors and tests allow any dependence of errors within a person",
 }
 
@@ -192,7 +192,11 @@ def _notes(fitted: Fitted) -> list[str]:
     if fitted.levels is not None:
         notes += fitted.levels.notes()
     if fitted.persons is not None:
-        errors = errors or BY_PERSON[fitted.errors.kind_of(None)]
+        kind = fitted.errors.kind_of(None)
+        errors = errors or BY_PERSON[kind]
+        if kind == "unconditional":  # errors are those of estimated covariances up to a number of persons and of terms
+            counted = fitted.persons.weights.any()
+            errors += "; covariances are estimated, too" if counted else "; covariances are taken as known"
     notes.append((errors or ERRORS[fitted.errors.kind_of(None)]) + ".")
     lost = fitted.fit.unidentified()
     if lost:

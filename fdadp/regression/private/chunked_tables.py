@@ -20,7 +20,7 @@ from fdadp.errors import InputError
 from fdadp.functional.containers.opened_tables import OpenedCurves, OpenedTable, on_grid
 from fdadp.functional.containers.row_source import Tasks
 from fdadp.functional.tables.curve_sample import Curves, as_grid
-from fdadp.functional.tables.label_matching import same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.privacy import Privacy
 from fdadp.privacy.joined_tables import Joined, JoinedChunks, Key
 from fdadp.privacy.private_entries import Table, table

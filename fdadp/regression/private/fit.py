@@ -31,16 +31,7 @@ from fdadp.regression.fitted.coefficient_errors import CoefficientErrors
 from fdadp.regression.fitted.fitted_model import Fitted, FittedResponse, Released
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.regression.private.chunked_tables import DeclaredTable
-from fdadp.regression.private.mixed_model import (
-    coordinates,
-    mixed_inputs,
-    mixed_model,
-    persons_asked,
-    planned_mixed,
-    spend_mixed,
-)
-from fdadp.regression.private.private_table import PrivateTable
-from fdadp.regression.private.public_columns import (
+from fdadp.regression.private.columns_read_privately import (
     OF_ANCHOR,
     ColumnReader,
     PrivateColumns,
@@ -51,6 +42,15 @@ from fdadp.regression.private.public_columns import (
     persistence,
     public_response,
 )
+from fdadp.regression.private.mixed_model import (
+    coordinates,
+    mixed_inputs,
+    mixed_model,
+    persons_asked,
+    planned_mixed,
+    spend_mixed,
+)
+from fdadp.regression.private.private_table import PrivateTable
 from fdadp.regression.reading.training_rows import along, private_law, warn_of_rows
 from fdadp.terms.records import Records
 
@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from fdadp.private.plan.private_design import PrivateDesign
     from fdadp.private.public.column_ranges import Column, Range
     from fdadp.private.release.plan_and_spend import Spent
+    from fdadp.regression.private.columns_read_privately import Made
     from fdadp.regression.private.mixed_model import PersonsAsked
-    from fdadp.regression.private.public_columns import Made
     from fdadp.regression.reading.table_columns import Grids
 
 

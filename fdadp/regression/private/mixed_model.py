@@ -32,9 +32,9 @@ from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.private.public.tuned_constants import GAUSSIAN, PURE
 from fdadp.private.whitened.of_labels_and_numbers import WhiteLevels, WhiteNumbers
 from fdadp.private.whitened.white_term import WhiteTerm
-from fdadp.regression.fitted.released_persons import ReleasedPersons
+from fdadp.regression.fitted.released_person_covariances import ReleasedPersons
 from fdadp.regression.model_settings import ModelSettings
-from fdadp.regression.private.public_columns import indicator_of
+from fdadp.regression.private.columns_read_privately import indicator_of
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.terms.numbers.factors_and_random_effects import RandomEffect

@@ -22,7 +22,7 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open_curves import is_foreign, opened
 from fdadp.functional.containers.opened_tables import OpenedColumn, OpenedCurves
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.label_matching import same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.privacy import Privacy
 from fdadp.privacy.private_entries import labels, number_of, table
 from fdadp.private.plan.private_design import curves_column

@@ -22,7 +22,7 @@ from fdadp.functional.containers.open_curves import is_foreign, opened_table
 from fdadp.functional.containers.opened_tables import OpenedTable
 from fdadp.functional.tables.curve_inputs import Labels, TableColumn, check_finite, read_column, row_labels
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.functional.tables.label_matching import same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.regression.reading.computed_columns import column_named, row_function
 from fdadp.regression.reading.label_joins import aligned, have_labels
 from fdadp.regression.reading.missing_entries import Completion, cure_of

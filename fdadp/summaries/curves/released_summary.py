@@ -34,7 +34,7 @@ from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.curve_sample import Curves, Kind, as_grid
-from fdadp.functional.tables.label_matching import same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.privacy import Cohort, Ledger, Privacy
 from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier, unit_noise
 from fdadp.privacy.clipped_shares import release_shares

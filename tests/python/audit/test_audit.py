@@ -20,7 +20,8 @@ import fdadp.privacy.kernel._exact_sums as kernel_sums
 import fdadp.privacy.kernel._kernel as kernel_module
 from fdadp import AdditiveFunctionOnFunction, PrivateMean
 from fdadp.audit import Neighbours, audit, black_box_audit, one_run_audit, replay_audit
-from fdadp.audit.dp_aff import (
+from fdadp.audit.mechanism_audits import published_scores
+from fdadp.audit.private_regression_audits import (
     CANARIES,
     HANDED,
     MODES,
@@ -34,7 +35,6 @@ from fdadp.audit.dp_aff import (
     replay_pairs,
     simulated,
 )
-from fdadp.audit.mechanism_audits import published_scores
 from fdadp.audit.replay import difference, fingerprint
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, Cohort, Privacy, SeededNoise

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from fdadp.audit import replay_audit
-from fdadp.audit.dp_aff import replay_pairs
+from fdadp.audit.private_regression_audits import replay_pairs
 from fdadp.privacy.rows import _dask_partitions
 from fdadp.privacy.rows._dask_partitions import RowsOnTheWay
 

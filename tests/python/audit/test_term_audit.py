@@ -21,7 +21,7 @@ from term_audit_tools import (
 )
 
 import fdadp.privacy.kernel._exact_sums as kernel_sums
-from fdadp.audit.dp_aff import CANARIES, MODES, neighbours_of
+from fdadp.audit.private_regression_audits import CANARIES, MODES, neighbours_of
 from fdadp.audit.replay import Neighbours, replay_audit
 from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.kernel._kernel import Kernel

@@ -16,7 +16,7 @@ from fdadp import FunctionalRegression, Privacy, PrivateMean, ScalarRegression
 from fdadp._common.calling_language import argument, door
 from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
-from fdadp.functional.tables.label_matching import same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_rows
 
 N = 30
 

@@ -29,7 +29,7 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.metrics import functional_r2
 from fdadp.functional.tables.curve_inputs import as_curves
 from fdadp.functional.tables.grid_from_labels import axis_of
-from fdadp.functional.tables.label_matching import same_rows
+from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy.account.budget import Budget
 from fdadp.published import PublishedDPAda

@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score, get_scorer
 from sklearn.utils.estimator_checks import check_estimator
 
 from fdadp.audit import Neighbours, replay_audit
-from fdadp.audit.dp_aff import HANDED, handed
+from fdadp.audit.private_regression_audits import HANDED, handed
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPGaussianNB
 from fdadp.learners.shared._estimator_base import PrivateClassifier, PrivateLearner

@@ -161,9 +161,9 @@ def row_values(model, data, pure, norm):
     from fdadp.private.whitened.term_registry import white_term
     from fdadp.regression.fit_in_memory import read_terms
     from fdadp.regression.model_settings import ModelSettings
+    from fdadp.regression.private.columns_read_privately import ColumnReader
     from fdadp.regression.private.fit import PrivateSettings
     from fdadp.regression.private.private_table import PrivateTable
-    from fdadp.regression.private.public_columns import ColumnReader
 
     own = PrivateTable(data, {"X": GRID}, model.bounds)
     prior = DPAFF().public_prior

@@ -12,7 +12,7 @@ from privacy_tools import Guarded
 from private_settings import regression_settings
 
 from fdadp import AdditiveFunctionOnFunction
-from fdadp.audit.dp_aff import X_BOUNDS, Y_BOUNDS, simulated
+from fdadp.audit.private_regression_audits import X_BOUNDS, Y_BOUNDS, simulated
 from fdadp.audit.replay import fingerprint
 from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.privacy import Budget

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fdadp import DPAFF, AdditiveFunctionOnFunction, FunctionalRegression, Privacy, ScalarRegression, simulate_affr
-from fdadp.audit.dp_aff import observe_fit
+from fdadp.audit.private_regression_audits import observe_fit
 from fdadp.audit.replay import Neighbours, replay_audit
 from fdadp.errors import FdadpWarning
 from fdadp.privacy import Budget

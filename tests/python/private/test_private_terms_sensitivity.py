@@ -7,7 +7,7 @@ import pytest
 from term_audit_tools import observe_terms, people, promised, put, term_model
 
 from fdadp import Privacy
-from fdadp.audit.dp_aff import CANARIES, neighbours_of
+from fdadp.audit.private_regression_audits import CANARIES, neighbours_of
 from fdadp.audit.replay import Neighbours, replay_audit
 
 N = 40

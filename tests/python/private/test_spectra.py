@@ -12,7 +12,7 @@ from privacy_tools import distance
 
 from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, PublicPrior, ScalarRegression
 from fdadp.audit import black_box_audit
-from fdadp.audit.dp_aff import CANARIES, Data, canary, observe_fit
+from fdadp.audit.private_regression_audits import CANARIES, Data, canary, observe_fit
 from fdadp.audit.replay import Neighbours, replay_audit
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
 from fdadp.privacy.account.epsilon_mu_rho import unit_noise

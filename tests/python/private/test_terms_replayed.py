@@ -10,7 +10,7 @@ import pytest
 
 from fdadp import FunctionalRegression, Privacy
 from fdadp._common.typing import FloatArray
-from fdadp.audit.dp_aff import canary
+from fdadp.audit.private_regression_audits import canary
 from fdadp.audit.replay import Neighbours, drawing_from, replay_audit
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, rowwise_matmul

@@ -205,7 +205,7 @@ def test_summary_says_where_the_variance_is_and_whether_slopes_agree(fitted):
         "least BIC",
         "Hausman",
         "Successive rows",
-        "covariances and smoothing are estimated",
+        "count that smoothing is estimated; covariances are estimated, too",
     ):
         assert words in said
     tests = model.test_terms()

@@ -14,7 +14,7 @@ from skfda import FDataGrid
 from fdadp import FunctionalRegression, Privacy, terms
 from fdadp.errors import InputError, PrivacyError, PublicInputWarning
 from fdadp.privacy import Budget
-from fdadp.regression.fitted.released_persons import NOT_RELEASED
+from fdadp.regression.fitted.released_person_covariances import NOT_RELEASED
 
 T = 40
 t = np.linspace(0, 1, T)

@@ -229,6 +229,7 @@ def test_how_many_functions_is_found_by_bic_and_no_test_of_persons_is_made_up():
     assert 4 <= model.persons_.phi.shape[1] <= 8 and model.persons_.whiteness < 1.3
     assert model.persons_.levels.noise_variance == pytest.approx(0.25, rel=0.05)
     assert np.isnan(model.persons_.tested("re(id)").statistic)
+    assert "count that smoothing is estimated; covariances are taken as known." in str(model.summary())
 
 
 def test_a_constant_covariate_is_near_the_separable_term():

@@ -1,4 +1,4 @@
-"""EffectEstimates with their intervals and bands: curves along t in panels, single numbers as points."""
+"""Estimates with their intervals and bands: curves along t in panels, single numbers as points."""
 
 from __future__ import annotations
 

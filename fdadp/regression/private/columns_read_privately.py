@@ -1,7 +1,7 @@
 """What a private fit reads: columns of the terms, of what is computed within rows, and the response; nothing is read.
 
 Columns that a table has are handed to the kernel as they are; of others, such as ``mean(X)``, their sources are, and
-the kernel computes them first (:mod:`fdadp.regression.private.public_columns`).
+the kernel computes them first (:mod:`fdadp.regression.private.columns_read_privately`).
 """
 
 from __future__ import annotations
