@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fdadp._common.argument_checks import fraction, whole
+from fdadp._common.argument_checks import flag, fraction, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
-from fdadp.errors import InputError
 from fdadp.learners.shared._declared_vs_released import Doubts
 from fdadp.learners.shared._estimator_base import PrivateRegressor
 from fdadp.learners.shared._public_bins import Binned, Bins, in_bins, totals
@@ -141,8 +140,8 @@ class DPAdditiveRegressor(PrivateRegressor, Binned):
 
     def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
         """Counts of rows in the bins with moments of the target, then feature after feature its residual sums."""
-        if self.narrow not in (None, True, False):
-            raise InputError(f"narrow must be True, False or None, got {self.narrow!r}")
+        if self.narrow is not None:
+            flag(self.narrow, "narrow")
         passes = whole(self.n_passes, "n_passes", most=_MOST_PASSES)
         fraction(self.count_share, "count_share")
         clips = positive(self.residual_clip, "residual_clip")

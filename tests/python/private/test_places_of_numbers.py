@@ -343,7 +343,7 @@ def test_counts_beyond_the_scale_are_warned_of():
     unit = np.where(np.arange(1000) < 900, -1.0, 0.5)
     counted = Counted(WHOLE, shares(unit), 0.002)
     out = beyond(counted, -1.0, 0.5)
-    assert out.share == pytest.approx(0.1) and 0 < out.sd < 0.002 * math.sqrt(CELLS)
+    assert out[0] == pytest.approx(0.1) and 0 < out[1] < 0.002 * math.sqrt(CELLS)
     column = NumberColumn("z", 0, (0.0, 10.0)).placed(-1.0, 0.05)
     (text,) = beyond_scale([replace(column, beyond=out)], pure=False)
     assert "values of z lie more than 10" in text

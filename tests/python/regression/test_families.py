@@ -115,7 +115,7 @@ def test_offsets(family):
 
 
 def test_many_blocks_are_one(monkeypatch):
-    from fdadp.functional.tables import records
+    from fdadp.terms import records
 
     data = table(n=50)
     data["counts"][0, 2] = np.nan

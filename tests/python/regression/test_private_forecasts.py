@@ -434,10 +434,6 @@ def test_bands_of_whole_curves_hold_them(prior, tmp_path):
     assert (ends[1] - ends[0]).mean() < 2 * (pointwise[1] - pointwise[0]).mean()
     again = FunctionalRegression.load(model.save(tmp_path / "m.fdadp"))
     np.testing.assert_allclose(again.predict_interval(new, simultaneous=True)[1], ends[1], rtol=1e-12)
-    with pytest.raises(InputError, match="simultaneous must be False without privacy"):
-        FunctionalRegression("Y ~ ff(X, k=(5, 5))").fit(
-            {name: data[name][:200] for name in "XY"}, grids={"X": S, "Y": S}
-        ).predict_interval(new, simultaneous=True)
 
 
 def test_intervals_by_record_need_curves_and_the_regressions_of_many_terms():
