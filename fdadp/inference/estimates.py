@@ -145,8 +145,10 @@ class EffectEstimates:
     def _labels(self) -> list[str]:
         """What each curve, or each number, is of."""
         own = [name for name in self.index.columns if name != "t"]
+        if not own:  # one curve, or one number
+            return [self.what]
         step = len(self.index) // self._curves() if "t" in self.index else 1
-        return [", ".join(map(str, row)) or self.what for row in self.index[own].iloc[::step].itertuples(index=False)]
+        return [", ".join(map(str, row)) for row in self.index[own].iloc[::step].itertuples(index=False)]
 
     def _families(self) -> Iterator[tuple[slice, LargestRatio]]:
         """Rows whose bands hold together, and the law of their largest ratio."""
