@@ -51,12 +51,12 @@ test_that("prediction intervals hold whole curves", {
 
 test_that("of numbers they are those of mgcv's rows", {
   skip_without_python()
-  skip_if_not_installed("mgcv")
+  gam <- generic_of("mgcv", "gam")
   d <- trial(150)
   d$count <- rpois(150, exp(0.3 + 0.5 * (d$arm == "drug") + d$age / 100))
   d <- as.data.frame(d[c("arm", "age", "count")])
   fit <- fdadp(count ~ s(age, bs = "ps") + factor(arm), data = d, family = "poisson")
-  theirs <- mgcv::gam(count ~ s(age, bs = "ps") + factor(arm), data = d, family = poisson(), sp = unname(fit$sp), method = "REML")
+  theirs <- gam(count ~ s(age, bs = "ps") + factor(arm), data = d, family = poisson(), sp = unname(fit$sp), method = "REML")
   means <- function(level) {
     rows <- predict(theirs, transform(d, arm = level), type = "lpmatrix")
     mu <- exp(as.vector(rows %*% coef(theirs)))

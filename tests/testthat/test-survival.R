@@ -74,7 +74,7 @@ test_that("late entries are Cox's regression, and a row may be a stretch of time
   expect_equal(coef(fit, "age")$value, unname(coef(cox)), tolerance = 1e-7)
   expect_equal(coef(fit, "age")$se, sqrt(vcov(cox)[1, 1]), tolerance = 1e-6)
   risk <- predict(fit, d)
-  concordant <- getExportedValue("survival", "concordance")(Surv(came, months, died) ~ risk, d, reverse = TRUE)
+  concordant <- generic_of("survival", "concordance")(Surv(came, months, died) ~ risk, d, reverse = TRUE)
   expect_equal(concordance(d$months, d$died, risk, d$came), concordant$concordance, tolerance = 1e-8)
   cut <- (d$came + d$months) / 2
   stretches <- rbind(transform(d, months = cut, died = FALSE), transform(d, came = cut))
