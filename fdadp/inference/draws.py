@@ -57,7 +57,7 @@ class Draws:
         return np.asarray(self.coefficients @ rows.T)
 
     def of_term(self, name: str, **points: ArrayLike) -> FloatArray:
-        """Draws of a term's coefficient function, shape (n, *axes); `points` as of ``coef``."""
+        """Draws of a term's coefficient function, shape ``(n, *axes)``; `points` as of ``coef``."""
         rows = effect_rows(self.fitted.fit.form, name, points)
         values = np.where(rows.absent, np.nan, self.coefficients[:, rows.place] @ rows.rows.T)
         return values.reshape(len(values), *rows.shape)
