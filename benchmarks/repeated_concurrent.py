@@ -11,15 +11,14 @@ differences takes off a rougher effect than this one.
 
 from __future__ import annotations
 
-import argparse
 import os
-import time
-from pathlib import Path
+from functools import partial
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from repeated_coverage import POINTS, ROOT, TRUTH, K, Sample, T, days_for, days_of, inside
+import repeated_coverage
+from repeated_coverage import POINTS, ROOT, TRUTH, K, Sample, T, days_of, inside
 
 from fdadp import FunctionalRegression
 
@@ -66,41 +65,19 @@ def shares(sample: Sample, rng: np.random.Generator, size: float) -> list[float]
     return held
 
 
-def covers(persons: int, runs: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Shares held in the order of :data:`KINDS`, their standard errors over samples, and CPU seconds a fit."""
-    found, start = [], time.process_time()
-    for run in range(runs):
-        rng = np.random.default_rng([persons, run])
-        sample = Sample.draw(rng, persons, days_for(persons))
-        weak, strong = (shares(sample, rng, size) for size in (WEAK, STRONG))
-        found.append([weak[0], strong[0], *weak[1:]])
-    held = np.array(found)
-    return held.mean(axis=0), held.std(axis=0, ddof=1) / np.sqrt(runs), (time.process_time() - start) / runs / 2
+def of_sample(sample: Sample, rng: np.random.Generator) -> list[float]:
+    """Shares held in the order of :data:`KINDS`."""
+    weak, strong = (shares(sample, rng, size) for size in (WEAK, STRONG))
+    return [weak[0], strong[0], *weak[1:]]
 
 
-def row(persons: int, runs: int) -> str:
-    held, errors, seconds = covers(persons, runs)
-    shown = " | ".join(f"{share:.3f} ± {error:.3f}" for share, error in zip(held, errors, strict=True))
-    low, high = days_for(persons)
-    return f"| {persons:,} | {low} to {high} | {shown} | {seconds:.2f} |"
+covers = partial(repeated_coverage.covers, held_of=of_sample)
 
 
 def main(arguments: list[str] | None = None) -> str:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--persons", type=int, nargs="+", default=PERSONS)
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--out", type=Path, help="file for the table")
-    asked = parser.parse_args(arguments)
-    rows = []
-    for persons in asked.persons:
-        rows.append(row(persons, asked.runs))
-        print(rows[-1], flush=True)
-    table = "\n".join((HEAD, *rows))
-    if asked.out:
-        about = str(__doc__).split("\n\n", 2)[2].strip()
-        title = f"# Coverage beside covariates that vary with t\n\n{about}\n"
-        asked.out.write_text(f"{title}\n{asked.runs} samples each.\n\n{table}\n", encoding="utf-8")
-    return table
+    about = str(__doc__).split("\n\n", 2)[2].strip()
+    said = f"# Coverage beside covariates that vary with t\n\n{about}\n\n{{runs}} samples each."
+    return repeated_coverage.print_table(arguments, str(__doc__), PERSONS, HEAD, of_sample, said)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,50 +116,66 @@ def of_formula(sample: Sample, rng: np.random.Generator) -> list[float]:
     return held
 
 
-def covers(persons: int, runs: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Shares held in the order of :data:`KINDS`, their standard errors over samples, and CPU seconds a sample."""
+def of_sample(sample: Sample, rng: np.random.Generator) -> list[float]:
+    """Shares held in the order of :data:`KINDS`."""
+    effects, two_days = of_sums(sample, rng)
+    *others, new = of_formula(sample, rng)
+    return [*effects, *others, two_days, new]
+
+
+Held = Callable[[Sample, np.random.Generator], list[float]]
+
+
+def covers(persons: int, runs: int, held_of: Held = of_sample) -> tuple[np.ndarray, np.ndarray, float]:
+    """Shares held in samples, their standard errors over samples, and CPU seconds a sample."""
     found, start = [], time.process_time()
     for run in range(runs):
         rng = np.random.default_rng([persons, run])
-        sample = Sample.draw(rng, persons, days_for(persons))
-        effects, two_days = of_sums(sample, rng)
-        *others, new = of_formula(sample, rng)
-        found.append([*effects, *others, two_days, new])
+        found.append(held_of(Sample.draw(rng, persons, days_for(persons)), rng))
     held = np.array(found)
     seconds = (time.process_time() - start) / runs
     return held.mean(axis=0), held.std(axis=0, ddof=1) / np.sqrt(runs), seconds
 
 
-def row(persons: int, runs: int) -> str:
-    held, errors, seconds = covers(persons, runs)
+def row(persons: int, runs: int, held_of: Held) -> str:
+    held, errors, seconds = covers(persons, runs, held_of)
     shown = " | ".join(f"{share:.3f} ± {error:.3f}" for share, error in zip(held, errors, strict=True))
     low, high = days_for(persons)
     return f"| {persons:,} | {low} to {high} | {shown} | {seconds:.2f} |"
 
 
+SAID = (
+    "`python benchmarks/repeated_coverage.py --runs {runs}`: shares held by 95 % intervals in as many "
+    f"samples of each size, and their standard errors. Curves of {POINTS} points on k = {K} functions, an "
+    "intraclass correlation of .556.\n\nEffects (columns 3 to 7) by Student's law: from sums without a penalty "
+    "(`fixed_effects`), and smoothed, from `re(id, covariance='free')`. Curves of persons: up to 500 "
+    "persons by the normal law with errors that count estimated covariances (Kenward and Roger),"
+    " beyond by Student's. Predictions by the normal law.\n\nSmoothing pulls the estimates of the sums as if "
+    "errors were alike along t. A penalised likelihood that knows the errors held .87 to .92 of the weekend's "
+    "effect."
+)
+
+
 def main(arguments: list[str] | None = None) -> str:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--persons", type=int, nargs="+", default=PERSONS)
+    return print_table(arguments, str(__doc__), PERSONS, HEAD, of_sample, f"# Coverage of repeated curves\n\n{SAID}")
+
+
+def print_table(
+    arguments: list[str] | None, doc: str, sizes: Sequence[int], head: str, held_of: Held, said: str
+) -> str:
+    """Print a row for each number of persons as it is known; write the table where a file is asked for."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--persons", type=int, nargs="+", default=sizes)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--out", type=Path, help="file for the table")
     asked = parser.parse_args(arguments)
     rows = []
     for persons in asked.persons:
-        rows.append(row(persons, asked.runs))
+        rows.append(row(persons, asked.runs, held_of))
         print(rows[-1], flush=True)
-    table = "\n".join((HEAD, *rows))
+    table = "\n".join((head, *rows))
     if asked.out:
-        said = (
-            f"`python benchmarks/repeated_coverage.py --runs {asked.runs}`: shares held by 95 % intervals in as many "
-            f"samples of each size, and their standard errors. Curves of {POINTS} points on k = {K} functions, an "
-            "intraclass correlation of .556.\n\nEffects (columns 3 to 7) by Student's law: from sums without a penalty "
-            "(`fixed_effects`), and smoothed, from `re(id, covariance='free')`. Curves of persons: up to 500 "
-            "persons by the normal law with errors that count estimated covariances (Kenward and Roger),"
-            " beyond by Student's. Predictions by the normal law.\n\nSmoothing pulls the estimates of the sums as if "
-            "errors were alike along t. A penalised likelihood that knows the errors held .87 to .92 of the weekend's "
-            "effect."
-        )
-        asked.out.write_text(f"# Coverage of repeated curves\n\n{said}\n\n{table}\n", encoding="utf-8")
+        asked.out.write_text(f"{said.format(runs=asked.runs)}\n\n{table}\n", encoding="utf-8")
     return table
 
 
