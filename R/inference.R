@@ -34,7 +34,7 @@
 level_contrasts <- function(object, column, how = c("pairwise", "reference", "mean", "sequential"), newdata = NULL, t = NULL, scale = c("response", "link"),
                             level = 0.95, se = NULL, grids = list()) {
   how <- one_of(how, c("pairwise", "reference", "mean", "sequential"), "how")
-  ask(object, "contrasts", list(column = factor_of(object, column), how = how), list(new = newdata), t, scale, level, se, grids)
+  ask(object, "contrasts", list(column = column, how = how), list(new = newdata), t, scale, level, se, grids)
 }
 
 #' @rdname level_contrasts
@@ -51,9 +51,6 @@ mean_difference <- function(object, newdata1, newdata2, average = FALSE, t = NUL
 
 # What a factor is called in the fit: the text of the formula, such as "factor(arm)", where it made one of a column.
 factor_of <- function(object, column) {
-  if (!is.list(object)) {
-    return(column)
-  }
   made <- paste0(c("factor(", "as.factor("), column, ")")
   c(intersect(made, names(object$expressions)), column)[1]
 }
@@ -65,6 +62,8 @@ ask <- function(object, question, told, tables, t, scale, level, se, grids) {
   private <- inherits(object, "dp_fdadp")
   if (!private && !inherits(object, "fdadp_regression")) input_error("object must be a fit of fdadp() or dp_fdadp(), got ", class(object)[1])
   if (private && !is.null(se)) input_error("se must be left out of a private fit")
+  column <- told$column
+  if (question == "contrasts") told$column <- factor_of(object, column)
   new <- lapply(Filter(Negate(is.null), tables), function(rows) new_columns(object, rows, grids))
   if (!private && scale == "response" && length(object$offsets) && object$family != "gaussian") input_error("scale must be \"link\" for a fit with an offset")
   asked <- list(
@@ -77,7 +76,7 @@ ask <- function(object, question, told, tables, t, scale, level, se, grids) {
     do.call(call_on_fit, c(list("ask_terms", object), asked, list(errors = believed(object, se))))
   }
   test <- as_frame(found$test)
-  found$title <- gsub("factor\\(([^()]*)\\)", "\\1", sub("as.factor", "factor", found$title, fixed = TRUE))
+  if (question == "contrasts") found$title <- sub(told$column, column, found$title, fixed = TRUE)
   structure(as_frame(found$frame), class = c("fdadp_estimates", "data.frame"), title = found$title, test = test)
 }
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 X = "Of a model of two files: predictor curves."
+Level = Annotated[float, typer.Option(help="Of intervals and bands.")]
+Table = Annotated[Path | None, typer.Option(help="The table as CSV. (default: only shown)")]
 NOT_PRIVATE = "Computed from these rows without privacy: where they are people's, keep these figures with them."
 
 
@@ -112,8 +114,8 @@ def contrasts(
     pairs: Annotated[
         str, typer.Option("--how", help="pairwise, reference (each level less the first), mean or sequential.")
     ] = "pairwise",
-    level: Annotated[float, typer.Option(help="Of intervals and bands.")] = 0.95,
-    out: Annotated[Path | None, typer.Option(help="The table as CSV. (default: only shown)")] = None,
+    level: Level = 0.95,
+    out: Table = None,
     how: FileFormat,
 ) -> None:
     """Compare the levels of a factor with a saved model, averaged over the rows of a table.
@@ -135,8 +137,8 @@ def slopes(
     column: Annotated[str, typer.Argument(help="Of numbers.")],
     *,
     rows: option.DataOptions,
-    level: Annotated[float, typer.Option(help="Of intervals and bands.")] = 0.95,
-    out: Annotated[Path | None, typer.Option(help="The table as CSV. (default: only shown)")] = None,
+    level: Level = 0.95,
+    out: Table = None,
     how: FileFormat,
 ) -> None:
     """Say by how much the mean changes with a number, averaged over the rows of a table.

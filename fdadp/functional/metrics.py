@@ -175,7 +175,8 @@ def concordance(time: ArrayLike, event: ArrayLike, risk: ArrayLike, entry: Array
     """
     given = {"time": time, "event": event, "risk": risk} | ({} if entry is None else {"entry": entry})
     own = {name: numbers(value, name) for name, value in given.items()}
-    t, died, r, late = (*own.values(), np.full(own["time"].shape, -np.inf))[:4]
+    t, died, r = own["time"], own["event"], own["risk"]
+    late = own.get("entry", np.full(t.shape, -np.inf))
     if t.ndim != 1 or not t.shape == died.shape == r.shape == late.shape:
         shapes = ", ".join(f"{name} {values.shape}" for name, values in own.items())
         raise InputError(f"time, event and risk must be of one length, got {shapes}")

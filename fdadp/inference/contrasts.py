@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fdadp._common.argument_checks import flag, numbers, one_of
+from fdadp._common.argument_checks import numbers, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open_curves import is_foreign, opened_table
@@ -78,7 +78,7 @@ def difference(
     [2.0]
     """
     asked, how = AskedModel.of(model, t, scale), Inference(level, kind, seed)
-    ask = asked.average if flag(average, "average") else asked.means
+    ask = asked.by(average)
     found = ask(new1, grids).minus(ask(new2, grids))
     index = asked.index(found, averaged=average)
     return asked.estimates("difference of means", index, found.value, found.rows, how)
@@ -213,7 +213,7 @@ def slopes(
     if values.ndim != 1:
         raise InputError(f"column must hold one number a row, got {column} of shape {values.shape}")
     step = STEP * (float(np.std(values)) or max(abs(float(values[0])), 1.0))
-    ask = asked.average if flag(average, "average") else asked.means
+    ask = asked.by(average)
     found = ask(_with(rows, column, values + step), grids).minus(
         ask(_with(rows, column, values - step), grids), 1 / (2 * step)
     )
@@ -270,7 +270,7 @@ def derivative(
     assert own is not None
     low, high = float(own.grid[0]), float(own.grid[-1])
     up, down = (np.clip(asked.t + sign * STEP * (high - low), low, high) for sign in (1, -1))
-    ask = asked.average if flag(average, "average") else asked.means
+    ask = asked.by(average)
 
     def between(new: Any) -> Means:
         return ask(new, grids, t=up).minus(ask(new, grids, t=down))

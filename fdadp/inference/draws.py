@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp._common.argument_checks import fraction, one_of, whole
+from fdadp._common.symmetric_matrices import root_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.inference.estimates import AskedModel, EffectEstimates, fitted_of
@@ -98,12 +99,11 @@ def draws(model: Any, n: int = 1000, *, kind: str | None = None, seed: int = 0) 
     whole(n, "n", least=1)
     whole(seed, "seed", least=0)
     covariance, left = fitted.errors.covariance(kind), fitted.errors.degrees(kind)
-    size, turn = np.linalg.eigh((covariance + covariance.T) / 2)
-    rng = np.random.default_rng(seed)
-    z = rng.standard_normal((n, len(size))) * np.sqrt(np.maximum(size, 0.0))
+    root, rng = root_of((covariance + covariance.T) / 2), np.random.default_rng(seed)
+    z = rng.standard_normal((n, len(root)))
     if np.isfinite(left):
         z *= np.sqrt(left / rng.chisquare(left, n))[:, None]
-    return Draws(fitted, fitted.fit.coefficients + z @ turn.T)
+    return Draws(fitted, fitted.fit.coefficients + z @ root.T)
 
 
 def peak(

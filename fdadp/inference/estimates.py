@@ -6,14 +6,15 @@ Each estimate is a number ``g(β)`` whose gradient in the coefficients is a row 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from fdadp._common.argument_checks import fraction, one_of, whole
+from fdadp._common.argument_checks import flag, fraction, one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.regression.estimator_base import TermModel
@@ -82,6 +83,12 @@ class EffectEstimates:
     private: bool = False
 
     @property
+    def title(self) -> str:
+        """What is estimated, at which level, and whether it is private."""
+        told = "from releases of a private fit; nothing more is spent" if self.private else "not private"
+        return f"{self.what} ({100 * self.how.level:g} % intervals; {told})"
+
+    @cached_property
     def se(self) -> FloatArray:
         """Standard errors, shape (m,)."""
         variance = np.einsum("ij,ij->i", self.rows @ self.covariance, self.rows)
@@ -101,7 +108,7 @@ class EffectEstimates:
         se = self.se
         half = student.ppf((1 + self.how.level) / 2, self.degrees[0]) * se
         wide = np.empty(len(se))
-        for own, law in self._families():
+        for own, law in self._families:
             wide[own] = law.quantile(self.how.level, self.degrees[1]) * se[own]
         ends = {"lower": self.value - half, "upper": self.value + half}
         ends |= {"lower_all": self.value - wide, "upper_all": self.value + wide}
@@ -127,7 +134,7 @@ class EffectEstimates:
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.where(se > 0, np.abs(self.value - value) / se, 0.0)
         found = []
-        for own, law in self._families():
+        for own, law in self._families:
             largest = [float(ratios[own].max(initial=0.0))] if "t" in self.index else ratios[own].tolist()
             found += [(ratio, law.p(ratio, self.degrees[1])) for ratio in largest]
         return pd.DataFrame(found, index=pd.Index(self._labels()), columns=["statistic", "p"])
@@ -150,27 +157,22 @@ class EffectEstimates:
         step = len(self.index) // self._curves() if "t" in self.index else 1
         return [", ".join(map(str, row)) for row in self.index[own].iloc[::step].itertuples(index=False)]
 
-    def _families(self) -> Iterator[tuple[slice, LargestRatio]]:
+    @cached_property
+    def _families(self) -> list[tuple[slice, LargestRatio]]:
         """Rows whose bands hold together, and the law of their largest ratio."""
         step = len(self.index) // self._curves()
-        for start in range(0, len(self.index), step):
-            own = slice(start, start + step)
-            yield own, LargestRatio.of(self.rows[own], self.covariance, self.how.seed)
+        together = [slice(start, start + step) for start in range(0, len(self.index), step)]
+        return [(own, LargestRatio.of(self.rows[own], self.covariance, self.how.seed)) for own in together]
 
     def __str__(self) -> str:
-        frame = self.to_frame()
-        told = "from releases of a private fit; nothing more is spent" if self.private else "not private"
-        return (
-            f"{self.what} ({100 * self.how.level:g} % intervals; {told})\n{frame.to_string(max_rows=12, index=False)}"
-        )
+        return f"{self.title}\n{self.to_frame().to_string(max_rows=12, index=False)}"
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         from html import escape
 
-        frame = self.to_frame()
-        return f"<p>{escape(str(self).splitlines()[0])}</p>{frame.to_html(max_rows=12, index=False)}"
+        return f"<p>{escape(self.title)}</p>{self.to_frame().to_html(max_rows=12, index=False)}"
 
 
 @dataclass(frozen=True)
@@ -257,6 +259,10 @@ class AskedModel:
         if self.scale == "link" or fitted.family.name == "gaussian":
             return Means(eta, rows, records, points)
         return Means(fitted.family.mean(eta), fitted.family.mean_slope(eta)[:, :, None] * rows, records, points)
+
+    def by(self, average: bool) -> Callable[..., Means]:
+        """:meth:`average`, or :meth:`means` of each row."""
+        return self.average if flag(average, "average") else self.means
 
     def average(self, data: Any, grids: Mapping[str, ArrayLike] | None, *, t: FloatArray | None = None) -> Means:
         """Average of the means of new rows, whose gradients are held for some rows at a time."""

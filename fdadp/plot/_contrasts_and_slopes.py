@@ -35,6 +35,7 @@ def plot_estimates(frame: pd.DataFrame, labels: Sequence[str], title: str, axes:
             ax.hlines(at, frame[low], frame[high], color=PALETTE[0], linewidth=width)
         ax.plot(frame["value"], at, "o", color=PALETTE[0])
         ax.axvline(0.0, color=GREY, linewidth=0.8)
+        ax.set_ylim(-0.6, len(frame) - 0.4)
         ax.set_yticks(at, labels if len(frame) > 1 else [""])
         ax.set_title(title)
         return figure
@@ -42,10 +43,12 @@ def plot_estimates(frame: pd.DataFrame, labels: Sequence[str], title: str, axes:
     figure, drawn = panels(len(shown), axes)
     for ax, label, start in zip(drawn, shown, range(0, len(frame), step), strict=False):
         own = frame.iloc[start : start + step]
-        ax.fill_between(own["t"], own["lower_all"], own["upper_all"], color=PALETTE[0], alpha=0.15, linewidth=0)
-        ax.fill_between(own["t"], own["lower"], own["upper"], color=PALETTE[0], alpha=0.3, linewidth=0)
+        for ends, shade, holds in (("_all", 0.15, "all t at once"), ("", 0.3, "each t")):
+            limits = own[f"lower{ends}"], own[f"upper{ends}"]
+            ax.fill_between(own["t"], *limits, color=PALETTE[0], alpha=shade, linewidth=0, label=holds)
         ax.plot(own["t"], own["value"], color=PALETTE[0])
         ax.axhline(0.0, color=GREY, linewidth=0.8)
         ax.set_title(label if len(shown) > 1 else title)
         ax.set_xlabel("t")
+    drawn[0].legend(frameon=False, fontsize="small")
     return figure

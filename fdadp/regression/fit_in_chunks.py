@@ -324,8 +324,8 @@ def _learned(settings: ModelSettings, estimate: Estimate, grouped: bool, left: _
         if grouped:
             numbers = {label: i for i, label in enumerate(labels)}
             which = np.array([numbers[label] for label in left.groups], dtype=np.int64)
-            by_group = left_out(form, inverse, whole, which)
-            errors.clusters["cluster"], changes = cluster_errors(fit, by_group), by_group[which]
+            changes = left_out(form, inverse, whole, which)
+            errors.clusters["cluster"] = cluster_errors(fit, changes)
         if whole.n > 1 and settings.of_curves and settings.family.name == "gaussian":
             found = {kind: variance_from(fit, whole, changes, kind, which) for kind in ("t", "model")}
             errors.variances.update(found)

@@ -254,7 +254,7 @@ def answer(
     test = found.test()
     return {
         "frame": frame(shown),
-        "title": str(found).split("\n")[0],
+        "title": found.title,
         "test": {"what": test.index.tolist(), **frame(test)},
     }
 

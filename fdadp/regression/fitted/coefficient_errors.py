@@ -187,7 +187,7 @@ class CoefficientErrors:
         if kind not in self.variances and self.residuals is not None:
             own, groups = self.residuals, self.groups
             with one_blas_thread():
-                changes = self.left_out("curve") if groups is None else self.left_out("cluster")[groups]
+                changes = self.left_out("curve" if groups is None else "cluster")
                 self.variances[kind] = variance_from(self.fit, own, changes, kind, groups)
         found: ResidualVariance = self.variances[kind]
         return found
@@ -242,14 +242,14 @@ def variance_from(
     ----------
     fit : AdditiveFit
     own : Residuals
-    changes : ndarray of shape (n, p)
-        Changes of the coefficients without each record, or its person.
+    changes : ndarray of shape (n, p) or (G, p)
+        Changes of the coefficients without each record, or without each group.
     kind : {"t", "model"}
     groups : ndarray of shape (n,) of int, optional
         Whose each record is.
     """
     form: LongForm = fit.form
-    alone = own.without(form, changes)
+    alone = own.without(form, changes if groups is None else changes[groups])
     if own.points is None:
         record, t = np.repeat(np.arange(len(alone)), form.t.size), np.tile(form.t, len(alone))
     else:
