@@ -122,7 +122,8 @@ def posterior_coefficients(m: RowMoments, A: FloatArray, k: int, *, covariance: 
                 size = min(prior.sum(), float(mean @ mean))
             factor = np.linalg.cholesky(law + residual * A)
             misfit = np.linalg.solve(factor, b)
-            evidence.append(-0.5 * misfit @ misfit - np.log(np.diag(factor)).sum())
+            # A copy: NumPy 1.26 takes another logarithm for a view where the result happens to lie near it in memory
+            evidence.append(-0.5 * misfit @ misfit - np.log(np.diag(factor).copy()).sum())
             means.append(mean)
             if covariance:
                 through = A * prior
