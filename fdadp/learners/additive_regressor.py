@@ -301,12 +301,13 @@ class _FeatureFunction:
     """
 
     def __init__(self, spec: Numeric | Categorical, counts: FloatArray, sd: float, rows: float) -> None:
-        self._basis, self._sizes, width = _prior(spec)
+        width = _widths(spec)
         even = rows * width
         believed, _ = empirical_bayes(counts, sd**2, even, even * rows)
         believed = np.clip(believed, counts - _FAR * sd, counts + _FAR * sd)
         self.counts = np.maximum(believed, 0.0)
         self._shares = self.counts / max(float(self.counts.sum()), 1.0)
+        self._basis, self._sizes = _prior(spec, width, self._shares)
         self.scores, self.variance = np.zeros(len(counts)), 0.0
         self._evidence, self._precision = np.zeros(len(counts)), 0.0
 
@@ -333,16 +334,24 @@ class _FeatureFunction:
         self.variance = float(self._shares @ self.scores**2)
 
 
-def _prior(spec: Numeric | Categorical) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Functions (bins, r) whose coefficients are independent, their variances (priors, r), and bins' shares (bins,)."""
+def _widths(spec: Numeric | Categorical) -> FloatArray:
+    """Shares (bins,) of the range that bins have; of labels all the same."""
     if isinstance(spec, Categorical):
-        m = spec.n_bins
-        return np.eye(m), np.multiply.outer(_PATHS, np.ones(m)), np.full(m, 1 / m)
-    edges = spec.scaled([spec.low, *spec.cuts, spec.high])
-    width, at = np.diff(edges), (edges[1:] + edges[:-1]) / 2
-    centre = np.eye(len(at)) - width
+        return np.full(spec.n_bins, 1 / spec.n_bins)
+    return np.diff(spec.scaled([spec.low, *spec.cuts, spec.high]))
+
+
+def _prior(spec: Numeric | Categorical, width: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Functions (bins, r) whose coefficients are independent, and their variances (priors, r).
+
+    Of numbers their means over rows are 0, where bins have these `shares` of rows: all else is the intercept's. A mean
+    over the range is another one wherever most rows are near one end, and bins with few rows then make up for it.
+    """
+    if isinstance(spec, Categorical):
+        return np.eye(len(width)), np.multiply.outer(_PATHS, np.ones(len(width)))
+    at, centre = np.cumsum(width) - width / 2, np.eye(len(width)) - shares
     sizes, paths = np.linalg.eigh(centre @ np.minimum.outer(at, at) @ centre.T)
     sizes, paths = np.maximum(sizes[::-1][:_RANK], 0.0), paths[:, ::-1][:, :_RANK]
-    basis = np.column_stack([math.sqrt(12) * (at - 0.5), paths])
+    basis = np.column_stack([math.sqrt(12) * (centre @ at), paths])
     grid = [np.append(line, 6 * path * sizes) for line in _LINES for path in _PATHS]
-    return basis, np.array(grid), width
+    return basis, np.array(grid)

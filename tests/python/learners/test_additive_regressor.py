@@ -177,20 +177,18 @@ def test_a_function_is_the_posterior_mean_of_its_prior(monkeypatch, spec):
         seen.append(total + function.counts * function.scores)
         function.learn(total, variance, 0.5, 0.2)
     together = (seen[0] / 4 + seen[1] / 9) / (1 / 4 + 1 / 9)
-    basis, sizes, width = _prior(spec)
+    basis, sizes = _prior(spec, np.full(spec.n_bins, 1 / spec.n_bins), counts / counts.sum())
     K = 0.5 * (basis * sizes) @ basis.T
     if isinstance(spec, Numeric):
         place = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
-        walk = np.minimum.outer(place, place)
-        centre = np.eye(5) - np.full((5, 5), 0.2)
-        np.testing.assert_allclose(
-            K, 0.5 * (0.7 * 12 * np.outer(place - 0.5, place - 0.5) + 0.4 * 6 * centre @ walk @ centre), atol=1e-12
-        )
+        about = place - counts @ place / counts.sum()
+        centre = np.eye(5) - counts / counts.sum()
+        walk = centre @ np.minimum.outer(place, place) @ centre.T
+        np.testing.assert_allclose(K, 0.5 * (0.7 * 12 * np.outer(about, about) + 0.4 * 6 * walk), atol=1e-12)
     C = np.diag(counts)
     law = C @ K @ C + np.eye(len(counts)) / (1 / 4 + 1 / 9) + 0.3 * C
     exact = K @ C @ np.linalg.solve(law, together)
     np.testing.assert_allclose(function.scores, exact - counts @ exact / counts.sum(), atol=1e-3)
-    assert width.sum() == pytest.approx(1)
 
 
 def test_counts_are_believed_as_far_as_their_noise_lets_them():
@@ -238,6 +236,19 @@ def test_curved_effects_are_found_where_lines_find_none():
     y = np.abs(X[:, 0] - 5) + np.sin(X[:, 1]) + 0.3 * rng.normal(size=6000)
     model = regressor(delta=1e-6, features=None, bounds=(0, 10), bounds_y=(-3, 8)).fit(X[:4000], y[:4000])
     assert model.score(X[4000:], y[4000:]) > 0.9
+
+
+@pytest.mark.parametrize("law", ["normal", "lognormal"])
+def test_functions_are_found_where_rows_are_crowded(law):
+    """Functions were about their means over the range: .90 was explained of normal columns, .86 of lognormal ones."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(24_000, 3))
+    X, bounds = (z / 3, (-1, 1)) if law == "normal" else (np.exp(z), (0, 20))
+    f = np.sin(2 * z[:, 0]) + np.abs(z[:, 1]) + z[:, 2]
+    y = f + rng.normal(size=len(f))
+    model = regressor(delta=1e-6, features=None, bounds=bounds, bounds_y=(-8, 8)).fit(X[:20_000], y[:20_000])
+    away = model.predict(X[20_000:]) - f[20_000:]
+    assert 1 - (away**2).mean() / f.var() > {"normal": 0.96, "lognormal": 0.93}[law]
 
 
 # ------------------------------------------------------------------ rows
