@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 
 # Doctests of modules that need an extra are not collected where it is not installed.
-collect_ignore = [] if find_spec("flwr") else ["fdadp/federated/flower/apps.py"]
+collect_ignore = [
+    path
+    for package, path in {
+        "flwr": "fdadp/federated/flower/apps.py",
+        "marginaleffects": "fdadp/inference/marginaleffects_model.py",
+    }.items()
+    if find_spec(package) is None
+]
 
 SHOWN = 8  # files
 

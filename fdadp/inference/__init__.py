@@ -5,6 +5,7 @@ from __future__ import annotations
 from fdadp.inference.contrasts import contrasts, derivative, difference, hypothesis, slopes
 from fdadp.inference.draws import Draws, draws, peak
 from fdadp.inference.estimates import EffectEstimates, design_rows
+from fdadp.inference.marginal_effects import for_marginaleffects
 
 __all__ = [
     "Draws",
@@ -14,6 +15,7 @@ __all__ = [
     "design_rows",
     "difference",
     "draws",
+    "for_marginaleffects",
     "hypothesis",
     "peak",
     "slopes",

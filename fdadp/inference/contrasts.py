@@ -13,7 +13,7 @@ from fdadp._common.argument_checks import numbers, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open_curves import is_foreign, opened_table
-from fdadp.inference.estimates import AskedModel, EffectEstimates, Inference, Means, fitted_of
+from fdadp.inference.estimates import AskedModel, EffectEstimates, Inference, Means, fitted_of, levels_of
 from fdadp.regression.fitted.fitted_model import Fitted
 from fdadp.regression.reading.computed_columns import row_function
 from fdadp.terms.records import Records
@@ -404,15 +404,10 @@ def _with(rows: Any, column: str, values: Sequence[Any] | FloatArray) -> Any:
 
 def _levels(fitted: Fitted, column: str) -> tuple[Any, ...]:
     """Levels of a factor of the model."""
-    own = {
-        axis: points
-        for design in fitted.fit.form.designs
-        for axis, points in design.axes.items()
-        if isinstance(points, tuple)
-    }
+    own = levels_of(fitted)
     if column not in own:
         raise InputError(f"column must be a factor of the model ({', '.join(own) or 'none'}), got {column!r}")
-    return tuple(own[column])
+    return own[column]
 
 
 def _compared(means: Mapping[Any, Means], how: str) -> Iterator[tuple[str, Means]]:

@@ -318,6 +318,12 @@ def fitted_of(model: Any) -> Fitted:
     raise InputError(f"model must be a FunctionalRegression or ScalarRegression, got {type(model).__name__}{hint}")
 
 
+def levels_of(fitted: Fitted) -> dict[str, tuple[Any, ...]]:
+    """Levels of each column of labels that the terms read."""
+    axes = [axis for design in fitted.fit.form.designs for axis in design.axes.items()]
+    return {name: points for name, points in axes if isinstance(points, tuple)}
+
+
 def design_rows(
     model: Any, data: Any, *, t: ArrayLike | None = None, grids: Mapping[str, ArrayLike] | None = None
 ) -> pd.DataFrame:
