@@ -43,7 +43,8 @@
 #' @param groups The person of each row, where people have several curves: standard errors, bands and tests then allow for errors that
 #'   depend within a person.
 #' @param weights,offset One a row, or a matrix with one a point.
-#' @param smoothing `"reml"`, `"gcv"`, or smoothing parameters on mgcv's scale: the mean curve's first, then each term's in order.
+#' @param smoothing `"reml"`, `"gcv"`, or smoothing parameters on mgcv's scale: the mean curve's first, then each term's in order. For predictions of
+#'   curves with smooth errors also `"curves"`, or `"groups"` with `groups`: what predicts curves, or persons, left out of the fit best.
 #' @param grids Grids of matrices by column, `list(X1 = s)`; a matrix may also have one as attribute `"grid"` or as its column names.
 #'   Default: even on \[0, 1\].
 #' @param yind Grid of the response, likewise.

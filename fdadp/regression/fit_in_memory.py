@@ -27,6 +27,7 @@ from fdadp.regression.reading.training_rows import Training, TrainingSpec, is_ex
 from fdadp.responses import Functional
 from fdadp.solve.eigen.fit_to_scores import ComponentsFit, ComponentsOfGaps, fit_components, fit_components_of_gaps
 from fdadp.solve.errors.gls import ErrorCovariance, fit_along_curves, judging_system
+from fdadp.solve.errors.leave_one_curve_out import fit_by_curves
 from fdadp.solve.errors.leave_one_out_residuals import Residuals
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.observations import ChunkedObservations, Observations, fit_terms, log_likelihood, shares_explained
@@ -277,16 +278,24 @@ class Estimate:
     mixed: MixedFit | None = None
 
 
-def estimated(spec: ModelSpec, form: LongForm, observed: Observations | ChunkedObservations) -> Estimate:
-    """Fit the terms as the settings say.
+def estimated(
+    spec: ModelSpec, form: LongForm, observed: Observations | ChunkedObservations, persons: IntArray | None = None
+) -> Estimate:
+    """Fit the terms as the settings say; `persons` has the number of the group of each row.
 
     Raises
     ------
     InputError
-        Weights, or gaps of responses in chunks, with ``response_basis="eigen"``.
+        Weights, or gaps of responses in chunks, with ``response_basis="eigen"``; chunks, with smoothing by curves.
     """
     settings = spec.settings
     own = settings.smoothing, settings.n_unpenalized
+    if settings.smooths_by_curves:
+        settings.check_smoothing_by(persons)
+        if not isinstance(observed, Observations):
+            raise InputError(f"smoothing={settings.smoothing!r} needs all rows in memory, got chunks")
+        believed = judging_system(form, observed, settings.family, "reml")
+        return Estimate(fit=fit_by_curves(form, observed, persons, settings.n_unpenalized, believed))
     if settings.on_eigenfunctions:
         return _on_eigenfunctions(spec, form, observed)
     if settings.errors == "curve":
@@ -439,7 +448,7 @@ def estimate_whole(
         return spec, training, persons, Estimate(fit=mixed.fit, mixed=mixed)
     if not settings.on_eigenfunctions:
         observed = observed.with_features(form)
-    return spec, replace(training, observed=observed), persons, estimated(spec, form, observed)
+    return spec, replace(training, observed=observed), persons, estimated(spec, form, observed, persons)
 
 
 def _completed_again(spec: ModelSpec, training: Training, loose: Records, fit: AdditiveFit) -> CompletedAgain | None:

@@ -37,11 +37,14 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         the mean curve ``μ(t)`` (``terms.numbers.scalar_linear.MeanCurve``) are added.
     response : str, optional
         Column of the response where `formula` is not text; default ``"Y"``.
-    smoothing : {"reml", "gcv"} or array_like of shape (M,)
+    smoothing : {"reml", "gcv", "curves", "groups"} or array_like of shape (M,)
         How smoothing parameters are chosen, or their values on mgcv's scale: the mean curve's first, then those of each
         term in order, as in refund. Of several minima of REML the one is taken that suits errors along the curve
         (docs/decisions/0036-minima-of-reml-under-dependence.md). On eigenfunctions those of the terms, (M,) for all or
-        (K, M) for each.
+        (K, M) for each. ``"curves"`` takes those that predict curves left out of the fit best, and ``"groups"`` whole
+        persons (``fit(data, groups=)``), exactly and without refits (:mod:`fdadp.solve.errors.leave_one_curve_out`):
+        for predictions from fewer than 300 curves with smooth errors. These are there for Gaussian rows in memory,
+        without privacy, ``errors="curve"`` or eigenfunctions.
     family : {"gaussian", "binomial", "poisson", "gamma"} or Family
         Of the responses (:mod:`fdadp.solve.form.response_families`); all but the first are fitted by Laplace's
         approximation to REML. Binomial responses are 0 or 1, or shares with numbers of trials as weights.
@@ -119,7 +122,8 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
     edf_ : float
         Effective degrees of freedom of the whole model; :attr:`term_edf_` has those of each term.
     criterion_ : float
-        REML (the negative restricted log-likelihood) or GCV; on eigenfunctions the sum of those of all scores.
+        REML (the negative restricted log-likelihood) or GCV; on eigenfunctions the sum of those of all scores; with
+        ``smoothing="curves"`` or ``"groups"`` the mean squared error of what is left out, over observations.
     eigenbasis_ : Eigenbasis or None
         Mean and eigenfunctions of the responses, of ``response_basis="eigen"``.
     sigma2_ : float

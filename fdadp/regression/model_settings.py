@@ -15,6 +15,9 @@ from fdadp.terms.spec import TermSpec
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis
 
+BY_CURVES = ("curves", "groups")
+"""Values of `smoothing` by which curves, or all curves of a person, are left out."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
@@ -80,8 +83,11 @@ class ModelSettings:
         flag(self.intercept, "intercept")
         if self.response is not None and not isinstance(self.response, str):
             raise InputError(f"response must be the name of a column, got {self.response!r}")
-        if isinstance(self.smoothing, str) and self.smoothing not in ("reml", "gcv"):
-            raise InputError(f"smoothing must be 'reml', 'gcv' or smoothing parameters, got {self.smoothing!r}")
+        if isinstance(self.smoothing, str) and self.smoothing not in ("reml", "gcv", *BY_CURVES):
+            known = "'reml', 'gcv', 'curves', 'groups'" if self.of_curves else "'reml', 'gcv'"
+            raise InputError(f"smoothing must be {known} or smoothing parameters, got {self.smoothing!r}")
+        if self.smooths_by_curves:
+            self._check_by_curves()
         one_of(self.k, "k", ("auto", "refund"))
         if not self.of_curves:
             return
@@ -99,6 +105,33 @@ class ModelSettings:
             raise InputError(
                 "errors must be 'iid' with response_basis='eigen', whose scores have residual variances of their own, "
                 f"got {self.errors!r}"
+            )
+
+    def _check_by_curves(self) -> None:
+        """Refuse, by name, what smoothing by curves left out is not there for."""
+        others = {
+            "responses that are curves": not self.of_curves,
+            "fits without privacy": self.private,
+            "family='gaussian'": self.family.name != "gaussian",
+            "errors='iid'": self.errors != "iid",
+            "response_basis='splines'": self.on_eigenfunctions,
+        }
+        lacking = next((name for name, other in others.items() if other), None)
+        if lacking is not None:
+            raise InputError(f"smoothing={self.smoothing!r} is there for {lacking}; say smoothing='reml'")
+
+    @property
+    def smooths_by_curves(self) -> bool:
+        """Whether smoothing parameters are those that predict curves, or persons, left out best."""
+        return isinstance(self.smoothing, str) and self.smoothing in BY_CURVES
+
+    def check_smoothing_by(self, groups: object) -> None:
+        """Refuse ``smoothing="groups"`` without groups, and ``"curves"`` with them."""
+        if self.smoothing == "groups" and groups is None:
+            raise InputError("smoothing='groups' needs groups: fit(data, groups=...)")
+        if self.smoothing == "curves" and groups is not None:
+            raise InputError(
+                "smoothing must be 'groups' where groups are given, whose curves are left out together, got 'curves'"
             )
 
     def check_groups(self, groups: object, call: str) -> None:

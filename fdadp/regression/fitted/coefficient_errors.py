@@ -17,6 +17,7 @@ from fdadp.regression.fitted.coefficient_functions import place_of
 from fdadp.regression.fitted.person_curves import PersonCurves
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.repeated.icc_and_tests import VarianceTest
+from fdadp.solve.errors.leave_one_curve_out import changes_with_smoothing
 from fdadp.solve.errors.leave_one_out_residuals import Residuals
 from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors, left_out, unconditional_covariance_of_fit
 from fdadp.solve.errors.term_tests import TermTest
@@ -103,7 +104,11 @@ class CoefficientErrors:
         """Errors that allow any dependence within a curve, or within a group."""
         if kind not in self.clusters and self.residuals is not None:
             with one_blas_thread():
-                self.clusters[kind] = cluster_errors(self.fit, self.left_out(kind))
+                if self.settings.smooths_by_curves:
+                    changes = changes_with_smoothing(self.fit, self.residuals, self.groups)
+                else:
+                    changes = self.left_out(kind)
+                self.clusters[kind] = cluster_errors(self.fit, changes)
         return self.clusters[kind]
 
     def left_out(self, kind: str) -> FloatArray:
@@ -131,6 +136,8 @@ class CoefficientErrors:
             raise InputError("kind='cluster' needs groups, got a model without; fit(data, groups=...)")
         if kind == "curve" and not known:
             raise InputError("kind='curve' needs residuals of two training rows or more, which this model has not")
+        if kind == "curve" and self.settings.smoothing == "groups":
+            raise InputError("kind must be 'cluster' or 'iid' with smoothing='groups', got 'curve'")
         if kind == "unconditional" and self.fit.on_eigenfunctions:
             raise InputError("kind='unconditional' is there for response_basis='splines', got 'eigen'")
         if kind == "unconditional" and self.settings.family.name != "gaussian":

@@ -70,6 +70,8 @@ def _title(fitted: Fitted) -> str:
 def _facts(fitted: Fitted) -> list[tuple[str, str, str, str]]:
     fit, family, smoothing = fitted.fit, fitted.family, fitted.settings.smoothing
     chosen = smoothing.upper() if isinstance(smoothing, str) else "Fixed smoothing"
+    if fitted.settings.smooths_by_curves:
+        chosen = f"{'Curves' if smoothing == 'curves' else 'Persons'} left out"
     t = fit.form.t
     facts = [
         ("Response", fitted.response.name, "Family", f"{family.name}, {family.link}"),

@@ -118,19 +118,15 @@ class Residuals:
             return int(form.directions.shape[1])
         if isinstance(self.precision, LowRankPrecision):
             return self.precision.rank
-        return form.directions.shape[1] if form.separable and self.weights is None else form.t.size
+        return form.directions.shape[1] if form.separable else form.t.size
 
     def loads(self, form: LongForm) -> Callable[[IntArray], tuple[FloatArray, FloatArray]]:
         """U (k, r, p) and e (k, r) of some records, by their numbers: ``D_i'WD_i = U'U`` and ``D_i'Wr_i = U'e``."""
         own, weights = self.precision, self.weights
-        if weights is not None and own is None:
-
-            def weighted(part: IntArray) -> tuple[FloatArray, FloatArray]:
-                root = np.sqrt(weights[part])
-                left = np.where(root > 0, self.values[part], 0.0) * root
-                return form.rows(self.records[part]) * root[:, :, None], left
-
-            return weighted
+        if own is None and self.points is not None:
+            return functools.partial(self._loads_at_points, form)
+        if own is None and weights is not None:
+            return functools.partial(self._weighted_loads, form, weights)
         if isinstance(own, CurvePrecision):
             return functools.partial(self._loads_of_curves, form, own)
         if not isinstance(own, LowRankPrecision):
@@ -151,6 +147,31 @@ class Residuals:
             return functions.root.T @ form.rows(some), seen[part]
 
         return plain
+
+    def _weighted_loads(self, form: LongForm, weights: FloatArray, part: IntArray) -> tuple[FloatArray, FloatArray]:
+        """:meth:`loads` of observations on the grid that have weights."""
+        root, records = np.sqrt(weights[part]), self.records[part]
+        left = np.where(root > 0, self.values[part], 0.0) * root
+        if not form.separable:
+            return form.rows(records) * root[:, :, None], left
+        basis, own = np.linalg.qr(root[:, :, None] * form.directions)
+        return own @ LowRankPrecision(form.directions).loads(form, records), (left[:, None] @ basis)[:, 0]
+
+    def _loads_at_points(self, form: LongForm, part: IntArray) -> tuple[FloatArray, FloatArray]:
+        """:meth:`loads` of curves at points of their own; zeros stand where a curve has fewer than others."""
+        assert self.points is not None
+        which, rows, own = self._rows_at(part, form)
+        root = np.ones(len(which)) if self.weights is None else np.sqrt(self.weights[which])
+        rows, left = rows * root[:, None], np.where(root > 0, self.values[which], 0.0) * root
+        most = min(int(np.bincount(self.points.record).max()), form.size)
+        u, e = np.zeros((len(part), most, form.size)), np.zeros((len(part), most))
+        for i in range(len(part)):
+            d, seen = rows[own == i], left[own == i]
+            if len(d) > most:
+                basis, d = np.linalg.qr(d)
+                seen = seen @ basis
+            u[i, : len(d)], e[i, : len(d)] = d, seen
+        return u, e
 
     def _loads_of_curves(
         self, form: LongForm, precision: CurvePrecision, part: IntArray
