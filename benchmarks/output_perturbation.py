@@ -89,7 +89,7 @@ def plan_output(n: float, noise_multiplier: float, design: PrivateDesign, *, pur
     With |f| <= C and responses of size 1, one person moves the coefficients by at most C (C + 1.5)/Λ. Λ = n ridge
     shrinks them by 1/(1 + ridge), which is undone; that leaves what the features' unknown second moment does.
     """
-    plan = make_plan(n, noise_multiplier, design, pure=pure, located=design.located)
+    plan = make_plan(n, noise_multiplier, design, pure=pure)
     shares = {key: 0.0 if key.startswith("gradient") else share for key, share in plan.budget_shares.items()}
     shares[COEFFICIENTS] = share = 1 - sum(shares.values())
     tau2 = design.feature_shares

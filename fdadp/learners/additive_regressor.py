@@ -27,7 +27,7 @@ from fdadp.learners.shared.public_inputs import UnitTarget, one_target, positive
 from fdadp.privacy import Cohort
 from fdadp.privacy.account.epsilon_mu_rho import unit_noise
 from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
-from fdadp.rounds.budget_plan import COUNT, PlacesPlan
+from fdadp.rounds.budget_plan import PlacesPlan, counted_persons
 from fdadp.rounds.narrowed_ranges import narrowed_ranges
 from fdadp.rounds.posterior_means import above_zero, empirical_bayes, posterior
 
@@ -147,7 +147,7 @@ class DPAdditiveRegressor(PrivateRegressor, Binned):
         clips = positive(self.residual_clip, "residual_clip")
         scale = UnitTarget(self.bounds_y)
         one_target(y)
-        cohort, bins = self._opened(X, y, groups, bounds_y=self.bounds_y)
+        cohort, bins = self._start(X, y, groups, bounds_y=self.bounds_y)
         said: tuple[str, ...] = ()
         left = 1.0
         plan = _plan(cohort, bins, self.narrow, self.epsilon)
@@ -178,19 +178,13 @@ class DPAdditiveRegressor(PrivateRegressor, Binned):
         doubts = Doubts(cohort, 1 + d)
         doubts.bins(bins.names, starts, bins.ordered, counts, noise)
         self.doubts_ = said + doubts.said
-        self._keep_walls(bins, scale, plan is not None)
+        if plan is not None:
+            ends = [(s.low, s.high) if isinstance(s, Numeric) else (math.nan, math.nan) for s in bins.specs]
+            self.walls_, self.walls_y_ = np.array(ends, dtype=np.float64).T, np.array([scale.low, scale.high])
         self._bins, self._scale, self.bin_counts_ = bins, scale, counts
         self.intercept_ = scale.middle + scale.half * target.mean
         self.scores_ = scale.half * scores
         return cohort
-
-    def _keep_walls(self, bins: Bins, scale: UnitTarget, narrowed: bool) -> None:
-        """Keep the ranges of a fit that was to narrow them, and forget those of a fit before."""
-        for name in ("walls_", "walls_y_"):
-            self.__dict__.pop(name, None)
-        if narrowed:
-            ends = [(s.low, s.high) if isinstance(s, Numeric) else (math.nan, math.nan) for s in bins.specs]
-            self.walls_, self.walls_y_ = np.array(ends, dtype=np.float64).T, np.array([scale.low, scale.high])
 
     def predict(self, X: Any) -> FloatArray:
         """Targets, shape (m,), within ``bounds_y``."""
@@ -202,10 +196,8 @@ def _plan(cohort: Cohort, bins: Bins, wanted: bool | None, epsilon: float) -> Pl
     """Shares of what ranges are narrowed by; None where they stay as declared."""
     if wanted is False or (wanted is None and cohort.n is None):
         return None
-    n, left = cohort.n, 1.0
-    if n is None:
-        n, left = cohort.count(share=COUNT).value, 1 - COUNT
-    plan = PlacesPlan(float(n), len(bins.free) + 1, 0, unit_noise(cohort, 1.0) / n, cohort.pure, left)
+    n, left = counted_persons(cohort)
+    plan = PlacesPlan(n, len(bins.free) + 1, 0, unit_noise(cohort, 1.0) / n, cohort.pure, left)
     return plan if wanted or plan.worth(epsilon, _LOUDEST) else None
 
 

@@ -107,7 +107,8 @@ class DPAdditiveHistograms(BinnedClassifier):
         for name, sd in (("prior_sd", self.prior_sd), ("smooth_sd", self.smooth_sd)):
             positive(sd, name)
         labels = class_labels(self.classes)
-        cohort, binned, bins = self._start(X, y, groups, labels)
+        cohort, bins = self._start(X, y, groups, labels)
+        binned = bins.of(cohort)
         d, K = len(bins.sizes), len(labels)
         width = 1 if K == 2 else K
         pure = cohort.pure

@@ -26,7 +26,6 @@ from fdadp.learners.shared.noisy_second_moments import (
     RowMoments,
     believed_moment,
     posterior_coefficients,
-    release_joint,
     release_moments,
 )
 from fdadp.learners.shared.public_encoding import feature_names
@@ -34,7 +33,7 @@ from fdadp.learners.shared.public_inputs import UnitRows, as_table, as_target, b
 from fdadp.privacy import Cohort
 from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier, unit_noise
 from fdadp.privacy.rows._sealed_row_functions import Rows
-from fdadp.rounds.budget_plan import COUNT, RoundsPlan
+from fdadp.rounds.budget_plan import COUNT, RoundsPlan, counted_persons
 
 _MECHANISMS = ("moments", "rounds", "adassp", "functional", "wishart")
 _BREAK_EVEN = 0.75
@@ -167,13 +166,8 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         variance = _BREAK_EVEN * 4 * (encode.dimensions + q + 1) / (1.5 * CLIP**2)
         pure = cohort.pure or (self.mechanism_ == "moments" and cohort.pure_is_quieter(variance))
         wishart, p = self.mechanism_ == "wishart", encode.dimensions
-        if wishart or pure:
-            moments = release_joint(cohort, pair, p, q, wishart=wishart)
-        else:
-            moments = release_moments(cohort, pair, p, q)
+        moments = release_moments(cohort, pair, p, q, joint=pure, wishart=wishart)
         self._encode, self._middle, self._unit = encode, middle, half * math.sqrt(q)
-        if hasattr(self, "walls_"):
-            del self.walls_
         self._equations = tuple(_equations(moments, k, encode.intercept) for k in range(q))
         self.doubts_ = self._doubts(cohort, moments, p - 1, pure=pure or wishart)
         if self.mechanism_ in _RIDGES:
@@ -183,9 +177,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
 
     def _by_rounds(self, cohort: Cohort, d: int, q: int) -> FloatArray:
         """The same by rounds on residuals."""
-        n, left = cohort.n, 1.0
-        if n is None:
-            n, left = cohort.count(share=COUNT).value, 1 - COUNT
+        n, left = counted_persons(cohort)
         plan = _plan_of(n, d, q, unit_noise(cohort, 1.0), pure=cohort.pure, left=left)
         low, high = (
             np.append(x, y)

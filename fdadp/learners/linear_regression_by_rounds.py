@@ -23,7 +23,6 @@ from fdadp.learners.shared.noisy_second_moments import (
     RowMoments,
     believed_moment,
     posterior_coefficients,
-    release_joint,
     release_moments,
 )
 from fdadp.learners.shared.public_inputs import UnitRows
@@ -109,6 +108,10 @@ class LinearRounds(NamedTuple):
 class _LinearRows:
     """Row functions of the fit: each of a row, public values and what was released before."""
 
+    encode: PlacedRows
+    middle: FloatArray
+    unit: FloatArray
+
     def __init__(self, d: int, low: FloatArray, high: FloatArray) -> None:
         self.d, self.low, self.high = d, low, high
 
@@ -123,14 +126,18 @@ class _LinearRows:
         out: FloatArray = both[:, : self.d] + 0.0 * both.sum(axis=1, keepdims=True)
         return out
 
-    def placed(self, encode: PlacedRows, middle: FloatArray) -> RowFunction:
+    def placed(self, rows: Rows) -> FloatArray:
         """Targets about their places, shortened with their row; (m, q)."""
-        return lambda rows: np.asarray((self.values(rows)[:, self.d :] - middle) * encode.weight(rows[0]))
+        return np.asarray((self.values(rows)[:, self.d :] - self.middle) * self.encode.weight(rows[0]))
 
-    def residuals(self, encode: PlacedRows, middle: FloatArray, unit: FloatArray, theta: FloatArray) -> RowFunction:
+    def pair(self, rows: Rows) -> FloatArray:
+        """Features and targets of norm 1 at most each, (m, d + 1 + q)."""
+        t = np.clip(self.placed(rows) / self.unit, -1.0, 1.0) / math.sqrt(len(self.unit))
+        return np.concatenate((self.encode(rows[0]), t), axis=1)
+
+    def residuals(self, theta: FloatArray) -> RowFunction:
         """Residuals in units of the targets, shortened with their row; (m, q)."""
-        placed = self.placed(encode, middle)
-        return lambda rows: np.asarray(placed(rows) / unit - rowwise_matmul(encode(rows[0]), theta))
+        return lambda rows: np.asarray(self.placed(rows) / self.unit - rowwise_matmul(self.encode(rows[0]), theta))
 
 
 def placed_rows(
@@ -175,12 +182,12 @@ def fit_rounds(cohort: Cohort, plan: RoundsPlan, low: FloatArray, high: FloatArr
     """
     n, d, q = plan.n, plan.features, plan.targets
     rows = _LinearRows(d, low, high)
-    encode, places = placed_rows(cohort, plan, rows.values, rows.features, low, high, intercept)
-    middle = places.at[d:]
+    rows.encode, places = placed_rows(cohort, plan, rows.values, rows.features, low, high, intercept)
+    rows.middle = places.at[d:]
     loud = math.sqrt(OF_ROWS * q) * (d + 1)
-    unit = find_clips(
+    rows.unit = find_clips(
         cohort,
-        rows.placed(encode, middle),
+        rows.placed,
         2 * places.size[d:],
         high[d:] - low[d:],
         n=n,
@@ -189,35 +196,23 @@ def fit_rounds(cohort: Cohort, plan: RoundsPlan, low: FloatArray, high: FloatArr
         name="tail of targets",
     ).at
 
-    def pair(block: Rows) -> FloatArray:
-        t = np.clip(rows.placed(encode, middle)(block) / unit, -1.0, 1.0) / math.sqrt(q)
-        return np.concatenate((encode(block[0]), t), axis=1)
-
-    release = release_joint if cohort.pure else release_moments
-    moments = release(cohort, pair, d + 1, q, share=plan.moments)
-    theta, equations = _rounds(cohort, plan, rows, encode, middle, unit, moments, loud)
-    return LinearRounds(theta, encode, middle, unit, moments, equations, places)
+    moments = release_moments(cohort, rows.pair, d + 1, q, share=plan.moments)
+    theta, equations = _rounds(cohort, plan, rows, moments, loud)
+    return LinearRounds(theta, rows.encode, rows.middle, rows.unit, moments, equations, places)
 
 
 def _rounds(
-    cohort: Cohort,
-    plan: RoundsPlan,
-    rows: _LinearRows,
-    encode: PlacedRows,
-    middle: FloatArray,
-    unit: FloatArray,
-    moments: RowMoments,
-    loud: float,
+    cohort: Cohort, plan: RoundsPlan, rows: _LinearRows, moments: RowMoments, loud: float
 ) -> tuple[FloatArray, tuple[Equations, ...]]:
     """Coefficients (d + 1, q) by the second moment and gradients, and noisy equations of each target."""
     q = plan.targets
     A = believed_moment(moments)
-    believed = [posterior_coefficients(moments, A, k, covariance=True) for k in range(q)]
+    believed = [posterior_coefficients(moments, A, k) for k in range(q)]
     theta = np.stack([one.mean for one in believed], axis=1) * math.sqrt(q)
-    covariance = [np.asarray(one.covariance) * q for one in believed]
+    covariance = [one.covariance * q for one in believed]
     released: list[tuple[FloatArray, FloatArray, FloatArray]] = []
     for t in range(ROUNDS):
-        residuals = rows.residuals(encode, middle, unit, theta.copy())
+        residuals = rows.residuals(theta.copy())
         clips = find_clips(
             cohort,
             residuals,
@@ -228,7 +223,7 @@ def _rounds(
             share=plan.tail,
             name=f"tail of residuals {t + 1}",
         )
-        gradient, sd = _gradient(cohort, encode, residuals, clips, plan.gradient, f"gradient {t + 1}")
+        gradient, sd = _gradient(cohort, rows.encode, residuals, clips, plan.gradient, f"gradient {t + 1}")
         released.append((theta, gradient, sd))
         moved = [gaussian_update(theta[:, k], covariance[k], gradient[:, k], A, float(sd[k])) for k in range(q)]
         theta, covariance = np.stack([one[0] for one in moved], axis=1), [one[1] for one in moved]

@@ -25,7 +25,6 @@ from fdadp.learners.shared.noisy_second_moments import (
     RowMoments,
     believed_moment,
     posterior_coefficients,
-    release_joint,
     release_moments,
 )
 from fdadp.learners.shared.public_encoding import feature_names
@@ -34,7 +33,7 @@ from fdadp.privacy import Cohort, Privacy, rowwise_matmul
 from fdadp.privacy.account.epsilon_mu_rho import gaussian_multiplier, replaced_multiplier, unit_noise
 from fdadp.privacy.rows._rowwise_arithmetic import rowwise_sum
 from fdadp.privacy.rows._sealed_row_functions import Rows
-from fdadp.rounds.budget_plan import COUNT, FIRST, PlacesPlan
+from fdadp.rounds.budget_plan import FIRST, PlacesPlan, counted_persons
 from fdadp.rounds.posterior_means import gaussian_update
 
 _MECHANISMS = ("objective", "output", "gradient", "rounds")
@@ -48,11 +47,9 @@ _FEW_CLASSES = 3
 """Of "auto": with more of them one softmax beats one problem for each class."""
 _USUAL_N = 3000
 """Number of persons for which the default λ is set where n is neither declared nor guessed, nor counted as less."""
-_NORMAL = (
-    np.linspace(-4.0, 4.0, 81),
-    np.exp(-(np.linspace(-4.0, 4.0, 81) ** 2) / 2) / np.exp(-(np.linspace(-4.0, 4.0, 81) ** 2) / 2).sum(),
-)
-"""Points, and their weights under a normal law."""
+_POINTS = np.linspace(-4.0, 4.0, 81)
+_MASSES = np.exp(-(_POINTS**2) / 2) / np.exp(-(_POINTS**2) / 2).sum()
+"""Of a normal law."""
 _COUNT = 0.02
 """Share of the budget for the number of usable rows, where n is private and a mechanism can take it beside."""
 _NUMBERS = np.geomspace(100, 1e9, 2000)
@@ -247,7 +244,6 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
             target = 2 * at - 1 if K == 1 else np.where(at == np.arange(K), 1.0, -1.0) + 0.0 * at
             return encode(x), target  # an unknown label is NaN: the kernel leaves the row out
 
-        self.__dict__.pop("walls_", None)
         self.mechanism_, self._encode, share = mechanism, encode, 1.0
         if by_count or (mechanism == "gradient" and settings.n is None):
             (n, self.doubts_), share = _count(cohort, problems, self.about_n), 1 - _COUNT
@@ -409,10 +405,8 @@ def _by_rounds(model: DPLogisticRegression, X: Any, y: Any, groups: ArrayLike | 
     low, high = box_of(model.bounds, model.data_norm, model.center, d)
     shown = {"classes": labels, "bounds": model.bounds, "data_norm": model.data_norm, "center": model.center}
     cohort = model._open(X, y, groups, classes=labels, public=shown)
-    n, left = cohort.n, 1.0
-    if n is None:
-        n, left = cohort.count(share=COUNT).value, 1 - COUNT
-    plan = PlacesPlan(float(n), d, 0, unit_noise(cohort, 1.0) / n, cohort.pure, left)
+    n, left = counted_persons(cohort)
+    plan = PlacesPlan(n, d, 0, unit_noise(cohort, 1.0) / n, cohort.pure, left)
 
     def values(rows: Rows) -> FloatArray:
         return np.asarray(np.clip(rows[0], low, high) + 0.0 * (rows[0] + rows[1][:, None]).sum(axis=1, keepdims=True))
@@ -436,14 +430,13 @@ def _rounds(cohort: Cohort, plan: PlacesPlan, encode: PlacedRows) -> tuple[Float
     def pair(rows: Rows) -> FloatArray:
         return np.concatenate((encode(rows[0]), (2 * rows[1][:, None] - 1) * encode.weight(rows[0])), axis=1)
 
-    release = release_joint if cohort.pure else release_moments
-    moments = release(cohort, pair, encode.dimensions, 1, share=FIRST * plan.rest)
+    moments = release_moments(cohort, pair, encode.dimensions, 1, share=FIRST * plan.rest)
     A = believed_moment(moments)
-    line = posterior_coefficients(moments, A, 0, covariance=True)
+    line = posterior_coefficients(moments, A, 0)
     factor = 2.0
     for _ in range(50):
         factor = min(0.5 / _usual_curvature(factor**2 * float(line.mean @ A @ line.mean) / plan.n), _STEEPEST)
-    w, covariance = factor * line.mean, factor**2 * np.asarray(line.covariance)
+    w, covariance = factor * line.mean, factor**2 * line.covariance
     step = w
     for t in range(_ROUNDS):
         covariance = covariance + _WRONG**2 * (np.outer(step, step) + np.mean(step**2) * np.eye(len(w)))
@@ -467,8 +460,8 @@ def _rounds(cohort: Cohort, plan: PlacesPlan, encode: PlacedRows) -> tuple[Float
 
 def _usual_curvature(square: float) -> float:
     """Mean of p (1 - p) over normal logits of this mean square."""
-    p = expit(_NORMAL[0] * math.sqrt(max(square, 0.0)))
-    return float(_NORMAL[1] @ (p * (1 - p)))
+    p = expit(_POINTS * math.sqrt(max(square, 0.0)))
+    return float(_MASSES @ (p * (1 - p)))
 
 
 def _steps(of: Privacy) -> int:

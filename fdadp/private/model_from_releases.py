@@ -54,37 +54,6 @@ PER_LENGTH = 10
 """Curves of each correlation length."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResidualLaw(PointwiseVariance):
-    """Law of responses about their means.
-
-    Attributes
-    ----------
-    functions : ndarray of shape (T, K)
-        Response functions.
-    covariance : ndarray of shape (K, K)
-        Of the coefficients of errors on them.
-    """
-
-    functions: FloatArray
-    covariance: FloatArray
-
-    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Errors of n responses, shape (n, T): smooth and white parts, with the released variance at each point."""
-        values, vectors = np.linalg.eigh(self.covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        smooth = self.functions @ root
-        within = np.einsum("tk,tk->t", smooth, smooth)
-        share = np.minimum(1.0, self.values / np.maximum(within, TINY))
-        errors = rng.normal(size=(n, root.shape[1])) @ smooth.T * np.sqrt(share)
-        white = np.sqrt(np.maximum(self.values - within * share, 0.0))
-        errors = errors + rng.normal(size=errors.shape) * white
-        if self.inverse_dof > 0:  # one factor a curve: its values at all points are extreme together
-            dof = 1 / self.inverse_dof
-            errors = errors / np.sqrt(rng.chisquare(dof, (n, 1)) / dof)
-        return np.asarray(errors * self.scale)
-
-
 def draw_column(column: Column, prior: CurvePrior, n: int, rng: np.random.Generator) -> Any:
     """Entries of one column: Curves, numbers (n,), or labels (n,)."""
     if isinstance(column, CurvesColumn):
@@ -205,11 +174,15 @@ class ReleasedMean(TermDesign):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleasedVariance(ResidualLaw):
+class ReleasedVariance(PointwiseVariance):
     """Variance of new responses about their means, as released, with the law of what is left when divided by it.
 
     Attributes
     ----------
+    functions : ndarray of shape (T, K)
+        Response functions.
+    covariance : ndarray of shape (K, K)
+        Of the coefficients of errors on them.
     total : float
         Mean square of responses about their mean curve, explained and not.
     looks : tuple of Probe
@@ -218,6 +191,8 @@ class ReleasedVariance(ResidualLaw):
         Whose looks they are.
     """
 
+    functions: FloatArray
+    covariance: FloatArray
     total: float
     looks: tuple[Probe, ...] = ()
     columns: tuple[CurvesColumn, ...] = ()
@@ -230,6 +205,21 @@ class ReleasedVariance(ResidualLaw):
         curves = [records.curves(column.name) for column in self.columns]
         seen = np.hstack([looks_of(c, x.values, x.grid) for c, x in zip(self.columns, curves, strict=True)])
         return np.asarray(factors(self.looks, seen)[:, None] * along)
+
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Errors of n responses, shape (n, T): smooth and white parts, with the released variance at each point."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        smooth = self.functions @ root
+        within = np.einsum("tk,tk->t", smooth, smooth)
+        share = np.minimum(1.0, self.values / np.maximum(within, TINY))
+        errors = rng.normal(size=(n, root.shape[1])) @ smooth.T * np.sqrt(share)
+        white = np.sqrt(np.maximum(self.values - within * share, 0.0))
+        errors = errors + rng.normal(size=errors.shape) * white
+        if self.inverse_dof > 0:  # one factor a curve: its values at all points are extreme together
+            dof = 1 / self.inverse_dof
+            errors = errors / np.sqrt(rng.chisquare(dof, (n, 1)) / dof)
+        return np.asarray(errors * self.scale)
 
     def whole_curve_quantile(self, level: float) -> float:
         """Of the largest absolute value of a curve of standardised residuals, by curves drawn from their law."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from fdadp.privacy import Cohort
 from fdadp.rounds.location_scale_histograms import CELLS, norm_of
 
 
@@ -50,6 +51,13 @@ LEAST_ROWS, LOUDEST = 500.0, 0.1
 """n ε from which on rounds pay, and the noise on a cell at its cap up to which places can be told."""
 COUNT = 0.02
 """Share of the number of persons, where that is private."""
+
+
+def counted_persons(cohort: Cohort) -> tuple[float, float]:
+    """Number of persons, declared or released, and what that leaves of the budget."""
+    if cohort.n is not None:
+        return float(cohort.n), 1.0
+    return float(cohort.count(share=COUNT).value), 1 - COUNT
 
 
 @dataclass(frozen=True)

@@ -201,6 +201,8 @@ class PrivateLearner(PrivateEstimator):
             accounting=self._accounting,
         )
         self.n_features_in_, self.doubts_ = int(whole.shape[1]), ()  # from here on the fit before is gone
+        for name in ("walls_", "walls_y_"):  # not of every fit
+            self.__dict__.pop(name, None)
         if names and all(isinstance(name, str) for name in names):  # as scikit-learn has it
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):

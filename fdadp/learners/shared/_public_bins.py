@@ -181,13 +181,6 @@ class Binned(Bounded):
 
     def _start(
         self, X: Any, y: Any, groups: ArrayLike | None, classes: list[Hashable] | None = None, **public: Any
-    ) -> tuple[Cohort, Cohort, Bins]:
-        """Open the cohort; return it, the cohort of the rows' bins and labels or targets, and the bins."""
-        cohort, bins = self._opened(X, y, groups, classes, **public)
-        return cohort, bins.of(cohort), bins
-
-    def _opened(
-        self, X: Any, y: Any, groups: ArrayLike | None, classes: list[Hashable] | None = None, **public: Any
     ) -> tuple[Cohort, Bins]:
         """Open the cohort; return it, and the bins as declared.
 

@@ -47,19 +47,31 @@ class RowMoments(NamedTuple):
         return np.concatenate(parts)
 
 
-def release_moments(cohort: Cohort, pair: RowFunction, p: int, q: int, *, share: float = 1.0) -> RowMoments:
-    """Release the upper triangle of the joint second moment of features and targets, scaled to a small sensitivity."""
+NAME = "second moment of features and targets"
+
+
+def release_moments(
+    cohort: Cohort, pair: RowFunction, p: int, q: int, *, joint: bool = False, wishart: bool = False, share: float = 1.0
+) -> RowMoments:
+    """Release the joint second moment of features z and targets t, |z| <= 1 and |t| <= 1.
+
+    Gaussian noise: of its upper triangle, scaled to a small sensitivity. `joint`, as in pure ε, or `wishart`: of all of
+    it, with matrix Laplace or Wishart noise, which has its sd on the diagonal and 1/√2 of it elsewhere.
+    """
+    if joint or wishart or cohort.pure:
+        if wishart:
+            moment, sd = cohort.wishart_moment(pair, clip=math.sqrt(2.0), share=share, name=NAME)
+        else:
+            moment, sd = cohort.second_moment(pair, clip=JOINT_CLIP, share=share, name=NAME, norm="nuclear")
+        of_rest = sd / math.sqrt(2)
+        return RowMoments(moment[:p, :p], moment[:p, p:], np.diag(moment)[p:], sd, of_rest, of_rest, sd)
     off = math.sqrt(2.0)
     weights = np.zeros((p + q, p + q))
     weights[:p, :p] = np.triu(np.full((p, p), off), 1) + np.eye(p)
     weights[:p, p:] = 1.0
     weights[p:, p:] = SQUARES * np.eye(q)
     value, sd = cohort.sum_outer(
-        lambda rows: (pair(rows), pair(rows)),
-        clip=CLIP,
-        weights=weights,
-        share=share,
-        name="second moment of features and targets",
+        lambda rows: (pair(rows), pair(rows)), clip=CLIP, weights=weights, share=share, name=NAME
     )
     moment = value / np.where(weights > 0, weights, 1.0)
     upper = np.triu(moment[:p, :p], 1)
@@ -74,37 +86,20 @@ def release_moments(cohort: Cohort, pair: RowFunction, p: int, q: int, *, share:
     )
 
 
-def release_joint(
-    cohort: Cohort, pair: RowFunction, p: int, q: int, *, wishart: bool = False, share: float = 1.0
-) -> RowMoments:
-    """Release the moments of features z and targets t, ‖(z, t)‖² <= 2, with Wishart or matrix Laplace noise.
-
-    Noise has its sd on the diagonal, and 1/√2 of it elsewhere.
-    """
-    name = "second moment of features and targets"
-    if wishart:
-        moment, sd = cohort.wishart_moment(pair, clip=math.sqrt(2.0), share=share, name=name)
-    else:
-        moment, sd = cohort.second_moment(pair, clip=JOINT_CLIP, share=share, name=name, norm="nuclear")
-    off = sd / math.sqrt(2)
-    return RowMoments(moment[:p, :p], moment[:p, p:], np.diag(moment)[p:], sd, off, off, sd)
-
-
 class Believed(NamedTuple):
     """What moments make one believe of the coefficients of one target.
 
     Attributes
     ----------
     mean : ndarray of shape (p,)
-    covariance : ndarray of shape (p, p), or None
-        None where it was not asked for.
+    covariance : ndarray of shape (p, p)
     """
 
     mean: FloatArray
-    covariance: FloatArray | None
+    covariance: FloatArray
 
 
-def posterior_coefficients(m: RowMoments, A: FloatArray, k: int, *, covariance: bool = False) -> Believed:
+def posterior_coefficients(m: RowMoments, A: FloatArray, k: int) -> Believed:
     """Posterior of coefficients of target k, over priors as likely as what was released makes them.
 
     The model is in the notes of :class:`fdadp.learners.DPLinearRegression`. `A` is :func:`believed_moment`.
@@ -125,14 +120,11 @@ def posterior_coefficients(m: RowMoments, A: FloatArray, k: int, *, covariance: 
             # A copy: NumPy 1.26 takes another logarithm for a view where the result happens to lie near it in memory
             evidence.append(-0.5 * misfit @ misfit - np.log(np.diag(factor).copy()).sum())
             means.append(mean)
-            if covariance:
-                through = A * prior
-                spreads.append(np.diag(prior) - through.T @ np.linalg.solve(law, through))
+            through = A * prior
+            spreads.append(np.diag(prior) - through.T @ np.linalg.solve(law, through))
     weights = np.exp(np.array(evidence) - max(evidence))
     weights /= weights.sum()
     found = np.asarray(weights @ np.array(means))
-    if not covariance:
-        return Believed(found, None)
     away = np.array(means) - found
     return Believed(found, np.asarray(np.tensordot(weights, np.array(spreads), 1) + (away * weights[:, None]).T @ away))
 

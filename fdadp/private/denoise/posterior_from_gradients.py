@@ -11,6 +11,7 @@ measured, and rounds have those errors in common. Gauss-Newton steps, each the p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,7 +26,9 @@ from fdadp.private.denoise.empirical_bayes import (
     SPECTRA,
     WIDER_SPECTRA,
     Measurement,
+    combine,
     posteriors,
+    secant_update,
     steady,
 )
 from fdadp.private.rows.count_and_binary_rows import BoundedResponse
@@ -72,9 +75,9 @@ class _Score:
 
 
 @lru_cache(maxsize=KEPT)
-def gaussian_draws(d: int, count: int = DRAWS) -> FloatArray:
-    """Public draws of white features, the constant first: symmetric, of second moment exactly I; shape (count, d)."""
-    half = np.random.default_rng(0).standard_normal((count // 2, d - 1))
+def gaussian_draws(d: int) -> FloatArray:
+    """Public draws of white features, the constant first: symmetric, of second moment exactly I; shape (DRAWS, d)."""
+    half = np.random.default_rng(0).standard_normal((DRAWS // 2, d - 1))
     both = np.concatenate((half, -half))
     white = np.linalg.solve(np.linalg.cholesky(both.T @ both / len(both)), both.T).T if d > 1 else both
     out = np.hstack((np.ones((len(both), 1)), white))
@@ -188,7 +191,7 @@ class ReleasedGradients:
         unit = float(slope.mean())  # a person's information: all that follows is in units of it
         jacobian = _products(f, weight * slope) / unit
         sampling = _products(f, weight**2 * self.response.variance(eta)) / (self.n * (width * unit) ** 2)
-        measured = [
+        measured: list[Measurement] = [
             (
                 (score.gradient[:, None] - _averages(f, (score.weight * (mean - score.mean))[:, None])) / unit,
                 score.theta,
@@ -196,36 +199,13 @@ class ReleasedGradients:
             )
             for score in self._scores
         ]
-        moment = steady(jacobian + self._delta(measured))
-        target, noise = self._together(measured, moment - jacobian, theta)
-        return target + moment @ theta, noise, moment, sampling
-
-    def _delta(self, measured: list[Measurement]) -> FloatArray:
-        """How the features' law differs from Gaussian draws, by differences of gradients; symmetric."""
-        (first, origin, noise), *others = sorted(measured, key=lambda one: float(one[2].max()))
-        d = len(origin)
-        out = np.zeros((d, d))
-        if others:
-            steps = np.hstack([at - origin for _, at, _ in others]).T
-            seen = np.hstack([first - gradient for gradient, _, _ in others])
-            known = np.hstack([noise + variance for _, _, variance in others])
-            alike = self._variance * steps @ steps.T
-            for j in range(d):
-                out[j] = self._variance * steps.T @ np.linalg.solve(alike + np.diag(known[j]), seen[j])
-        return (out + out.T) / 2
-
-    def _together(
-        self, measured: list[Measurement], delta: FloatArray, theta: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Gradient at `theta`, by all rounds, and the variance of its noise and of what curvature is not known."""
-        total = precision = np.zeros_like(theta)
-        for gradient, at, variance in measured:
-            away = theta - at
-            weight = 1 / (variance + self._variance * float((away**2).sum()))
-            total, precision = total + weight * (gradient - delta @ away), precision + weight
-        d = len(theta)
-        spread = float(np.trace(self.found.covariance[0][:d, :d]))  # of the solution about `theta`
-        return total / precision, 1 / precision + self._variance * spread
+        # How the features' law differs from Gaussian draws, by differences of gradients
+        by_noise = sorted(measured, key=lambda one: float(one[2].max()))
+        every, unknown = np.ones(theta.shape, dtype=bool), np.zeros_like(jacobian)
+        moment = steady(jacobian + secant_update(unknown, self._variance, by_noise, every, least=-math.inf))
+        target, noise = combine(measured, theta, moment - jacobian, self._variance)
+        spread = float(np.trace(self.found.covariance[0][: len(theta), : len(theta)]))  # of the solution about `theta`
+        return target + jacobian @ theta, noise + self._variance * spread, moment, sampling
 
     def _posterior(self, y: FloatArray, v: FloatArray, a: FloatArray, sampling: FloatArray) -> LikelihoodPosterior:
         """Posterior of all features; of those that were not measured ``0 θ + 1`` was seen, which says nothing."""

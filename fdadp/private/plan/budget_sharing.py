@@ -5,17 +5,20 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.privacy import Cohort
-from fdadp.private.plan.budget_plan import ONE_CURVE, Located, Plan
+from fdadp.private.plan.budget_plan import Located, Plan
 from fdadp.private.public.column_ranges import UNIFORM_VARIANCE
 from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Size, Tuning
 from fdadp.rounds.budget_plan import Aux
 from fdadp.rounds.location_scale_histograms import norm_of
+
+if TYPE_CHECKING:
+    from fdadp.private.plan.private_design import PrivateDesign
 
 # How many persons there are, where that is private, what counting them leaves of the budget, and how many it takes.
 
@@ -167,22 +170,6 @@ DECADES, CLEAR_FROM = 3, 0.4
 TINY = 1e-9
 
 
-class Coordinates(Protocol):
-    """What a plan must know of the coordinates that a fit is made in, such as a PrivateDesign."""
-
-    @property
-    def feature_shares(self) -> FloatArray:
-        """Prior share of each feature, but the constant, in the variance that is explained; falling, shape (d,)."""
-
-    @property
-    def response_shares(self) -> FloatArray:
-        """Prior shares of the variance of the response functions, shape (m,)."""
-
-    @property
-    def unit_t(self) -> FloatArray:
-        """Grid of the response on [0, 1], shape (T,)."""
-
-
 def time_blocks(unit_t: FloatArray) -> IntArray:
     """Block of each point of a grid on [0, 1]: equal parts of four points or more on an even grid; shape (T,)."""
     count = min(max(unit_t.size // LEAST_IN_BLOCK, 1), MOST_BLOCKS)
@@ -227,12 +214,10 @@ def water_fill(
 def make_plan(
     n: float,
     noise_multiplier: float,
-    design: Coordinates,
+    design: PrivateDesign,
     *,
     pure: bool,
     tuning: Tuning | None = None,
-    located: Located = ONE_CURVE,
-    gradient_shares: FloatArray | None = None,
 ) -> Plan:
     """Plan a fit of `n` persons.
 
@@ -242,26 +227,24 @@ def make_plan(
         Declared number of persons, or the released one.
     noise_multiplier : float
         Sd of the noise of a sum of sensitivity 1 that spends the whole budget: 1/μ, or ``sqrt(2)/ε``.
-    design : Coordinates
+    design : PrivateDesign
     pure : bool
     tuning : Tuning, optional
         Default: `GAUSSIAN`, or `PURE`.
-    located : Located
-        Covariates that releases locate; M columns of curves have a share of 1/M each of what one would have.
-    gradient_shares : ndarray of shape (d + 1, m), optional
-        Of a design with features that differ between points of the response, whose gradients are released pair by
-        pair: the energy of each (:attr:`fdadp.private.plan.private_design.PrivateDesign.gradient_shares`).
 
     Notes
     -----
+    M columns of curves have a share of 1/M each of what one would have.
+
     An auxiliary release gets the smallest share that reaches its target accuracy, capped; it is left out where even the
     cap would not make it useful. Constants as measured on simulators (see docs/decisions).
     """
     tuning = tuning or (PURE if pure else GAUSSIAN)
     eta, m = noise_multiplier / n, design.response_shares.size
     rounds = tuning.rounds_at(eta)
+    located = design.located
     shares, y_range = _auxiliary(eta, design, tuning, located, pure=pure)
-    sizes = _sizes(eta, rounds, design, tuning, gradient_shares, pure=pure)
+    sizes = _sizes(eta, rounds, design, tuning, pure=pure)
     d, pairs = sizes["weights"].shape[0], int((sizes["weights"] > 0).sum())
     curves = sum(share for key, share in shares.items() if key.startswith("x "))
     rest = 1 - sum(shares.values()) - shares["gradient scale"] * (rounds - 1) - curves * (len(located.curves) - 1)
@@ -283,16 +266,14 @@ def make_plan(
     )
 
 
-def replanned(plan: Plan, design: Coordinates, gradient_shares: FloatArray | None = None) -> Plan:
-    """The plan with what is measured in other coordinates, as :func:`make_plan` takes them; shares stay as they are."""
-    return replace(plan, **_sizes(plan.eta, plan.rounds, design, plan.tuning, gradient_shares, pure=plan.pure))
+def replanned(plan: Plan, design: PrivateDesign) -> Plan:
+    """The plan with what is measured in other coordinates; shares stay as they are."""
+    return replace(plan, **_sizes(plan.eta, plan.rounds, design, plan.tuning, pure=plan.pure))
 
 
-def _sizes(
-    eta: float, rounds: int, design: Coordinates, tuning: Tuning, gradient_shares: FloatArray | None, *, pure: bool
-) -> dict[str, Any]:
+def _sizes(eta: float, rounds: int, design: PrivateDesign, tuning: Tuning, *, pure: bool) -> dict[str, Any]:
     """What of a plan depends on the coordinates: weights of pairs, and clips."""
-    weights = _weights(eta, rounds, design, tuning, gradient_shares, pure=pure)
+    weights = _weights(eta, rounds, design, tuning, pure=pure)
     d, pairs = weights.shape[0], int((weights > 0).sum())
     difficulty = math.sqrt(pairs * d) * eta
     signal_to_noise = float(np.clip(-math.log10(max(difficulty, TINY)), 0, DECADES)) / DECADES
@@ -306,7 +287,7 @@ def _sizes(
 
 
 def _auxiliary(
-    eta: float, design: Coordinates, tuning: Tuning, located: Located, *, pure: bool
+    eta: float, design: PrivateDesign, tuning: Tuning, located: Located, *, pure: bool
 ) -> tuple[dict[str, float], float]:
     """Shares of all releases but the gradients and the mean of Y; factor within which the size of Y is looked for."""
 
@@ -351,16 +332,14 @@ def norm_of_numbers(q: int, *, pure: bool) -> float:
     return q * (1 + square) if pure else math.sqrt(q * (1 + square**2))
 
 
-def _weights(
-    eta: float, rounds: int, design: Coordinates, tuning: Tuning, gradient_shares: FloatArray | None, *, pure: bool
-) -> FloatArray:
+def _weights(eta: float, rounds: int, design: PrivateDesign, tuning: Tuning, *, pure: bool) -> FloatArray:
     """Weights (D, K) of pairs of feature and output in the gradients: what each is worth at this noise."""
     flat = design.feature_shares**tuning.fall_off
     feature_scale = np.concatenate(([flat[0]], flat)) / flat.sum()  # the intercept as large as the largest
     output_shares = design.response_shares
     noise = ((rounds * eta) ** 2 / 2 if pure else tuning.water_noise * eta**2 / GRADIENT_SHARE) / tuning.planned_signal
-    if gradient_shares is not None:
-        return _weights_of_pairs(noise, feature_scale, output_shares, gradient_shares, pure=pure)
+    if design.shares_of_pairs is not None:
+        return _weights_of_pairs(noise, feature_scale, output_shares, design.shares_of_pairs, pure=pure)
     if pure:  # the rounds share ε linearly, and each is to be good for something by itself
         return rank_one_weights(noise, feature_scale, output_shares)
     filled = water_fill(noise, feature_scale, output_shares)

@@ -276,9 +276,7 @@ def curves_column(
     return CurvesColumn.guessed(name, at, grid, bounds, geometric, prior.x_scale, missing=missing)
 
 
-def of_a_surface(
-    prior: PublicPrior, s: FloatArray, t: FloatArray, bounds: Range, missing: str = "linear"
-) -> PrivateDesign:
+def of_a_surface(prior: PublicPrior, s: FloatArray, t: FloatArray, bounds: Range) -> PrivateDesign:
     """Coordinates of the additive term of one column of curves, X."""
     white = WhiteSurface.on("X", "X", s, prior)
-    return PrivateDesign.of(prior, [curves_column(prior, "X", 0, s, bounds, missing)], [white], t)
+    return PrivateDesign.of(prior, [curves_column(prior, "X", 0, s, bounds)], [white], t)

@@ -160,11 +160,8 @@ def private_curves(
     InputError
         Not curves on one grid, a grid that does not fit, or an unknown number of rows: all of it public.
     """
-    values: Any
     if isinstance(data, Curves):
-        values = table(data.values, name)
-        _check_shape(values.shape, name, empty)
-        return replace(data, values=values, index=None)
+        return replace(data, values=_checked(table(data.values, name), name, empty), index=None)
     if isinstance(data, OpenedTable) or is_foreign(type(data)):
         data = opened(data, name)
     if isinstance(data, OpenedCurves):
@@ -176,16 +173,13 @@ def private_curves(
                 f"{name} must have a known number of rows, got {data!r}: hand over the table that was opened, with all "
                 "of its columns, or read the file first, read_curves(path)"
             )
-        values = table(data, name)
-        _check_shape(values.shape, name, empty)
-        return replace(public, values=values)
+        return replace(public, values=_checked(table(data, name), name, empty))
     if type(data).__module__.split(".")[0] == "skfda":
         return _of_fdatagrid(data, grid, name, empty)
     several = type(data).__name__ == "Dataset"  # of xarray
     if isinstance(data, list | tuple) and grid is None:
         raise InputError(f"{name} must be an array or a data frame, or come with its grid, {RAGGED}")
-    values = None if several else table(data, name, None if grid is None else np.size(grid))
-    _check_shape(() if values is None else values.shape, name, empty)
+    values = _checked(None if several else table(data, name, None if grid is None else np.size(grid)), name, empty)
     size = values.shape[1]
     if not isinstance(data, pd.DataFrame) and type(data).__module__.split(".")[0] != "xarray":
         return Curves(values, as_grid(grid, size, f"grid of {name}"))
@@ -201,15 +195,8 @@ def private_curves(
 
 
 def _of_fdatagrid(data: Any, grid: ArrayLike | None, name: str, empty: bool) -> Curves:
-    values: Any
-    if is_irregular(data) and grid is not None:
-        points = as_grid(grid, np.size(grid), f"grid of {name}")
-        if data.dim_domain != 1 or data.dim_codomain != 1:
-            raise InputError(f"{name} must hold real functions of one variable")
-        values = table_of_irregular(data, points)
-        _check_shape(values.shape, name, empty)
-        return Curves(values, points, "fdatagrid", gridded=True)
-    if type(data).__name__ != "FDataGrid":
+    irregular = is_irregular(data) and grid is not None
+    if not irregular and type(data).__name__ != "FDataGrid":
         raise InputError(
             f"{name} must be an FDataGrid, a DataFrame or an array in a private fit, got {type(data).__name__}: "
             "declare a grid for FDataIrregular, as by grids={...}; put others on a common grid first, each by itself "
@@ -217,8 +204,12 @@ def _of_fdatagrid(data: Any, grid: ArrayLike | None, name: str, empty: bool) -> 
         )
     if data.dim_domain != 1 or data.dim_codomain != 1:
         raise InputError(f"{name} must hold real functions of one variable")
-    values = table(data.data_matrix[..., 0], name)
-    _check_shape(values.shape, name, empty)
+    values: Any
+    if irregular and grid is not None:
+        points = as_grid(grid, np.size(grid), f"grid of {name}")
+        values = _checked(table_of_irregular(data, points), name, empty)
+        return Curves(values, points, "fdatagrid", gridded=True)
+    values = _checked(table(data.data_matrix[..., 0], name), name, empty)
     zeros = np.zeros((1, values.shape[1], 1))
     public = as_curves(data[:1].copy(data_matrix=zeros, sample_names=(None,)), grid, name=name)
     return replace(public, values=values, index=None)
@@ -246,9 +237,12 @@ def _column_labels(data: Any) -> pd.Index[Any]:
     return labels.rename(data.dims[1])
 
 
-def _check_shape(shape: tuple[int, ...], name: str, empty: bool) -> None:
+def _checked(values: Any, name: str, empty: bool) -> Any:
+    """A table of curves, or an error where it is none by its shape."""
+    shape: tuple[int, ...] = getattr(values, "shape", ())
     if len(shape) != 2 or (shape[0] == 0 and not empty) or shape[1] < LEAST_POINTS:
         raise InputError(f"{name} must be two-dimensional (curves, points), of at least {LEAST_POINTS} points a curve")
+    return values
 
 
 # Chunks of curves for a private fit: arrays on declared grids, read by the kernel alone.

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.privacy import Cohort, rowwise_matmul, rowwise_norm
@@ -26,6 +25,7 @@ from fdadp.private.denoise.empirical_bayes import (
     combine,
     posterior_of_pairs,
     posteriors,
+    secant_update,
     steady,
 )
 from fdadp.private.denoise.posterior_from_gradients import gaussian_draws
@@ -41,65 +41,6 @@ from fdadp.rounds.posterior_means import gain
 #
 # The measured energy of a gradient must not grow from round to round; where it does, steps are shortened and start
 # again from the best point.
-
-
-# The second moment of features, from differences of released gradients. Costs no privacy.
-
-
-BENDS = 0.1
-"""Prior variance of what an entry of A is off along a step, for gradients bend, over that of the entry."""
-
-
-def secant_update(
-    a: FloatArray,
-    variance: float | FloatArray,
-    measurements: list[Measurement],
-    active: npt.NDArray[np.bool_],
-    *,
-    local: bool = False,
-    least: float = LEAST_EIGENVALUE,
-) -> FloatArray:
-    """Second moment of the features, learned from differences of released gradients.
-
-    ``g_0 - g_t = A (Θ_t - Θ_0) + known noise``: a Gaussian update of each row of ``A ~ N(a, variance)``, entries
-    independent, then made symmetric, with eigenvalues of at least `least`. No budget is spent.
-
-    Gradients are clipped, so that A is not the same everywhere: where a step was far too long nearly all persons are
-    clipped, and the gradient is much smaller than it should be. `local` takes differences to the last gradient, the
-    longer a step the less is believed of it, and knows that they have the noise of the last in common
-    (docs/theory/dp-aff.md#rounds).
-
-    Parameters
-    ----------
-    a : ndarray of shape (D, D)
-    variance : float or ndarray of shape (D, D)
-        Of all entries, or of each.
-    measurements : list of Measurement
-    active : bool ndarray of shape (D, K)
-        Pairs of feature and output that are measured at all.
-    local : bool
-        About the last gradient, not the first.
-    least : float
-    """
-    if len(measurements) == 1:
-        return a
-    at = -1 if local else 0
-    centre, origin, centre_variance = measurements[at]
-    others = measurements[:-1] if local else measurements[1:]
-    updated = a.copy()
-    for j in range(len(a)):
-        on = active[j]
-        steps = np.concatenate([(theta - origin)[:, on].T for _, theta, _ in others])
-        seen = np.concatenate([(centre - g)[j, on] - a[j] @ (theta - origin)[:, on] for g, theta, _ in others])
-        noise = np.diag(np.concatenate([v[j, on] for _, _, v in others]))
-        spread = steps * (variance[j] if isinstance(variance, np.ndarray) else variance)
-        if local:
-            noise += np.diag(BENDS * (spread * steps).sum(axis=1))
-            noise += np.tile(np.diag(centre_variance[j, on]), (len(others), len(others)))
-        else:
-            noise += np.diag(np.tile(centre_variance[j, on], len(others)))
-        updated[j] = a[j] + spread.T @ np.linalg.solve(spread @ steps.T + noise, seen)
-    return steady((updated + updated.T) / 2, least)
 
 
 GUARD_SDS = 3
@@ -260,7 +201,7 @@ class Clipped:
     variance: FloatArray
 
     @classmethod
-    def of(cls, weights: FloatArray, residual: FloatArray, clip: float) -> Clipped:
+    def of(cls, weights: FloatArray, residual: FloatArray, clip: float, left: float = 1.0) -> Clipped:
         """By public draws.
 
         Parameters
@@ -271,6 +212,8 @@ class Clipped:
             Covariance of residuals.
         clip : float
             Norm of weighted gradients from which on they count as that.
+        left : float
+            By which gradients were divided.
         """
         f = gaussian_draws(len(weights))
         r = np.random.default_rng(1).standard_normal((len(f), len(residual))) @ np.linalg.cholesky(residual).T
@@ -278,11 +221,7 @@ class Clipped:
         norm = np.sqrt((rowwise_matmul(f2, np.ascontiguousarray(weights**2)) * r2).sum(axis=1))
         count = np.minimum(1.0, clip / np.maximum(norm, TINY))[:, None]
         products = [np.asarray(rowwise_matmul(np.ascontiguousarray(f2.T), c * r2)) / len(f) for c in (count, count**2)]
-        return cls(products[0] / np.diag(residual), products[1])
-
-    def over(self, left: float) -> Clipped:
-        """The same of gradients that were divided by a number."""
-        return Clipped(self.slope / left, self.variance / left**2)
+        return cls(products[0] / np.diag(residual) / left, products[1] / left**2)
 
 
 @dataclass(frozen=True)
@@ -317,7 +256,7 @@ class Certainty:
         """
         plan, pairs, theta = self.plan, regression.pairs, regression.coefficients
         d, design = plan.n_features, self.design
-        clipped = Clipped.of(plan.weights, residual, self.clip).over(self.left)
+        clipped = Clipped.of(plan.weights, residual, self.clip, self.left)
         left = np.diag(residual)
         energy = left + np.maximum(np.einsum("ik,ikjk,jk->k", theta, regression.moments, theta), 0.0)
         known = (design.feature_shares[: d - 1], energy, plan.n, design.groups.owner[: d - 1])

@@ -124,7 +124,7 @@ def plan_family(
         tuning = replace(
             PURE if pure else GAUSSIAN, fall_off=FALL_OFF, rounds=ROUNDS, twice_from=0.0, water_noise=WATER_NOISE
         )
-    plan = make_plan(n, noise_multiplier, design, pure=pure, tuning=tuning, located=design.located)
+    plan = make_plan(n, noise_multiplier, design, pure=pure, tuning=tuning)
     times = 2 if pure else 1
     shares = {key: v for key, v in plan.budget_shares.items() if key.startswith("x ") or key in OF_NUMBERS}
     used = sum(share * plan.times(key) for key, share in shares.items())

@@ -193,15 +193,7 @@ class DPAFF(EndToEnd[PrivateFit]):
     def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
         """Share out the budget over rounds of gradients."""
         make = make_plan if self.anchor is None else plan_forecasts
-        plan = make(
-            n,
-            noise_multiplier,
-            design,
-            pure=pure,
-            tuning=self.tuning,
-            located=design.located,
-            gradient_shares=design.shares_of_pairs,
-        )
+        plan = make(n, noise_multiplier, design, pure=pure, tuning=self.tuning)
         if self.anchor is not None:
             return plan
         plan = with_directions(with_spectra(plan, design), design)
@@ -300,28 +292,29 @@ def params_to_json(model: Any, fitted_with: Mapping[str, Any] | None = None) -> 
         JSON cannot hold one of them.
     """
     params = model.get_params(deep=False) | dict(fitted_with or {})
-    params["privacy"] = privacy_to_json(params["privacy"])
-    if "mechanism" in params:
-        params["mechanism"] = _mechanism_to_json(params["mechanism"])
+    params |= guarantee_to_json(params)
     return {name: plain(None if name in NOT_KEPT else value, name) for name, value in params.items()}
 
 
 def guarantee_to_json(params: Mapping[str, Any]) -> dict[str, Any]:
     """``privacy`` and ``mechanism`` of an estimator's parameters as JSON."""
-    how = plain(_mechanism_to_json(params["mechanism"]), "mechanism")
-    return {"privacy": privacy_to_json(params["privacy"]), "mechanism": how}
+    found = {"privacy": privacy_to_json(params["privacy"])}
+    if "mechanism" in params:
+        found["mechanism"] = plain(_mechanism_to_json(params["mechanism"]), "mechanism")
+    return found
 
 
 def guarantee_from_json(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Read what :func:`guarantee_to_json` made."""
-    return {"privacy": privacy_from_json(stored["privacy"]), "mechanism": _mechanism_from_json(stored["mechanism"])}
+    found: dict[str, Any] = {"privacy": privacy_from_json(stored["privacy"])}
+    if "mechanism" in stored:
+        found["mechanism"] = _mechanism_from_json(stored["mechanism"])
+    return found
 
 
 def params_from_json(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Read what :func:`params_to_json` made."""
-    params = dict(stored) | {"privacy": privacy_from_json(stored["privacy"])}
-    if "mechanism" in params:
-        params["mechanism"] = _mechanism_from_json(params["mechanism"])
+    params = dict(stored) | guarantee_from_json(stored)
     if isinstance(params.get("bounds"), Mapping):
         params["bounds"] = {name: tuple(pair) for name, pair in params["bounds"].items()}
     elif params.get("bounds") is not None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort, rowwise_norm
+from fdadp.privacy.rows._sealed_row_functions import RowFunction
 from fdadp.private.denoise.empirical_bayes import posteriors, steady
 from fdadp.private.plan.budget_plan import Plan
 from fdadp.private.plan.budget_sharing import make_plan
@@ -69,7 +70,7 @@ def plan_moments(n: float, noise_multiplier: float, design: PrivateDesign, *, pu
     2 η² D relative to the response, and noise in the features' moment adds 2 η² D² times the explained variance.
     """
     tuning = replace(PURE if pure else GAUSSIAN, twice_from=0.0)
-    plan = make_plan(n, noise_multiplier, design, pure=pure, tuning=tuning, located=design.located)
+    plan = make_plan(n, noise_multiplier, design, pure=pure, tuning=tuning)
     shares = {key: 0.0 if key.startswith("gradient") else share for key, share in plan.budget_shares.items()}
     shares["moments"] = 1 - sum(share * plan.times(key) for key, share in shares.items())
     tau2 = design.feature_shares
@@ -88,20 +89,14 @@ def plan_moments(n: float, noise_multiplier: float, design: PrivateDesign, *, pu
     return replace(plan, budget_shares=shares, weights=np.ones(size), rounds=1, feature_clip=2 * math.sqrt(size[0] - 1))
 
 
-class _Joint:
-    """Row functions: v = (features, responses x ratio), both with the row's weight, and how large v v' is."""
+def joint_of(rows: RowFunctions, ratio: float) -> tuple[RowFunction, RowFunction]:
+    """Row functions: v = (features, responses times a ratio), both with the row's weight, (m, D + K); and |v|²."""
 
-    def __init__(self, rows: RowFunctions, ratio: float) -> None:
-        self.rows, self.ratio = rows, ratio
+    def vector(block: Block) -> FloatArray:
+        f, r = rows.weighted(block)
+        return np.hstack((f, r * ratio))
 
-    def vector(self, block: Block) -> FloatArray:
-        """Return v, of shape (m, D + K)."""
-        f, r = self.rows.weighted(block)
-        return np.hstack((f, r * self.ratio))
-
-    def norm(self, block: Block) -> FloatArray:
-        """Return |v|², the norm that bounds a row in the second moment."""
-        return rowwise_norm(self.vector(block)) ** 2
+    return vector, lambda block: rowwise_norm(vector(block)) ** 2
 
 
 def fit_moments(cohort: Cohort, plan: Plan, rows: RowFunctions) -> tuple[PrivateFit, NoisyMoments]:
@@ -110,12 +105,12 @@ def fit_moments(cohort: Cohort, plan: Plan, rows: RowFunctions) -> tuple[Private
     d, k = plan.weights.shape
     rows.coefficients = np.zeros((d, k))  # residuals are responses less their mean
     ratio = math.sqrt(d / energy)
-    joint = _Joint(rows, ratio)
+    vector, norm = joint_of(rows, ratio)
     share = releases.plan.budget_shares["moments"]  # less where Y was located again
     between = plan.tuning.gradient_scale.range(2.0 * d)
-    scale, _ = releases.size("moments scale", joint.norm, between, share=SCALE_SHARE * share)
+    scale, _ = releases.size("moments scale", norm, between, share=SCALE_SHARE * share)
     clip = plan.clip_factor * scale
-    moment, sd = releases.second_moment("moments", joint.vector, clip=clip, share=(1 - SCALE_SHARE) * share)
+    moment, sd = releases.second_moment("moments", vector, clip=clip, share=(1 - SCALE_SHARE) * share)
     sd = sd / math.sqrt(2)  # from the diagonal to all else
     parts = moment[:d, :d], moment[:d, d:] / ratio, moment[d:, d:] / ratio**2
     statistic = NoisyMoments(*parts, sd, sd / ratio, sd / ratio**2, plan.n)

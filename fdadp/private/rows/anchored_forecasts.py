@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.private.plan.budget_plan import Plan
-from fdadp.private.plan.budget_sharing import Coordinates, make_plan
+from fdadp.private.plan.budget_sharing import make_plan
 from fdadp.private.public.tuned_constants import GAUSSIAN, PURE, Tuning
 from fdadp.private.rows.errors_by_record import with_looks
 from fdadp.rounds.budget_plan import Aux
 from fdadp.rounds.posterior_means import gain
 
 if TYPE_CHECKING:
+    from fdadp.private.plan.private_design import PrivateDesign
     from fdadp.private.release.planned_releases import Releases
     from fdadp.private.release.residual_sizes import PrivateFit
     from fdadp.private.rows.row_functions import ResidualRows
@@ -48,11 +49,9 @@ ANCHOR = Aux(target=0.01, cap=0.015)
 
 
 def plan_forecasts(
-    n: float, noise_multiplier: float, design: Coordinates, *, pure: bool, tuning: Tuning | None = None, **parts: Any
+    n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool, tuning: Tuning | None = None
 ) -> Plan:
     """Plan a fit about an anchor: as :func:`~fdadp.private.plan.budget_sharing.make_plan`, for a signal that is small.
-
-    `parts` are its other arguments.
 
     Shares for the guard and for how errors vary are taken from all others alike.
     """
@@ -65,7 +64,7 @@ def plan_forecasts(
     if dear:
         size = replace(tuning.residual_scale, cap=tuning.residual_scale.cap + most)
         tuning = replace(tuning, calibration=NOTHING, residual_scale=size, mean_weight=0.0)
-    plan = make_plan(n, noise_multiplier, design, pure=pure, tuning=tuning, **parts)
+    plan = make_plan(n, noise_multiplier, design, pure=pure, tuning=tuning)
     again = tuning.residual_again
     added = {
         "residual scale again": again.share(again.reach * plan.eta, pure=pure),

@@ -160,7 +160,7 @@ def seen_curves(releases: Releases, rows: RowFunctions) -> Releases:
     rows.columns[column.name] = guessed.placed(column.location, size / guessed.geometric_scale)
     rows.adopt(design, rows.mean)
     rows.notes.append(ROUGH_CURVES.format(column.name, rough))
-    return replace(releases, plan=replanned(releases.plan, design, design.shares_of_pairs))
+    return replace(releases, plan=replanned(releases.plan, design))
 
 
 # Y: what its functions leave.
@@ -233,7 +233,7 @@ def seen_response(
     onto = design.response.T @ (old.response * old.t_weights[:, None])
     rows.adopt(design, onto @ rows.mean)
     rows.notes.append(ROUGH.format(rough))
-    plan = replanned(releases.plan, design, design.shares_of_pairs)
+    plan = replanned(releases.plan, design)
     return replace(releases, plan=plan), onto**2 @ variance, energy * (1 + rough / max(float(smooth), LEAST_SMOOTH))
 
 

@@ -138,15 +138,6 @@ def factors(looks: Sequence[Probe], seen: FloatArray | None) -> FloatArray:
     return rowwise_exp(2 * logs, FARTHEST_LOG)
 
 
-def shares_of_looks(eta: float, *, pure: bool) -> dict[str, float]:
-    """Shares of the budget of what is released of the looks."""
-    return {
-        "looks": PLACES.share(eta, pure=pure),
-        "errors by looks": LOOKS.share(SLOPES_CLIP * eta, pure=pure),
-        "errors again": LOOKS.share(SLOPES_CLIP * eta, pure=pure),
-    }
-
-
 def with_looks(plan: Plan) -> Plan:
     """The plan with releases of how errors hang on looks, whose shares are taken from all others alike.
 
@@ -157,7 +148,9 @@ def with_looks(plan: Plan) -> Plan:
     """
     if not plan.located.curves:
         raise InputError("errors_by_record needs a column of curves among the terms, got none")
-    return plan.beside(shares_of_looks(plan.eta, pure=plan.pure))
+    errors = LOOKS.share(SLOPES_CLIP * plan.eta, pure=plan.pure)
+    places = PLACES.share(plan.eta, pure=plan.pure)
+    return plan.beside({"looks": places, "errors by looks": errors, "errors again": errors})
 
 
 def _usual(column: CurvesColumn, prior: PublicPrior) -> Probe:

@@ -341,7 +341,7 @@ class ResidualRows:
         squares = np.ascontiguousarray((phi[:, : len(covariance)] ** 2).T)
         self._spread = (residual + phi**2 @ mean_variance, squares, np.hstack(list(roots)))
 
-    def _spread_of(self, row: Derived, looks: tuple[Probe, ...] = ()) -> FloatArray:
+    def _spread_of(self, row: Derived) -> FloatArray:
         """Standard deviation of a response about its prediction, DP noise included; shape (m, T)."""
         assert self._spread is not None
         features = row.features
@@ -352,8 +352,8 @@ class ResidualRows:
         else:
             white = rowwise_matmul(features, roots).reshape(-1, features.shape[1])  # f'Cf = |f'R|² for each output
             variance = base + rowwise_matmul(rowwise_sum(white * white).reshape(len(features), -1), squares)
-        if looks:
-            variance = variance + (factors(looks, row.looks)[:, None] - 1) * self._residual
+        if self.looks:
+            variance = variance + (factors(self.looks, row.looks)[:, None] - 1) * self._residual
         return np.asarray(np.sqrt(np.maximum(variance, LEAST_VARIANCE * base.max())))
 
     # --- forecasts ---
@@ -365,7 +365,7 @@ class ResidualRows:
     def errors_by_looks(self, block: Block) -> FloatArray:
         """Constant and standardised looks times the logarithm of the error over what is expected; (m, 1 + 3 q)."""
         row = self.rows.row(block)
-        expected = self.size * self._spread_of(row, self.looks)
+        expected = self.size * self._spread_of(row)
         errors = error_logs(self.rows.away(block) / expected, self.rows.t_weights)
         seen = np.asarray(row.looks)
         u = [look.standard(seen[:, 2 * i : 2 * i + 2]) for i, look in enumerate(self.looks)]
@@ -382,7 +382,7 @@ class ResidualRows:
 
         A block in which a curve was not observed gets the mean of those in which it was.
         """
-        ratio = self.rows.away(block) / self._spread_of(self.rows.row(block), self.looks)
+        ratio = self.rows.away(block) / self._spread_of(self.rows.row(block))
         weights, of = self.rows.t_weights, time_blocks(self.rows.unit_t)
         places = np.empty((len(ratio), int(of[-1]) + 1))
         for b in range(places.shape[1]):
@@ -393,7 +393,7 @@ class ResidualRows:
 
     def histogram(self, block: Block) -> FloatArray:
         """Share of observed time that |residual| / sd spends in each calibration bin, shape (m, 5); sums to one."""
-        ratio = np.abs(self.rows.away(block)) / self._spread_of(self.rows.row(block), self.looks)
+        ratio = np.abs(self.rows.away(block)) / self._spread_of(self.rows.row(block))
         bins = np.searchsorted(CALIBRATION_EDGES, ratio, side="right") - 1
         weights, gaps = self.rows.t_weights, np.isnan(ratio)
         inside = [np.where(gaps, np.nan, bins == b) for b in range(len(CALIBRATION_EDGES))]

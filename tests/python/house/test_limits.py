@@ -37,10 +37,9 @@ LARGE_CLASSES = {
 }
 CROWDED_FOLDERS: set[str] = set()
 NAMES_OF_TWO_CLASSES: set[str] = set()
-# Two slices of the kernel's `Cohort`, and a law of errors that two rooms share.
+# Two slices of the kernel's `Cohort`.
 MIXINS_OF_ONE = {
     "MinimumReleases",
-    "ResidualLaw",
     "SumReleases",
 }
 SELVES_OF_ANY_TYPE: set[str] = set()

@@ -64,11 +64,11 @@ def test_standard_errors_of_numbers_hold_what_clipped_gradients_do_not_know():
 
 def test_gradients_that_were_divided_by_what_clips_leave_say_the_same():
     """Both are taken into account once: of the same releases the covariance does not depend on where it was done."""
-    rng, clipped = np.random.default_rng(4), Clipped(np.full((3, 2), 0.6), np.full((3, 2), 0.3))
+    rng = np.random.default_rng(4)
     theta, total = rng.normal(size=(3, 2)), rng.normal(size=(3, 2))
     found = []
     for left in (1.0, 0.6):
-        over, rounds = clipped.over(left), Rounds(np.ones((3, 2)), 1e-12)
+        over, rounds = Clipped.of(np.ones((3, 2)), np.eye(2), 1.5, left), Rounds(np.ones((3, 2)), 1e-12)
         rounds.add(total, 0.1, np.zeros((3, 2)), 50 * left)
         rounds.add(0.5 * total, 0.1, theta, 50 * left)
         slope = over.slope[0, 0]

@@ -46,7 +46,7 @@ class Seen:
         privacy = Privacy(epsilon, delta, n=n, adjacency=adjacency, random_state=seed, **own)
         cohort = privacy.cohort(table, mechanism="test", estimator=self, public={})
         self.rows = RowFunctions(DESIGN, (-6.0, 6.0))
-        made = make_plan(300.0, 4.0, DESIGN, pure=delta is None, gradient_shares=DESIGN.gradient_shares)
+        made = make_plan(300.0, 4.0, DESIGN, pure=delta is None)
         self.rows.begin_regression(replace(made, n=float(N), budget_shares={**made.budget_shares, "gradient": 1.0}))
         self.rows.coefficients = np.full(made.weights.shape, 0.1)
         releases = Releases(cohort, self.rows.plan).derive(self.rows)

@@ -65,7 +65,7 @@ class Seen:
         self.cohort = privacy.cohort(
             (table[:, 0], table[:, 1], np.zeros((len(table), T.size))), mechanism="test", estimator=self, public={}
         )
-        self.plan = make_plan(1e6, 1.0, self.design, pure=delta is None, located=self.design.located)
+        self.plan = make_plan(1e6, 1.0, self.design, pure=delta is None)
         shares = {"scalars": 0.4, "places": 0.3, "places again": 0.3}
         self.plan = type(self.plan)(**vars(self.plan) | {"n": float(N), "budget_shares": shares})
         self.released, self.parts = [], []
@@ -332,7 +332,7 @@ def test_the_noise_in_the_scale_falls_with_n():
     """By the plan: it was the same at every n."""
     sds = []
     for n in (1000, 10_000, 100_000, 1_000_000):
-        made = make_plan(n, 4.0, design((0.0, 10.0)), pure=False, located=design((0.0, 10.0)).located)
+        made = make_plan(n, 4.0, design((0.0, 10.0)), pure=False)
         sds.append(made.eta * norm_of_numbers(2, pure=False) / math.sqrt(made.budget_shares["scalars"]))
         assert made.budget_shares["scalars"] + 2 * made.budget_shares["places"] < 0.09
     assert all(later < earlier / 2 for earlier, later in itertools.pairwise(sds))

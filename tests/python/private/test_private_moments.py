@@ -9,7 +9,7 @@ from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_aff
 from fdadp.privacy import Budget
 from fdadp.private.denoise.empirical_bayes import posterior
 from fdadp.private.release.mechanisms import SHORT
-from fdadp.private.release.noisy_moments import _Joint, plan_moments
+from fdadp.private.release.noisy_moments import joint_of, plan_moments
 from fdadp.private.rows.row_functions import RowFunctions
 
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
@@ -64,12 +64,12 @@ def test_the_norm_that_sets_the_clip_is_that_of_the_contribution(pure):
     rows.begin_regression(plan)
     rows.coefficients = np.zeros(plan.weights.shape)
     X, Y, _ = curves(5)
-    joint = _Joint(rows, 0.7)
+    vector, norm = joint_of(rows, 0.7)
     block = rows.derived((X, Y))
-    v = joint.vector(block)
+    v = vector(block)
     products = v[:, :, None] * v[:, None]
     wanted = np.linalg.norm(products, "nuc" if pure else "fro", axis=(1, 2))
-    np.testing.assert_allclose(joint.norm(block), wanted, rtol=1e-12)
+    np.testing.assert_allclose(norm(block), wanted, rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")

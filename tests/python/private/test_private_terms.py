@@ -14,6 +14,7 @@ from fdadp.functional.tables.curve_sample import Curves
 from fdadp.privacy import Budget, Cohort, SeededNoise, rowwise_matmul
 from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier
 from fdadp.private.model_from_releases import as_surface
+from fdadp.private.plan.budget_plan import Located
 from fdadp.private.plan.budget_sharing import make_plan
 from fdadp.private.plan.private_design import FeatureGroups
 from fdadp.private.public.column_ranges import unit_grid
@@ -126,7 +127,13 @@ def test_terms_are_whitened_apart_and_merged_by_their_shares():
 
 
 def test_a_plan_needs_shares_and_no_more():
-    shares = SimpleNamespace(feature_shares=np.array([0.6, 0.3, 0.1]), response_shares=np.array([1.0]), unit_t=UNIT)
+    shares = SimpleNamespace(
+        feature_shares=np.array([0.6, 0.3, 0.1]),
+        response_shares=np.array([1.0]),
+        unit_t=UNIT,
+        located=Located(),
+        shares_of_pairs=None,
+    )
     plan = make_plan(1000.0, 4.0, shares, pure=False)
     assert plan.n_outputs == 1 and 2 <= plan.n_features <= 4
     total = sum(share * plan.times(key) for key, share in plan.budget_shares.items())

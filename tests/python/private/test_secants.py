@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy
-from fdadp.private.release.dp_aff import Rounds, secant_update
+from fdadp.private.denoise.empirical_bayes import secant_update
+from fdadp.private.release.dp_aff import Rounds
 
 D, PERSONS, CLIP = 6, 4000, 1.0
 EVERY = np.ones((D, 1), bool)

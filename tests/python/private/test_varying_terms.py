@@ -12,11 +12,10 @@ from fdadp import FunctionalRegression, Privacy, PublicPrior, plan, terms
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy.rows._sealed_row_functions import BLOCK, probe
-from fdadp.private.denoise.empirical_bayes import posterior_of_pairs, posteriors
+from fdadp.private.denoise.empirical_bayes import posterior_of_pairs, posteriors, secant_update
 from fdadp.private.plan.budget_sharing import make_plan, water_fill
 from fdadp.private.plan.private_design import PrivateDesign, curves_column
 from fdadp.private.public.column_ranges import NumberColumn
-from fdadp.private.release.dp_aff import secant_update
 from fdadp.private.release.plan_and_spend import refuse_unaffordable
 from fdadp.private.rows.pointwise_gradients import MeasuredPairs, added, integrals, quadratic
 from fdadp.private.rows.row_functions import ResidualRows, RowFunctions
@@ -38,8 +37,7 @@ def design_of(*specs):
 
 def rows_of(design, *, pure=False, noise=4.0):
     rows = RowFunctions(design, (-8.0, 8.0))
-    shares = None if design.groups.separable else design.gradient_shares
-    made = make_plan(1000.0, noise, design, pure=pure, located=design.located, gradient_shares=shares)
+    made = make_plan(1000.0, noise, design, pure=pure)
     rows.begin_regression(replace(made, feature_clip=1e6))
     rows.coefficients = np.zeros(made.weights.shape)
     return rows
