@@ -337,7 +337,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         n = cohort.n
         if n is None:
             n, share = cohort.count(share=_COUNT_SHARE).value, share - _COUNT_SHARE
-        c = (4 * d * _RHO**2) ** (1 / 3)
+        c = _weight_of_counts(d)
         least = math.sqrt(500 * self.n_clusters**3 / n**2 * (d + c) ** 3)
         return int(min(max(cohort.amount * share / least, 2), 7)), share
 
@@ -355,11 +355,9 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     ) -> tuple[FloatArray, FloatArray, float]:
         k, d = centers.shape
         if cohort.pure:
-            c = (4 * d * _RHO**2) ** (1 / 3)
-            count, weight = (
-                c / (c + d),
-                1 / (c + d) / (np.full(d, radius) if half is None else np.minimum(half, radius)),
-            )
+            c = _weight_of_counts(d)
+            most = np.full(d, radius) if half is None else np.minimum(half, radius)
+            count, weight = c / (c + d), 1 / (c + d) / most
         else:
             count, weight = math.sqrt(1 - self.split), np.full(d, math.sqrt(self.split) / radius)
         turned = np.ascontiguousarray(centers.T)
@@ -405,6 +403,11 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         """Minus the sum of squared distances of some rows from their nearest centres."""
         score_is_not_private(self)
         return -float((self._distances(X).min(axis=1) ** 2).sum())
+
+
+def _weight_of_counts(d: int) -> float:
+    """Of the count over that of a coordinate's sum, where noise is Laplace's."""
+    return float((4 * d * _RHO**2) ** (1 / 3))
 
 
 def _believed(

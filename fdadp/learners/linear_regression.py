@@ -170,10 +170,10 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         self._encode, self._middle, self._unit = encode, middle, half * math.sqrt(q)
         self._equations = tuple(_equations(moments, k, encode.intercept) for k in range(q))
         self.doubts_ = self._doubts(cohort, moments, p - 1, pure=pure or wishart)
-        if self.mechanism_ in _RIDGES:
-            return np.stack([_RIDGES[self.mechanism_](moments, k) for k in range(q)], axis=1) * self._unit
+        if self.mechanism_ in ("adassp", "functional"):
+            return _ridge(moments, self.mechanism_) * self._unit
         A = believed_moment(moments)
-        return np.stack([posterior_coefficients(moments, A, k).mean for k in range(q)], axis=1) * self._unit
+        return np.stack([posterior_coefficients(moments, A, k)[0] for k in range(q)], axis=1) * self._unit
 
     def _by_rounds(self, cohort: Cohort, d: int, q: int) -> FloatArray:
         """The same by rounds on residuals."""
@@ -302,20 +302,15 @@ def _equations(m: RowMoments, k: int, const: float) -> Equations:
     return plain._replace(dispersion=min(left / max(persons - p, 1.0), 1.0))
 
 
-def _adassp(m: RowMoments, k: int) -> FloatArray:
-    """Ridge max(0, √(2p) s - λ_min), where √(2p) s is the norm of the noise on the matrix (Wang 2018)."""
+def _ridge(m: RowMoments, mechanism: str) -> FloatArray:
+    """Solution (p, q) of the noisy equations with a ridge.
+
+    Of AdaSSP max(0, √(2p) s - λ_min), where √(2p) s is the norm of the noise on the matrix (Wang 2018). Of the
+    functional mechanism four standard deviations; directions in which its quadratic has no minimum are left out.
+    """
     values, axes = np.linalg.eigh(m.gram)
-    ridge = max(0.0, math.sqrt(2 * len(values)) * m.sd - float(values[0]))
-    return np.asarray(axes @ ((axes.T @ m.cross[:, k]) / np.maximum(values + ridge, 0.25 * m.sd)))
-
-
-def _functional(m: RowMoments, k: int) -> FloatArray:
-    """Ridge of four standard deviations; directions in which the noisy quadratic has no minimum are left out."""
-    values, axes = np.linalg.eigh(m.gram)
-    curvature = values + 4 * m.sd
-    inverse = np.where(curvature > 0, 1 / np.where(curvature > 0, curvature, 1.0), 0.0)
-    return np.asarray(axes @ (inverse * (axes.T @ m.cross[:, k])))
-
-
-_RIDGES = {"adassp": _adassp, "functional": _functional}
-"""Mechanisms that solve the noisy equations with a ridge."""
+    if mechanism == "adassp":
+        values = np.maximum(values + max(0.0, math.sqrt(2 * len(values)) * m.sd - float(values[0])), 0.25 * m.sd)
+    else:
+        values = np.where(values + 4 * m.sd > 0, values + 4 * m.sd, math.inf)
+    return np.asarray(axes @ ((axes.T @ m.cross) / values[:, None]))

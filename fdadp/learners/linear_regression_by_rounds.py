@@ -11,7 +11,6 @@ Sources: Vu & Slavkovic (2009), doi:10.1109/ICDMW.2009.52 (sufficient statistics
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -80,37 +79,36 @@ class PlacedRows(UnitRows):
         return np.asarray(np.clip(x, self.bottom, self.top))
 
 
-class LinearRounds(NamedTuple):
-    """What a fit by rounds released.
+class LinearRounds:
+    """A fit by rounds: row functions, each of a row, public values and what was released before; and what was released.
+
+    Parameters
+    ----------
+    d : int
+    low, high : ndarray of shape (d + q,)
+        Public ranges of features, then of targets.
 
     Attributes
     ----------
-    theta : ndarray of shape (d + 1, q)
-        Coefficients of encoded rows, for targets in units of `unit` about `middle`.
     encode : PlacedRows
-    middle, unit : ndarray of shape (q,)
-    moments : RowMoments
-    equations : tuple of Equations
-        One for each target.
     places : Places
         Of features and targets.
+    middle, unit : ndarray of shape (q,)
+        Targets are in units of `unit` about `middle`.
+    moments : RowMoments
+    theta : ndarray of shape (d + 1, q)
+        Coefficients of encoded rows.
+    equations : tuple of Equations
+        One for each target.
     """
 
-    theta: FloatArray
     encode: PlacedRows
+    places: Places
     middle: FloatArray
     unit: FloatArray
     moments: RowMoments
+    theta: FloatArray
     equations: tuple[Equations, ...]
-    places: Places
-
-
-class _LinearRows:
-    """Row functions of the fit: each of a row, public values and what was released before."""
-
-    encode: PlacedRows
-    middle: FloatArray
-    unit: FloatArray
 
     def __init__(self, d: int, low: FloatArray, high: FloatArray) -> None:
         self.d, self.low, self.high = d, low, high
@@ -181,14 +179,14 @@ def fit_rounds(cohort: Cohort, plan: RoundsPlan, low: FloatArray, high: FloatArr
         b0 of :class:`PlacedRows`.
     """
     n, d, q = plan.n, plan.features, plan.targets
-    rows = _LinearRows(d, low, high)
-    rows.encode, places = placed_rows(cohort, plan, rows.values, rows.features, low, high, intercept)
-    rows.middle = places.at[d:]
+    rows = LinearRounds(d, low, high)
+    rows.encode, rows.places = placed_rows(cohort, plan, rows.values, rows.features, low, high, intercept)
+    rows.middle = rows.places.at[d:]
     loud = math.sqrt(OF_ROWS * q) * (d + 1)
     rows.unit = find_clips(
         cohort,
         rows.placed,
-        2 * places.size[d:],
+        2 * rows.places.size[d:],
         high[d:] - low[d:],
         n=n,
         noise=CLIP * loud * plan.noise_at(plan.moments),
@@ -196,20 +194,18 @@ def fit_rounds(cohort: Cohort, plan: RoundsPlan, low: FloatArray, high: FloatArr
         name="tail of targets",
     ).at
 
-    moments = release_moments(cohort, rows.pair, d + 1, q, share=plan.moments)
-    theta, equations = _rounds(cohort, plan, rows, moments, loud)
-    return LinearRounds(theta, rows.encode, rows.middle, rows.unit, moments, equations, places)
+    rows.moments = release_moments(cohort, rows.pair, d + 1, q, share=plan.moments)
+    _rounds(cohort, plan, rows, loud)
+    return rows
 
 
-def _rounds(
-    cohort: Cohort, plan: RoundsPlan, rows: _LinearRows, moments: RowMoments, loud: float
-) -> tuple[FloatArray, tuple[Equations, ...]]:
-    """Coefficients (d + 1, q) by the second moment and gradients, and noisy equations of each target."""
-    q = plan.targets
+def _rounds(cohort: Cohort, plan: RoundsPlan, rows: LinearRounds, loud: float) -> None:
+    """Coefficients by the second moment and gradients, and noisy equations of each target."""
+    q, moments = plan.targets, rows.moments
     A = believed_moment(moments)
     believed = [posterior_coefficients(moments, A, k) for k in range(q)]
-    theta = np.stack([one.mean for one in believed], axis=1) * math.sqrt(q)
-    covariance = [one.covariance * q for one in believed]
+    theta = np.stack([mean for mean, _ in believed], axis=1) * math.sqrt(q)
+    covariance = [one * q for _, one in believed]
     released: list[tuple[FloatArray, FloatArray, FloatArray]] = []
     for t in range(ROUNDS):
         residuals = rows.residuals(theta.copy())
@@ -227,7 +223,7 @@ def _rounds(
         released.append((theta, gradient, sd))
         moved = [gaussian_update(theta[:, k], covariance[k], gradient[:, k], A, float(sd[k])) for k in range(q)]
         theta, covariance = np.stack([one[0] for one in moved], axis=1), [one[1] for one in moved]
-    return theta, tuple(_equations(moments, released, clips.square, k) for k in range(q))
+    rows.theta, rows.equations = theta, tuple(_equations(moments, released, clips.square, k) for k in range(q))
 
 
 def _gradient(

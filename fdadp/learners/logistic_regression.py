@@ -20,7 +20,7 @@ from fdadp.errors import InputError
 from fdadp.learners.coefficient_intervals import CoefficientIntervals, Equations
 from fdadp.learners.linear_regression_by_rounds import PlacedRows, doubts_of_rounds, placed_rows
 from fdadp.learners.shared._declared_vs_released import Doubts
-from fdadp.learners.shared._estimator_base import PrivateClassifier
+from fdadp.learners.shared._estimator_base import ScoringClassifier
 from fdadp.learners.shared.noisy_second_moments import (
     RowMoments,
     believed_moment,
@@ -112,7 +112,7 @@ def _usual_length(epsilon: float, delta: float | None, dimensions: int, problems
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
+class DPLogisticRegression(CoefficientIntervals, ScoringClassifier):
     """Logistic regression for two or more classes, differentially private.
 
     Parameters
@@ -232,7 +232,7 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
             settings = self._quieter(settings, encode.dimensions, K)
         n: float | None = settings.n or self.about_n
         ridge = _ridge(self.regularization, settings, encode.dimensions, K, mechanism, n)
-        by_count = self._sets_ridge_by_count(settings, mechanism)
+        by_count = _sets_ridge_by_count(self, settings, mechanism)
         shown = {"classes": labels, "bounds": self.bounds, "data_norm": self.data_norm, "center": self.center}
         if not by_count:
             shown["regularization"] = ridge
@@ -289,14 +289,9 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
             return of
         steps = _steps(of)
         pure, other = (_usual_length(of.epsilon, delta, dimensions, K, steps) for delta in (None, of.delta))
-        counts = self._sets_ridge_by_count(replace(of, delta=None), "objective")
+        counts = _sets_ridge_by_count(self, replace(of, delta=None), "objective")
         pays = _WORTH if counts else 1.0
         return replace(of, delta=None) if pure <= pays * other else of
-
-    def _sets_ridge_by_count(self, of: Privacy, mechanism: str) -> bool:
-        """Whether the default λ is set by a noisy number of rows, which costs pure ε beside objective perturbation."""
-        beside = mechanism == "objective" and of.delta is None and of.n is None
-        return beside and self.about_n is None and self.regularization is None
 
     def decision_function(self, X: Any) -> FloatArray:
         """Logits: of the second class, shape (m,), or of each class, shape (m, K)."""
@@ -304,23 +299,16 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         logits = self._encode.inside(x) @ self.coef_.T + self.intercept_
         return np.asarray(logits[:, 0] if len(self.classes_) == 2 else logits)
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of the classes, shape (m, K); of one-against-the-rest problems normalised, else softmax."""
-        logits = self.decision_function(X)
-        if logits.ndim == 1:
-            return np.stack((expit(-logits), expit(logits)), axis=1)
+    def _shares(self, score: FloatArray) -> FloatArray:
+        """Of one-against-the-rest problems normalised, else softmax."""
         if self.mechanism_ == "gradient":
-            return np.asarray(softmax(logits, axis=1))
-        each = expit(logits) + 1e-300
+            return np.asarray(softmax(score, axis=1))
+        each = expit(score) + 1e-300
         return np.asarray(each / each.sum(axis=1, keepdims=True))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Log-probabilities of the classes, shape (m, K)."""
         return np.asarray(np.log(self.predict_proba(X)))
-
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Most probable class, shape (m,)."""
-        return self._labels(self.decision_function(X))
 
 
 def _check_inference(of: DPLogisticRegression, K: int) -> None:
@@ -333,6 +321,12 @@ def _check_inference(of: DPLogisticRegression, K: int) -> None:
         raise InputError("budget or study must be one of pure epsilon with inference=True, got one with a delta")
     if of.inference and of.mechanism not in ("auto", "objective"):
         raise InputError(f'mechanism must be "objective" with inference=True, got "{of.mechanism}"')
+
+
+def _sets_ridge_by_count(model: DPLogisticRegression, of: Privacy, mechanism: str) -> bool:
+    """Whether the default λ is set by a noisy number of rows, which costs pure ε beside objective perturbation."""
+    beside = mechanism == "objective" and of.delta is None and of.n is None
+    return beside and model.about_n is None and model.regularization is None
 
 
 def _ridge(given: float | None, of: Privacy, dimensions: int, K: int, mechanism: str, n: float | None) -> float:
@@ -432,11 +426,11 @@ def _rounds(cohort: Cohort, plan: PlacesPlan, encode: PlacedRows) -> tuple[Float
 
     moments = release_moments(cohort, pair, encode.dimensions, 1, share=FIRST * plan.rest)
     A = believed_moment(moments)
-    line = posterior_coefficients(moments, A, 0)
+    line, covariance = posterior_coefficients(moments, A, 0)
     factor = 2.0
     for _ in range(50):
-        factor = min(0.5 / _usual_curvature(factor**2 * float(line.mean @ A @ line.mean) / plan.n), _STEEPEST)
-    w, covariance = factor * line.mean, factor**2 * line.covariance
+        factor = min(0.5 / _usual_curvature(factor**2 * float(line @ A @ line) / plan.n), _STEEPEST)
+    w, covariance = factor * line, factor**2 * covariance
     step = w
     for t in range(_ROUNDS):
         covariance = covariance + _WRONG**2 * (np.outer(step, step) + np.mean(step**2) * np.eye(len(w)))

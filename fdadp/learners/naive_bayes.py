@@ -19,7 +19,7 @@ from fdadp._common.argument_checks import fraction, is_number, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.shared._declared_vs_released import Doubts
-from fdadp.learners.shared._estimator_base import Bounded, PrivateClassifier
+from fdadp.learners.shared._estimator_base import Bounded, PrivateClassifier, TakesLabels
 from fdadp.learners.shared.public_encoding import (
     Categorical,
     Numeric,
@@ -65,57 +65,6 @@ def count_weight(d: int) -> float:
     It has the shares of the classes, and stands under everything else: as one number among d it would be the noisiest.
     """
     return max(1.0, math.sqrt(_CLASSES * d))
-
-
-def evidence_weight(
-    cohort: Cohort, evidence: Callable[[Any], FloatArray], prior: FloatArray, n: float, start: float, share: float
-) -> float:
-    """Weight τ that a cohort of rows (x, class) makes one expect, about a public guess; Newton steps in log τ.
-
-    Parameters
-    ----------
-    evidence : callable
-        Log-likelihoods (m, K) of x in each class, by a released model; row-local.
-    prior : ndarray of shape (K,)
-        Released, or public.
-    n : float
-        Released number of rows.
-    start : float
-        The guess, above 0.
-    share : float
-        Of the budget; 0: the guess.
-
-    Notes
-    -----
-    Proof, and what is clipped: ``docs/theory/learners.md#naive-bayes``.
-    """
-    log_prior, K = np.log(prior), len(prior)
-    at, variance = 0.0, _SD**2
-    for step in range(_STEPS if share else 0):
-        weight = start * math.exp(at)
-
-        def slopes(rows: Rows, weight: float = weight) -> FloatArray:
-            x, label = rows
-            each = evidence(x)
-            score = log_prior + weight * each
-            p = rowwise_exp(score - score.max(axis=1, keepdims=True))
-            p = p / rowwise_sum(p)[:, None]
-            mean = rowwise_sum(p * each)
-            own = rowwise_sum(np.where(label[:, None] == np.arange(K), each, 0.0))
-            square = rowwise_sum(p * (each - mean[:, None]) ** 2)
-            slope = np.clip(weight * (mean - own), -_SLOPE, _SLOPE)
-            curvature = np.minimum(weight**2 * square, _CURVATURE)
-            return np.asarray(np.stack((slope, curvature), axis=1) + 0 * label[:, None])
-
-        clip = _SLOPE + _CURVATURE if cohort.pure else math.hypot(_SLOPE, _CURVATURE)
-        name = f"weight of the evidence, step {step + 1}"
-        (slope, raw), sd = cohort.sum(slopes, clip=clip, share=share / _STEPS, name=name)
-        usual = _USUAL_CURVATURE * n
-        curvature = float(above_zero(*posterior(raw, sd**2, usual, usual**2)))
-        known = curvature**2 * variance + sd**2
-        at -= float(np.clip(variance * curvature * slope / known, -_LARGEST_STEP, _LARGEST_STEP))
-        variance = max(variance * sd**2 / known, _LEAST)
-    return start * math.exp(at)
 
 
 _UNIFORM = 1 / 3
@@ -177,8 +126,51 @@ class _NaiveBayes(FromLikelihood, PrivateClassifier):
     def _weigh(
         self, cohort: Cohort, evidence: Callable[[Any], FloatArray], prior: FloatArray, n: float, d: int
     ) -> None:
-        start = 1 / (1 + (d - 1) * self.correlation)  # how many independent features one is worth
-        self.evidence_weight_ = evidence_weight(cohort, evidence, prior, n, start, self.evidence_share)
+        """Weight τ that a cohort of rows (x, class) makes one expect, about a public guess; Newton steps in log τ.
+
+        Parameters
+        ----------
+        evidence : callable
+            Log-likelihoods (m, K) of x in each class, by a released model; row-local.
+        prior : ndarray of shape (K,)
+            Released, or public.
+        n : float
+            Released number of rows.
+        d : int
+            Number of features; the guess is how many independent ones each is worth.
+
+        Notes
+        -----
+        Proof, and what is clipped: ``docs/theory/learners.md#naive-bayes``.
+        """
+        start, share = 1 / (1 + (d - 1) * self.correlation), self.evidence_share
+        log_prior, K = np.log(prior), len(prior)
+        at, variance = 0.0, _SD**2
+        for step in range(_STEPS if share else 0):
+            weight = start * math.exp(at)
+
+            def slopes(rows: Rows, weight: float = weight) -> FloatArray:
+                x, label = rows
+                each = evidence(x)
+                score = log_prior + weight * each
+                p = rowwise_exp(score - score.max(axis=1, keepdims=True))
+                p = p / rowwise_sum(p)[:, None]
+                mean = rowwise_sum(p * each)
+                own = rowwise_sum(np.where(label[:, None] == np.arange(K), each, 0.0))
+                square = rowwise_sum(p * (each - mean[:, None]) ** 2)
+                slope = np.clip(weight * (mean - own), -_SLOPE, _SLOPE)
+                curvature = np.minimum(weight**2 * square, _CURVATURE)
+                return np.asarray(np.stack((slope, curvature), axis=1) + 0 * label[:, None])
+
+            clip = _SLOPE + _CURVATURE if cohort.pure else math.hypot(_SLOPE, _CURVATURE)
+            name = f"weight of the evidence, step {step + 1}"
+            (slope, raw), sd = cohort.sum(slopes, clip=clip, share=share / _STEPS, name=name)
+            usual = _USUAL_CURVATURE * n
+            curvature = float(above_zero(*posterior(raw, sd**2, usual, usual**2)))
+            known = curvature**2 * variance + sd**2
+            at -= float(np.clip(variance * curvature * slope / known, -_LARGEST_STEP, _LARGEST_STEP))
+            variance = max(variance * sd**2 / known, _LEAST)
+        self.evidence_weight_ = start * math.exp(at)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -342,7 +334,7 @@ _APART = 0.1
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _Histograms(_NaiveBayes):
+class _Histograms(TakesLabels, _NaiveBayes):
     """Naive Bayes from a histogram of each feature in each class; the features are encoded as bins and labels."""
 
     alpha: float = 1.0
@@ -403,12 +395,6 @@ class _Histograms(_NaiveBayes):
         self._check_new_table(X)
         codes = self._fitted_encoder.transform(X)
         return np.asarray(self.class_log_prior_ + self.evidence_weight_ * _evidence(codes, self.feature_log_prob_))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        return tags
 
 
 def _doubts(
@@ -533,12 +519,8 @@ class DPHistogramNB(_Histograms, Bounded):
 
     def _encoder(self, d: int) -> PublicEncoder:
         n_bins = whole(self.n_bins, "n_bins", least=2)
-
-        def binned(spec: Any) -> Any:
-            plain = isinstance(spec, Numeric) and spec.edges is None
-            return replace(spec, edges=n_bins) if plain else spec
-
-        return codes_encoder(features_of(self.features, self.bounds, self.data_norm, self.center, d), d, binned)
+        features = features_of(self.features, self.bounds, self.data_norm, self.center, d)
+        return codes_encoder(features, d, lambda spec: replace(spec, edges=n_bins))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

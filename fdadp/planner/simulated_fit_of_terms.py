@@ -284,7 +284,7 @@ def signal_of(
         if design.groups.separable:
             return np.asarray(common)
         effects = theta[design.groups.varying(count)] @ design.response.T
-        return added(common, rows.varying_of(block, count + 1), effects)
+        return np.asarray(added(common, rows.varying_of(block, count + 1), effects))
 
     if said.importances:
         theta = theta.copy()

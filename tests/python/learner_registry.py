@@ -25,6 +25,19 @@ def toy(kind: str, seed: int = 0, n: int = N_PERSONS) -> tuple[Any, Any]:
     return X, {"classifier": (signal > 0).astype(int), "regressor": signal / 2}.get(kind)
 
 
+def odd_columns(kind: str, n: int, d: int) -> tuple[Any, tuple[int, int], Any]:
+    """X (n, d) uniform in [-1, 1], its public bounds, and the generator of what comes after.
+
+    "heavy": all columns of a t law with 3 degrees of freedom; else the first has 1 % ones ("rare") or is "constant".
+    """
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, (n, d))
+    if kind == "heavy":
+        return np.clip(rng.standard_t(3, X.shape), -100, 100), (-100, 100), rng
+    X[:, 0] = rng.random(n) < 0.01 if kind == "rare" else 0.25
+    return X, (-1, 1), rng
+
+
 @dataclass(frozen=True)
 class Learner:
     """One learner, with public parameters that suit ``toy``.

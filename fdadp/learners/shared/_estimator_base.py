@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
@@ -275,6 +276,37 @@ class PrivateClassifier(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
         same_rows(X=X, y=y)
         found, true = (labels(of, self.classes_.tolist()).read() for of in (self.predict(X), y))
         return float(accuracy_score(np.nan_to_num(true, nan=-1.0), found, sample_weight=sample_weight))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ScoringClassifier(PrivateClassifier):
+    """A private learner that classifies by scores in logits."""
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores in logits, (m,) of the second class where there are two, else (m, K)."""
+        raise NotImplementedError
+
+    def _shares(self, score: FloatArray) -> FloatArray:
+        """Probabilities of more than two classes, from their scores (m, K)."""
+        raise NotImplementedError
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of the classes, (m, K)."""
+        score = self.decision_function(X)
+        return np.stack([expit(-score), expit(score)], axis=1) if score.ndim == 1 else self._shares(score)
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Class with the largest score, (m,)."""
+        return self._labels(self.decision_function(X))
+
+
+class TakesLabels:
+    """Mixin: tables may hold labels, and missing values."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        return tags
 
 
 class PrivateRegressor(RegressorMixin, PrivateLearner):  # type: ignore[misc]

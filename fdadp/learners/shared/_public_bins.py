@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from scipy.special import expit
 
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.learners.shared._estimator_base import Bounded, PrivateClassifier
+from fdadp.learners.shared._estimator_base import Bounded, ScoringClassifier, TakesLabels
 from fdadp.learners.shared.public_encoding import Numeric, codes_encoder, features_of
 from fdadp.learners.shared.public_inputs import as_table
 from fdadp.privacy import Cohort
@@ -99,9 +98,7 @@ class Bins:
         return np.asarray(padded[at].sum(axis=1))
 
 
-def _with_cuts(spec: Any) -> Any:
-    if not isinstance(spec, Numeric) or spec.edges is not None:
-        return spec
+def _with_cuts(spec: Numeric) -> Numeric:
     low, high = float(spec.low), float(spec.high)
     even = np.linspace(low, high, CUTS + 2)[1:-1]
     log = low + np.expm1(np.linspace(0, np.log1p(high - low), CUTS + 2)[1:-1])
@@ -172,7 +169,7 @@ def _product(codes, starts, factors):  # type: ignore[no-untyped-def]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Binned(Bounded):
+class Binned(TakesLabels, Bounded):
     """A learner whose scores are sums over features of a released number for each bin."""
 
     features: Any = None
@@ -202,31 +199,12 @@ class Binned(Bounded):
         self._check_new_table(X)
         return self._bins.encoder.transform(X)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        return tags
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BinnedClassifier(PrivateClassifier, Binned):
+class BinnedClassifier(ScoringClassifier, Binned):
     """A classifier of this kind."""
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores in logits, (m,) of the second class where there are two, else (m, K)."""
         codes = self._codes(X)
         return self._bins.scores(codes, self.scores_)
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of the classes, (m, K)."""
-        score = self.decision_function(X)
-        return np.stack([expit(-score), expit(score)], axis=1) if score.ndim == 1 else self._shares(score)
-
-    def _shares(self, score: FloatArray) -> FloatArray:
-        """Probabilities of more than two classes, from their scores (m, K)."""
-        raise NotImplementedError
-
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Class with the largest score, (m,)."""
-        return self._labels(self.decision_function(X))

@@ -86,21 +86,8 @@ def release_moments(
     )
 
 
-class Believed(NamedTuple):
-    """What moments make one believe of the coefficients of one target.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (p,)
-    covariance : ndarray of shape (p, p)
-    """
-
-    mean: FloatArray
-    covariance: FloatArray
-
-
-def posterior_coefficients(m: RowMoments, A: FloatArray, k: int) -> Believed:
-    """Posterior of coefficients of target k, over priors as likely as what was released makes them.
+def posterior_coefficients(m: RowMoments, A: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """Posterior mean (p,) and covariance (p, p) of coefficients of target k, over priors as likely as they turn out.
 
     The model is in the notes of :class:`fdadp.learners.DPLinearRegression`. `A` is :func:`believed_moment`.
     """
@@ -126,7 +113,7 @@ def posterior_coefficients(m: RowMoments, A: FloatArray, k: int) -> Believed:
     weights /= weights.sum()
     found = np.asarray(weights @ np.array(means))
     away = np.array(means) - found
-    return Believed(found, np.asarray(np.tensordot(weights, np.array(spreads), 1) + (away * weights[:, None]).T @ away))
+    return found, np.asarray(np.tensordot(weights, np.array(spreads), 1) + (away * weights[:, None]).T @ away)
 
 
 def believed_moment(m: RowMoments) -> FloatArray:

@@ -171,7 +171,7 @@ def codes_encoder(features: Any, d: int, with_bins: Callable[[Any], Any]) -> Pub
     features : mapping of name to Numeric or Categorical, sequence of them, or one of them, which holds for all columns
     d : int
     with_bins : callable
-        Gives a Numeric without edges some; leaves all else as it is.
+        From a Numeric without edges to one with some.
 
     Raises
     ------
@@ -180,10 +180,14 @@ def codes_encoder(features: Any, d: int, with_bins: Callable[[Any], Any]) -> Pub
     """
     if isinstance(features, (Numeric, Categorical)):
         features = [features] * d
+
+    def binned(spec: Any) -> Any:
+        return with_bins(spec) if isinstance(spec, Numeric) and spec.edges is None else spec
+
     if isinstance(features, Mapping):
-        features = {name: with_bins(spec) for name, spec in features.items()}
+        features = {name: binned(spec) for name, spec in features.items()}
     elif isinstance(features, Sequence) and not isinstance(features, (str, bytes)):
-        features = [with_bins(spec) for spec in features]
+        features = [binned(spec) for spec in features]
     return PublicEncoder(features, output="codes").fit()
 
 

@@ -366,8 +366,13 @@ def posterior_of_pairs(
 
 
 def _beliefs(feature_shares: FloatArray, owner: IntArray | None, spectra: tuple[float, ...]) -> Iterator[FloatArray]:
-    """Prior shares of all features, the constant first, between which the measurements decide; each (D,)."""
-    kinds = _importances(np.zeros(feature_shares.size, dtype=np.int64) if owner is None else owner)
+    """Prior shares of all features, the constant first, between which the measurements decide; each (D,).
+
+    Of each fall-off those of the prior, then each term in turn as more or less important.
+    """
+    kinds = [np.ones(feature_shares.size)]
+    if owner is not None and owner.size and owner.max() > 0:
+        kinds += [np.where(owner == i, factor, 1.0) for i in np.unique(owner) for factor in IMPORTANCES]
     for power, importance in product(spectra, kinds):
         shares = feature_shares**power * importance
         yield np.concatenate(([shares.max()], shares))
@@ -382,14 +387,6 @@ def _averaged(
     away = means - mean
     between = np.einsum("i,idk,iek->kde", weight, away, away)
     return mean, np.tensordot(weight, covariances, 1) + between, weight @ edf
-
-
-def _importances(owner: IntArray) -> list[FloatArray]:
-    """Factors on the prior shares of features: all as they are, then each term in turn otherwise; (D - 1,) each."""
-    kinds = [np.ones(owner.size)]
-    if owner.size and owner.max() > 0:
-        kinds += [np.where(owner == i, factor, 1.0) for i in np.unique(owner) for factor in IMPORTANCES]
-    return kinds
 
 
 def combine(

@@ -79,11 +79,6 @@ def with_several(n: float, row_shares: FloatArray) -> float:
     return max(n * (1 - float(row_shares[0])), 1.0)
 
 
-def one_over(row_shares: FloatArray) -> float:
-    """Mean of 1/n over persons with n rows."""
-    return float(row_shares @ (1 / np.arange(1, row_shares.size + 1)))
-
-
 class WithinShares(NamedTuple):
     """Shares of the budget of the size, the tail and the covariance within persons.
 
@@ -179,7 +174,7 @@ class LevelMoments:
     @property
     def once(self) -> float:
         """Mean of 1/n over persons with n rows."""
-        return one_over(self.row_shares)
+        return float(self.row_shares @ (1 / np.arange(1, self.row_shares.size + 1)))
 
     @property
     def between(self) -> FloatArray:

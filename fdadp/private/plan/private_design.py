@@ -13,7 +13,7 @@ from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.private.plan.budget_plan import Located
-from fdadp.private.public.column_ranges import Column, CurvesColumn, NumberColumn, Range, Scalars, unit_grid
+from fdadp.private.public.column_ranges import HALF_WIDTH, Column, CurvesColumn, NumberColumn, Range, Scalars, unit_grid
 from fdadp.private.whitened.of_additive_surfaces import WhiteSurface
 from fdadp.private.whitened.of_any_term import DerivedTerm
 from fdadp.private.whitened.white_term import WhiteTerm
@@ -109,8 +109,6 @@ class FeatureGroups:
         count : int
         """
         counts = self.counts(count)
-        if len(self.terms) == 1 and self.terms[0].separable:
-            return self.terms[0].features(seen, count)
         parts = {i: term.features(seen, counts[i]) for i, term in enumerate(self.terms) if counts[i] and term.separable}
         out = np.zeros((_rows_of(seen), count))
         for i, part in parts.items():
@@ -276,7 +274,7 @@ def curves_column(
     return CurvesColumn.guessed(name, at, grid, bounds, geometric, prior.x_scale, missing=missing)
 
 
-def of_a_surface(prior: PublicPrior, s: FloatArray, t: FloatArray, bounds: Range) -> PrivateDesign:
-    """Coordinates of the additive term of one column of curves, X."""
+def of_a_surface(prior: PublicPrior, s: FloatArray, t: FloatArray) -> PrivateDesign:
+    """Coordinates of the additive term of one column of standardised curves, X."""
     white = WhiteSurface.on("X", "X", s, prior)
-    return PrivateDesign.of(prior, [curves_column(prior, "X", 0, s, bounds)], [white], t)
+    return PrivateDesign.of(prior, [curves_column(prior, "X", 0, s, (-HALF_WIDTH, HALF_WIDTH))], [white], t)

@@ -263,7 +263,7 @@ class PublicPrior:
         """
         s, t = (np.array(grid, dtype=np.float64) for grid in (s, t))
         if self.pilot is not None:
-            design = of_a_surface(self, s, t, bounds)
+            design = of_a_surface(self, s, t)
         else:
             design = _design(self, tuple(s.tolist()), tuple(t.tolist()))
         (column,) = design.curves
@@ -320,4 +320,4 @@ class PublicPrior:
 
 @lru_cache(maxsize=REMEMBERED)
 def _design(prior: PublicPrior, s: tuple[float, ...], t: tuple[float, ...]) -> PrivateDesign:
-    return of_a_surface(prior, np.array(s), np.array(t), (-HALF_WIDTH, HALF_WIDTH))
+    return of_a_surface(prior, np.array(s), np.array(t))

@@ -98,8 +98,18 @@ class DPAFFOfFamily(EndToEnd[FamilyFit]):
 
     def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
         """Share out the budget over rounds of gradients."""
-        counts = self.response.counts
-        return plan_family(n, noise_multiplier, design, pure=pure, tuning=self.tuning, counts=counts)
+        tuning = self.tuning
+        if tuning is None:
+            tuning = replace(
+                PURE if pure else GAUSSIAN, fall_off=FALL_OFF, rounds=ROUNDS, twice_from=0.0, water_noise=WATER_NOISE
+            )
+        plan = make_plan(n, noise_multiplier, design, pure=pure, tuning=tuning)
+        times = 2 if pure else 1
+        shares = {key: v for key, v in plan.budget_shares.items() if key.startswith("x ") or key in OF_NUMBERS}
+        used = sum(share * plan.times(key) for key, share in shares.items())
+        shares |= {"counts" if self.response.counts else "base rate": times * BASE_RATE, "balance": times * BALANCE}
+        shares["gradient"] = (1 - used - times * (BASE_RATE + BALANCE)) / plan.rounds
+        return replace(plan, budget_shares=shares)
 
     def rows(self, design: PrivateDesign, y_bounds: Range) -> BoundedRows:
         """Row functions; the bounds are those of the response."""
@@ -108,29 +118,6 @@ class DPAFFOfFamily(EndToEnd[FamilyFit]):
     def spend(self, cohort: Cohort, plan: Plan, rows: Any) -> tuple[FamilyFit, None]:
         """Spend it; nothing is kept beside the fit."""
         return fit_family(cohort, plan, rows), None
-
-
-def plan_family(
-    n: float,
-    noise_multiplier: float,
-    design: PrivateDesign,
-    *,
-    pure: bool,
-    tuning: Tuning | None = None,
-    counts: bool = False,
-) -> Plan:
-    """Plan a fit, of `counts` or of zeros and ones; the rest as of ``budget_sharing.make_plan``."""
-    if tuning is None:
-        tuning = replace(
-            PURE if pure else GAUSSIAN, fall_off=FALL_OFF, rounds=ROUNDS, twice_from=0.0, water_noise=WATER_NOISE
-        )
-    plan = make_plan(n, noise_multiplier, design, pure=pure, tuning=tuning)
-    times = 2 if pure else 1
-    shares = {key: v for key, v in plan.budget_shares.items() if key.startswith("x ") or key in OF_NUMBERS}
-    used = sum(share * plan.times(key) for key, share in shares.items())
-    shares |= {"counts" if counts else "base rate": times * BASE_RATE, "balance": times * BALANCE}
-    shares["gradient"] = (1 - used - times * (BASE_RATE + BALANCE)) / plan.rounds
-    return replace(plan, budget_shares=shares)
 
 
 def fit_family(cohort: Cohort, plan: Plan, rows: BoundedRows) -> FamilyFit:
@@ -223,10 +210,7 @@ def _gradient(releases: Releases, rows: BoundedRows, number: str) -> tuple[Float
     name, share = plan.name("gradient") + number, plan.budget_shares["gradient"]
     clip = rows.largest * _together(rows, plan)
     if plan.pure and rows.feature_norm == 2:
-        total, sd = releases.cohort.sum_outer(
-            rows.clipped, rows.residual, norm="nuclear", clip=rows.largest, share=share, name=name
-        )
-        return np.asarray(total) / plan.rows, float(sd) / plan.rows
+        return releases.sum_outer("gradient", rows.factors, clip=rows.largest, number=number)
     total, sd = releases.cohort.sum(
         rows.gradient, clip=clip, size=plan.n_features, norm=rows.feature_norm, share=share, name=name
     )

@@ -106,11 +106,6 @@ def guarded(releases: Releases, residuals: ResidualRows, fit: PrivateFit) -> Pri
 def anchored(fit: PrivateFit) -> PrivateFit:
     """The fit without all that it would add to its anchor; errors are those that were released."""
     of = fit.regression
-    nothing = replace(
-        of,
-        coefficients=np.zeros_like(of.coefficients),
-        covariance=np.zeros_like(of.covariance),
-        edf=np.zeros_like(of.edf),
-        mean_variance=np.zeros_like(of.mean_variance),
-    )
+    found = ("coefficients", "covariance", "edf", "mean_variance")
+    nothing = replace(of, **{name: np.zeros_like(getattr(of, name)) for name in found})
     return replace(fit, y_location=0.0, mean=np.zeros_like(fit.mean), regression=nothing, dropped=True)

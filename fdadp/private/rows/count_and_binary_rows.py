@@ -256,6 +256,10 @@ class BoundedRows(RowFunctions):
         limit = self.largest / self.bounded.reach(self._mean(block))
         return np.asarray(f * self.plan.weights[:, 0] * (limit / np.maximum(norm, limit)))
 
+    def factors(self, block: Block) -> tuple[FloatArray, FloatArray]:
+        """Clipped features (m, D) and the residual (m, 1)."""
+        return self.clipped(block), self.residual(block)
+
     def gradient(self, block: Block) -> FloatArray:
         """Clipped features times the residual, shape (m, D): of a norm of at most `largest`."""
         return self.clipped(block) * self.residual(block)

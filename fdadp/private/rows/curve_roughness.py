@@ -228,20 +228,14 @@ def seen_response(
     noise, rough = sd / releases.plan.n, float(further - over * max(beyond, 0.0))
     if rough <= max(SURE * noise * math.hypot(1, over), LEAST):
         return releases, variance, energy
-    old = rows.design
-    design = _roughened(old, float(np.clip(rough, *SHARES)))
+    old, weights = rows.design, quadrature_weights(rows.design.unit_t)
+    functions, shares = old.prior.response_functions(old.unit_t, weights, rough=float(np.clip(rough, *SHARES)))
+    design = replace(old, response=functions, response_shares=shares)
     onto = design.response.T @ (old.response * old.t_weights[:, None])
     rows.adopt(design, onto @ rows.mean)
     rows.notes.append(ROUGH.format(rough))
     plan = replanned(releases.plan, design)
     return replace(releases, plan=plan), onto**2 @ variance, energy * (1 + rough / max(float(smooth), LEAST_SMOOTH))
-
-
-def _roughened(design: PrivateDesign, rough: float) -> PrivateDesign:
-    """The design with rough response functions, of this share of the prior's variance."""
-    unit = design.unit_t
-    functions, shares = design.prior.response_functions(unit, quadrature_weights(unit), rough=rough)
-    return replace(design, response=functions, response_shares=shares)
 
 
 NO_LOOK = (

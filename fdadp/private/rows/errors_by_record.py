@@ -105,17 +105,16 @@ class Probe:
         return np.asarray(sum(u[:, i] ** 2 * self.unknown[i] for i in range(3)))
 
 
-def levels_of(curves: Curves) -> FloatArray:
-    """Means of standardised curves, shape (m,)."""
-    size = curves.values.shape[1]
-    return rowwise_matmul(curves.values, np.full((size, 1), 1 / size))[:, 0]
+def row_means(values: FloatArray) -> FloatArray:
+    """Means of rows, shape (m,)."""
+    size = values.shape[1]
+    return rowwise_matmul(values, np.full((size, 1), 1 / size))[:, 0]
 
 
 def roughness_of(curves: Curves) -> FloatArray:
     """Places of the roughness of standardised curves on a log scale from -1 to 1, shape (m,)."""
     steps = np.ascontiguousarray(np.abs(np.diff(curves.values, axis=1)))
-    size = rowwise_matmul(steps, np.full((steps.shape[1], 1), 1 / steps.shape[1]))[:, 0]
-    return log_places(size, *ROUGHNESSES)
+    return log_places(row_means(steps), *ROUGHNESSES)
 
 
 def looks_of(column: CurvesColumn, values: FloatArray, grid: FloatArray | None = None) -> FloatArray:
@@ -124,7 +123,7 @@ def looks_of(column: CurvesColumn, values: FloatArray, grid: FloatArray | None =
     if grid is not None and not np.array_equal(grid, column.grid):
         unit = unit_grid(column.grid)
         curves = Curves(np.stack([np.interp(unit, curves.grid, row) for row in curves.values]), unit)
-    looks = np.stack((levels_of(curves), roughness_of(curves)), axis=1)
+    looks = np.stack((row_means(curves.values), roughness_of(curves)), axis=1)
     looks[never] = 0.0
     return looks
 

@@ -26,29 +26,32 @@ from fdadp.private.plan.private_design import PrivateDesign
 # (:mod:`fdadp.private.rows.row_functions`).
 
 
-def added(values: FloatArray, z: FloatArray, effects: FloatArray) -> FloatArray:
+@njit(cache=True, nogil=True)
+def added(values, z, effects):  # type: ignore[no-untyped-def]
     """``values(t) + Σ_j z_j(t) effects_j(t)``, shape (m, T); `effects` (q, T)."""
-    out = np.array(values, order="C")
-    _add(np.ascontiguousarray(z), np.ascontiguousarray(effects), out)
+    out = values.copy()
+    for i in range(z.shape[0]):
+        for j in range(z.shape[1]):
+            for t in range(z.shape[2]):
+                out[i, t] += z[i, j, t] * effects[j, t]
     return out
 
 
-def integrals(z: FloatArray, curves: FloatArray, weighted: FloatArray) -> FloatArray:
-    """``∫ z_j(t) φ_k(t) r(t) dt`` of curves r (m, T), shape (m, q, K).
-
-    Parameters
-    ----------
-    z : ndarray of shape (m, q, T)
-    curves : ndarray of shape (m, T)
-    weighted : ndarray of shape (T, K)
-        The functions φ times quadrature weights.
-    """
-    out = np.zeros((*z.shape[:2], weighted.shape[1]))
-    _integrate(np.ascontiguousarray(z), np.ascontiguousarray(curves), np.ascontiguousarray(weighted), out)
+@njit(cache=True, nogil=True)
+def integrals(z, curves, weighted):  # type: ignore[no-untyped-def]
+    """``∫ z_j(t) φ_k(t) r(t) dt`` of curves r (m, T), shape (m, q, K); `weighted` (T, K): φ times quadrature."""
+    out = np.zeros((z.shape[0], z.shape[1], weighted.shape[1]))
+    for i in range(z.shape[0]):
+        for j in range(z.shape[1]):
+            for t in range(z.shape[2]):
+                product = z[i, j, t] * curves[i, t]
+                for k in range(weighted.shape[1]):
+                    out[i, j, k] += product * weighted[t, k]
     return out
 
 
-def quadratic(features: FloatArray, z: FloatArray, places: IntArray, forms: FloatArray) -> FloatArray:
+@njit(cache=True, nogil=True)
+def quadratic(features, z, places, forms):  # type: ignore[no-untyped-def]
     """``h(t)' Q(t) h(t)``, h the features of a row at t; shape (m, T).
 
     Parameters
@@ -61,34 +64,9 @@ def quadratic(features: FloatArray, z: FloatArray, places: IntArray, forms: Floa
     forms : ndarray of shape (D, D, T)
         Q at each point, symmetric.
     """
-    at = np.full(features.shape[1], -1, dtype=np.int64)
+    d, points = features.shape[1], forms.shape[2]
+    at, out = np.full(d, -1), np.zeros((len(features), points))
     at[places] = np.arange(places.size)
-    out = np.zeros((len(features), forms.shape[2]))
-    _quadratic(np.ascontiguousarray(features), np.ascontiguousarray(z), at, np.ascontiguousarray(forms), out)
-    return out
-
-
-@njit(cache=True, nogil=True)
-def _add(z, effects, out):  # type: ignore[no-untyped-def]
-    for i in range(z.shape[0]):
-        for j in range(z.shape[1]):
-            for t in range(z.shape[2]):
-                out[i, t] += z[i, j, t] * effects[j, t]
-
-
-@njit(cache=True, nogil=True)
-def _integrate(z, curves, weighted, out):  # type: ignore[no-untyped-def]
-    for i in range(z.shape[0]):
-        for j in range(z.shape[1]):
-            for t in range(z.shape[2]):
-                product = z[i, j, t] * curves[i, t]
-                for k in range(weighted.shape[1]):
-                    out[i, j, k] += product * weighted[t, k]
-
-
-@njit(cache=True, nogil=True)
-def _quadratic(features, z, at, forms, out):  # type: ignore[no-untyped-def]
-    d, points = at.size, forms.shape[2]
     for i in range(len(features)):
         for j in range(d):
             for k in range(j + 1):
@@ -105,6 +83,7 @@ def _quadratic(features, z, at, forms, out):  # type: ignore[no-untyped-def]
                     product = twice * features[i, steady]
                     for t in range(points):
                         out[i, t] += product * z[i, at[first], t] * forms[j, k, t]
+    return out
 
 
 UNLIKE = 0.3

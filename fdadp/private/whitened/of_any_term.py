@@ -202,7 +202,8 @@ def prior_covariance(
             continue
         points.append(np.linspace(own[0], own[-1], count))
         moves = not np.allclose(own, np.asarray(other.axes[name]))
-        kernels.append(_kernel(points[-1], name, public, prior) if moves else _on_domain(points[-1], prior))
+        on_domain = _gaussian(points[-1], prior.surface_s * (points[-1][-1] - points[-1][0])) + prior.main
+        kernels.append(_kernel(points[-1], name, public, prior) if moves else on_domain)
     effect = np.asarray(design.effect(*points))
     half = _projection(effect)
     spread = half.reshape(len(half), *(len(kernel) for kernel in kernels))
@@ -221,11 +222,6 @@ def _projection(effect: FloatArray) -> FloatArray:
     if np.abs(away).max() < OUTSIDE:
         return np.asarray(np.linalg.pinv(effect, rcond=RANK), dtype=np.float64)
     return np.asarray(np.linalg.pinv(np.hstack((effect, constant)), rcond=RANK)[:-1], dtype=np.float64)
-
-
-def _on_domain(at: FloatArray, prior: PublicPrior) -> FloatArray:
-    """Of an axis that is the domain of curves."""
-    return _gaussian(at, prior.surface_s * (at[-1] - at[0])) + prior.main
 
 
 def _kernel(at: FloatArray, name: str, public: tuple[Column, ...], prior: PublicPrior) -> FloatArray:

@@ -103,10 +103,6 @@ class TermRequest:
         """A column of any kind."""
         return self._column(name, "its range, or all its levels if it holds labels")
 
-    def coding_of(self, name: str) -> str:
-        """How a column multiplies: as numbers or as levels, as what is public of it says."""
-        return "levels" if isinstance(self.public_of(name), LabelColumn) else "numbers"
-
     def _column(self, name: str, wanted: str) -> Column:
         if name not in self.columns:
             raise InputError(f"bounds of {name} must be public for {self.name}: give {wanted}; got none")
@@ -358,7 +354,7 @@ def _times(asked: TermRequest, term: TermSpec, column: str, coding: str | None =
         raise InputError(f"coding of {asked.name} must be one of {CODINGS} or None, got {coding!r}")
     of = white_term(term, asked.columns, asked.prior, curves=asked.curves, t=asked.t, beside=asked.beside)
     alone = column not in asked.beside
-    if (coding or asked.coding_of(column)) == "numbers":
+    if coding == "numbers" or (coding is None and not isinstance(asked.public_of(column), LabelColumn)):
         number = asked.numbers_of(column)
         by = ByNumber(column) if term.name in asked.beside else ByNumber.as_it_is(number)
         return WhiteTimes.product(asked.name, of, by, alone=alone)

@@ -13,6 +13,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.grid_from_labels import text_of_grid
+from fdadp.private.plan.budget_plan import PLANNED
 from fdadp.regression.fitted.coefficient_functions import effect_rows, varies
 from fdadp.regression.fitted.tests_and_bands import aic, error_left_out, terms_tested
 from fdadp.regression.reading.training_rows import TrainingSpec, read_training, said_of_rows
@@ -183,7 +184,7 @@ def _notes(fitted: Fitted) -> list[str]:
     errors = None
     if ledger is not None:
         errors = "Standard errors and tests know the noise of the releases"
-        looked = any(release.name == "directions of features" for release in ledger.releases)
+        looked = any(release.name == PLANNED["directions"] for release in ledger.releases)
         errors += f". {CURVES_BELIEVED}" if covariates.grids and not looked else ""
     notes += [] if fitted.joined is None else [f"Rows: {fitted.joined}."]
     if ledger is not None:

@@ -7,6 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
+from learner_registry import odd_columns
 from privacy_tools import distance
 
 from fdadp.audit import black_box_audit
@@ -102,18 +103,11 @@ def test_bounds_a_thousand_times_too_wide_and_far_to_one_side_cost_little(bounds
 
 @pytest.mark.parametrize("kind", ["heavy", "rare", "constant"])
 def test_heavy_rare_and_constant_columns_hold_with_the_same_constants(kind):
-    rng = np.random.default_rng(1)
-    X = rng.uniform(-1, 1, (10_000, 4))
-    if kind == "heavy":
-        X = np.clip(rng.standard_t(3, X.shape), -100, 100)
-    elif kind == "rare":
-        X[:, 0] = rng.random(len(X)) < 0.01
-    else:
-        X[:, 0] = 0.25
+    X, bounds, rng = odd_columns(kind, 10_000, 4)
     f = X @ [1.0, -1.0, 0.5, 2.0]
     y = f + 0.5 * rng.standard_normal(len(X))
     with pytest.warns(PublicInputWarning, match="hardly vary") if kind == "constant" else contextlib.nullcontext():
-        model = rounds(bounds=(-100, 100) if kind == "heavy" else (-1, 1), bounds_y=(-100, 100)).fit(X, y)
+        model = rounds(bounds=bounds, bounds_y=(-100, 100)).fit(X, y)
     assert explained(model, X, f) > 0.97
 
 

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from fdadp import Privacy, ScalarRegression
 from fdadp.audit.replay import Neighbours, drawing_from, replay_audit
 from fdadp.privacy import Budget, rowwise_exp
-from fdadp.private.release.dp_aff_of_families import in_entries, plan_family
+from fdadp.private.release.dp_aff_of_families import DPAFFOfFamily, in_entries
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.rows.count_and_binary_rows import BoundedResponse, BoundedRows
 from fdadp.solve.form.response_families import FAMILIES
@@ -177,7 +177,7 @@ def row_values(model, data, pure, norm):
     binomial = model.family == "binomial"
     y = labels(data["y"], ["alive", "dead"]) if binomial else table(data["y"])
     rows = BoundedRows(design, BoundedResponse(FAMILIES[model.family], (0.0, 1.0 if binomial else 20.0)))
-    plan = plan_family(N, 0.02, design, pure=pure)
+    plan = DPAFFOfFamily(response=rows.bounded).plan(N, 0.02, design, pure=pure)
     rows.feature_norm, rows.largest = norm, 2.0
     rows.begin_regression(plan)
     rows.coefficients = np.full((plan.n_features, 1), 3.0)
