@@ -21,6 +21,8 @@ from fdadp.repeated.reml_with_gaps import GapRows
 
 MOST_WORK = 2e10
 """Products up to which it is counted that covariances are estimated; some seconds."""
+EMPTY = 1e-4
+"""Variance, beside that of rows, below which REML found none: a covariance cannot be less than 0 there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,21 +51,34 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class VarianceLevel:
-    """A covariance Γ (k, k), and its derivatives (m, k, k) in what was estimated of it."""
+    """A covariance Γ (k, k), and its derivatives (m, k, k) in what was estimated of it.
+
+    `held` (k, k) projects onto the directions in which Γ is not 0; None: all.
+    """
 
     covariance: FloatArray
     basis: FloatArray
+    held: FloatArray | None = None
 
 
 def free_levels(*covariances: FloatArray) -> list[VarianceLevel]:
-    """Levels of any covariances, of which the last is that of rows: in coordinates in which it is 1, all entries."""
+    """Levels of any covariances, of which the last is that of rows, in coordinates in which that is 1.
+
+    Entries between two directions in which REML found no variance are at their bound: they do not vary with the rows.
+    Those between such a direction and another turn the covariance, and do.
+    """
     unit, out = np.asarray(np.linalg.cholesky(covariances[-1]), dtype=np.float64), []
     for covariance in covariances:
-        rows, columns = np.tril_indices(len(covariance))
-        basis = np.zeros((len(rows), *covariance.shape))
+        wide, size = np.kron(np.eye(len(covariance) // len(unit)), unit), len(covariance)
+        back = np.linalg.inv(wide)
+        values, vectors = np.linalg.eigh(back @ covariance @ back.T)
+        some = values > EMPTY
+        rows, columns = (own[(some[:, None] | some)[np.tril_indices(size)]] for own in np.tril_indices(size))
+        basis = np.zeros((len(rows), size, size))
         basis[np.arange(len(rows)), rows, columns] = basis[np.arange(len(rows)), columns, rows] = 1.0
-        wide = np.kron(np.eye(len(covariance) // len(unit)), unit)
-        out.append(VarianceLevel(covariance, wide @ basis @ wide.T))
+        turn = wide @ vectors
+        held = turn[:, some] @ (vectors.T @ back)[some]
+        out.append(VarianceLevel(covariance, turn @ basis @ turn.T, held))
     return out
 
 
@@ -82,9 +97,9 @@ class EstimatedCovariances:
     inner : ndarray of shape (P, P)
         Kenward and Roger's Λ: C grows by ``2 C Λ C``.
     added : tuple of ndarray of shape (w, w)
-        What the covariance of predictions of a block's units grows by. It is twice the variance of ``Γ Z'V⁻¹`` times
-        the residuals: once as predictions vary with it, and once as their covariance at estimated values is too small
-        by as much.
+        What the covariance of predictions of a block's units grows by: the variance of ``Γ Z'V⁻¹`` times the
+        residuals, as predictions vary with it; and the same once more in directions in which Γ is not 0, as their
+        covariance at estimated values is too small by as much. Where Γ is at its bound 0, it cannot be.
 
     References
     ----------
@@ -125,10 +140,13 @@ class EstimatedCovariances:
         for one in seen:
             Y = one.varied(spread)
             inner += np.einsum("niP,ij,njQ->PQ", one.F, Y, one.F, optimize=True)
-            units = [np.kron(np.eye(n), level.covariance) for n, level in zip(one.units, levels[:heads], strict=False)]
-            G = block_diag(np.zeros((0, 0)), *units)
+            own = list(zip(one.units, levels[:heads], strict=False))
+            G = block_diag(np.zeros((0, 0)), *[np.kron(np.eye(n), level.covariance) for n, level in own])
             M = np.eye(len(G), len(one.T)) - G @ one.T[: len(G)]
-            added.append(2 * M @ Y @ M.T)
+            held = [np.eye(len(x.covariance)) if x.held is None else x.held for _, x in own]
+            Q = block_diag(np.zeros((0, 0)), *[np.kron(np.eye(n), x) for (n, _), x in zip(own, held, strict=True)])
+            varies = M @ Y @ M.T
+            added.append(varies + Q @ varies @ Q.T)
         return cls(C, slopes, errors, inner, tuple(added))
 
     def degrees(self, rows: FloatArray) -> float:

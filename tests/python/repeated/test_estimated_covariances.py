@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from repeated_tools import dense_kenward_roger, draw, entries_of, features_of, sums_of
+from scipy.linalg import block_diag
 
 from fdadp.regression.mixed_models.estimated_covariances import (
     EstimatedCovariances,
@@ -26,18 +27,31 @@ from fdadp.repeated.reml_with_gaps import gap_rows
 
 @dataclass
 class Level:
-    """A covariance, loads (rows, k) of all its units, and its derivatives in what is estimated."""
+    """A covariance, loads (rows, k) of all its units, its derivatives in what is estimated, and where it is not 0."""
 
     covariance: np.ndarray
     units: list[np.ndarray]
     basis: list[np.ndarray]
+    held: np.ndarray | None = None
 
     def spread(self, covariance: np.ndarray) -> np.ndarray:
         return sum(Z @ covariance @ Z.T for Z in self.units)
 
 
-def free(covariance: np.ndarray, units: list[np.ndarray]) -> Level:
-    return Level(covariance, units, entries_of(len(covariance)))
+def free(covariance: np.ndarray, units: list[np.ndarray], rows: np.ndarray | None = None) -> Level:
+    """All entries that can vary about a covariance which may be singular: none between two of its null directions.
+
+    `rows` is the covariance of rows: predictions are projected onto where there is some along what is white beside it.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    some = values > 1e-9
+    entries = [E for E in entries_of(len(some)) if not E[np.ix_(~some, ~some)].any()]
+    if rows is None:
+        return Level(covariance, units, [vectors @ E @ vectors.T for E in entries])
+    A, W = vectors[:, some], np.kron(np.eye(len(some) // len(rows)), np.linalg.inv(rows))
+    return Level(
+        covariance, units, [vectors @ E @ vectors.T for E in entries], A @ np.linalg.solve(A.T @ W @ A, A.T @ W)
+    )
 
 
 def check(found: EstimatedCovariances, X: np.ndarray, levels: list[Level], inner: slice = slice(None)) -> None:
@@ -54,7 +68,7 @@ def check(found: EstimatedCovariances, X: np.ndarray, levels: list[Level], inner
 
 
 def grown(X: np.ndarray, levels: list[Level], own: list[tuple[int, int]]) -> np.ndarray:
-    """Twice the variance of ``Γ Z'V⁻¹ r`` of some units, by differences in what is estimated."""
+    """The variance of ``Γ Z'V⁻¹ r`` of some units, by differences in what is estimated, twice where Γ is not 0."""
     base = [level.covariance for level in levels]
 
     def predictor(covariances: list[np.ndarray]) -> np.ndarray:
@@ -68,7 +82,9 @@ def grown(X: np.ndarray, levels: list[Level], own: list[tuple[int, int]]) -> np.
             changes.append((predictor(up) - predictor(down)) / (2 * step))
     V = sum(level.spread(level.covariance) for level in levels)
     errors = dense_kenward_roger(V, X, [level.spread(E) for level in levels for E in level.basis])[2]
-    return 2 * sum(errors[r, s] * a @ V @ b.T for r, a in enumerate(changes) for s, b in enumerate(changes))
+    varies = sum(errors[r, s] * a @ V @ b.T for r, a in enumerate(changes) for s, b in enumerate(changes))
+    held = [np.eye(len(base[g])) if levels[g].held is None else levels[g].held for g, _ in own]
+    return varies + block_diag(*held) @ varies @ block_diag(*held).T
 
 
 def close(a: np.ndarray, b: np.ndarray) -> None:
@@ -89,7 +105,7 @@ def test_curves_of_persons(rank):
     found = EstimatedCovariances.of(blocks, free_levels(law.G, law.R), heads=1)
     N, eye = len(law.who), np.eye(3)
     each = np.tile(eye, (N, 1, 1))
-    levels = [free(law.G, members(law.who, each)), free(law.R, members(np.arange(N), each))]
+    levels = [free(law.G, members(law.who, each), law.R), free(law.R, members(np.arange(N), each))]
     check(found, law.design, levels)
     for place, n in enumerate(s.sizes):
         person = int(np.flatnonzero(np.bincount(law.who) == n)[0])
@@ -106,7 +122,10 @@ def test_slopes_of_persons(rank):
         blocks_of_designs(sums, s.designs, s.design_of, s.vectors), free_levels(a @ a.T, law.R), heads=1
     )
     rows = np.kron(law.X[:, [0, 2]], np.eye(3)).reshape(N, 3, 6)
-    levels = [free(a @ a.T, members(law.who, rows)), free(law.R, members(np.arange(N), np.tile(np.eye(3), (N, 1, 1))))]
+    levels = [
+        free(a @ a.T, members(law.who, rows), law.R),
+        free(law.R, members(np.arange(N), np.tile(np.eye(3), (N, 1, 1)))),
+    ]
     design = np.kron(law.X - sums.shift_x, np.eye(3))
     check(found, design, levels)
     for person in (0, 1):  # of one row, which is fewer than functions, and of four
@@ -126,8 +145,8 @@ def test_persons_within_sites():
     found = EstimatedCovariances.of(blocks_of_sites(own), free_levels(S, G, R), heads=2)
     each = np.tile(np.eye(k), (who.size, 1, 1))
     levels = [
-        free(S, members(site[who], each)),
-        free(G, members(who, each)),
+        free(S, members(site[who], each), R),
+        free(G, members(who, each), R),
         free(R, members(np.arange(len(who)), each)),
     ]
     design = np.kron(X, np.eye(k))
@@ -152,8 +171,8 @@ def test_rows_with_gaps():
     found = EstimatedCovariances.of(blocks_of_gaps(rows, 3), [G, VarianceLevel(K, R.basis), white], heads=1)
     seen, N = np.isfinite(Y).ravel(), len(Y)
     loads = np.tile(psi[:, :3], (N, 1, 1))
-    levels = [free(law.G, members(law.who, loads)), free(K, members(np.arange(N), loads))]
-    levels = [Level(x.covariance, [Z[seen] for Z in x.units], x.basis) for x in levels]
+    levels = [free(law.G, members(law.who, loads), K + noise * np.eye(3)), free(K, members(np.arange(N), loads))]
+    levels = [Level(x.covariance, [Z[seen] for Z in x.units], x.basis, x.held) for x in levels]
     levels.append(free(np.full((1, 1), noise), list(np.eye(seen.sum())[:, :, None])))
     design = np.kron(law.X, psi)[seen]
     check(found, design, levels)

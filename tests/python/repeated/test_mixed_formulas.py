@@ -533,9 +533,10 @@ def held_with_few_persons(persons: int, runs: int, first: int = 0, gaps: float =
 
 
 def test_intervals_of_few_persons_count_that_covariances_are_estimated():
-    """Curves of persons held .88 at 12 persons where covariances counted as known."""
-    effect, curves = held_with_few_persons(12, 20)
-    assert effect > 0.88 and 0.93 < curves < 0.99
+    """Curves of persons held .88 at 12 persons where covariances counted as known, and .97 where all entries of that
+    of persons counted as free, also those at their bound."""
+    effect, curves = held_with_few_persons(12, 40)
+    assert effect > 0.88 and 0.93 < curves < 0.965
 
 
 def test_intervals_of_few_persons_with_gaps_count_that_covariances_are_estimated():
@@ -561,5 +562,4 @@ def test_two_persons_say_nothing_of_their_covariance_beside_a_covariate_of_the_p
 def test_coverage_with_few_persons(persons, gaps):
     effect, curves = held_with_few_persons(persons, 200, gaps=gaps)
     print(f"{persons} persons, gaps {gaps}: effect {effect:.3f}, curves of persons {curves:.3f}")
-    most = 0.975 if not gaps else 0.985
-    assert 0.93 <= effect <= 0.995 and 0.93 <= curves <= most  # effects: that smoothing is estimated is in them
+    assert 0.93 <= effect <= 0.985 and 0.93 <= curves <= 0.965  # effects: that smoothing is estimated is in them
