@@ -183,7 +183,7 @@ class GapLaw:
         (G, R), (K, noise) = free_levels(self.levels.G, self.levels.R), self.wide[1:]
         k = len(self.levels.G)
         levels = G, VarianceLevel(K[:k, :k], R.basis), VarianceLevel(np.full((1, 1), noise), np.ones((1, 1, 1)))
-        return law.counted(blocks_of_gaps(self.rows, k), levels, 1, self.psi)
+        return law.counted(blocks_of_gaps(self.rows, k), levels, 1, carrier=self.psi)
 
     def known(
         self, persons: Levels, form: LongForm, found: GapEffects, F: FloatArray, few: EstimatedCovariances | None

@@ -115,17 +115,33 @@ class EstimatedCovariances:
     added: tuple[FloatArray, ...]
 
     @classmethod
-    def of(cls, blocks: Sequence[Block], levels: Sequence[VarianceLevel], *, heads: int) -> EstimatedCovariances | None:
+    def of(
+        cls,
+        blocks: Sequence[Block],
+        levels: Sequence[VarianceLevel],
+        *,
+        heads: int,
+        beyond: FloatArray | None = None,
+    ) -> EstimatedCovariances | None:
         """At estimated covariances; None where rows say nothing of some, or that is too much work.
 
-        `heads` is the number of first levels whose units are predicted.
+        Parameters
+        ----------
+        blocks : sequence of Block
+        levels : sequence of VarianceLevel
+        heads : int
+            Number of first levels whose units are predicted.
+        beyond : ndarray of shape (P, P), optional
+            Information of the coefficients from rows whose covariance is known.
         """
         m, P = sum(len(level.basis) for level in levels), blocks[0].features.shape[2]
         widest = max(level.basis.shape[1] for level in levels)
-        if sum(block.width**2 for block in blocks) * widest**2 + m**2 * P**2 > MOST_WORK:
+        work = sum(block.width**2 * widest**2 + block.features.size * P for block in blocks)
+        if work + m**2 * P**2 > MOST_WORK:
             return None
         seen = [_Seen.of(block, levels) for block in blocks]
-        C = np.asarray(np.linalg.inv(sum(one.gram for one in seen)), dtype=np.float64)
+        gram = sum((one.gram for one in seen), np.zeros((P, P)) if beyond is None else beyond)
+        C = np.asarray(np.linalg.inv(gram), dtype=np.float64)
         slopes = np.concatenate([_slopes(seen, g, level.basis) for g, level in enumerate(levels)])
         whole, taken = _traces(seen, levels, C)
         turned = slopes @ C
@@ -259,21 +275,22 @@ def blocks_of_designs(sums: PersonSums, designs: FloatArray, design_of: IntArray
     sums : PersonSums
     designs : ndarray of shape (E, q, q)
     design_of : ndarray of shape (I,)
-    vectors : ndarray of shape (I, q, p + k)
-        ``Z'(X, C)`` of each person.
+    vectors : ndarray of shape (I, q, d)
+        ``Z'(X, C)`` of each person, loads after them where there are some.
     """
     p, k, q, blocks = sums.p, sums.k, designs.shape[1], []
-    left = sums.split(sums.total)[0].copy()
+    used = np.r_[:p, p + k : vectors.shape[2]]
+    left = sums.total[np.ix_(used, used)]
     for e, design in enumerate(designs):
         root = root_of(design)
-        X = np.linalg.pinv(root, rcond=1e-7) @ vectors[design_of == e][:, :, :p]
+        X = np.linalg.pinv(root, rcond=1e-7) @ vectors[design_of == e][:, :, used]
         left -= np.einsum("iqa,iqb->ab", X, X)
         pooled = X.reshape(len(X), -1)
-        if len(X) > q * p:
+        if len(X) > pooled.shape[1]:
             pooled = np.asarray(np.linalg.qr(pooled, mode="r"))
         loads = _on_all(root.T[None], k), _on_all(np.eye(q)[:, :, None], k)
-        blocks.append(Block(loads, _on_all(pooled.reshape(-1, q, p), k), float(len(X))))
-    return [*blocks, _plain_rows(left, k, (q * k,), sums.n_rows - q * len(vectors))]
+        blocks.append(Block(loads, _on_functions(pooled.reshape(-1, q, used.size), p, k), float(len(X))))
+    return [*blocks, _plain_rows(left, p, k, (q * k,), sums.n_rows - q * len(vectors))]
 
 
 def blocks_of_sites(own: SiteSums) -> list[Block]:
@@ -285,7 +302,7 @@ def blocks_of_sites(own: SiteSums) -> list[Block]:
         loads = [_on_all(load, sums.k) for load in (root[None, :, None], (root * eye)[:, :, None], eye[:, :, None])]
         blocks.append(Block(tuple(loads), _on_all((root[:, None] * sums.means[here, :p])[None], sums.k)))
     within = sums.split(sums.within)[0]
-    return [*blocks, _plain_rows(within, sums.k, (sums.k, sums.k), sums.n_rows - sums.n_persons)]
+    return [*blocks, _plain_rows(within, p, sums.k, (sums.k, sums.k), sums.n_rows - sums.n_persons)]
 
 
 def blocks_of_gaps(rows: GapRows, k: int) -> list[Block]:
@@ -322,7 +339,13 @@ def _on_all(rows: FloatArray, k: int) -> FloatArray:
     return np.asarray(np.kron(rows, np.eye(k)[None]), dtype=np.float64)
 
 
-def _plain_rows(xx: FloatArray, k: int, above: Sequence[int], count: int) -> Block:
-    """Rows with the scatter xx of their features (p, p) that no level but that of rows has a share in."""
+def _on_functions(rows: FloatArray, p: int, k: int) -> FloatArray:
+    """What p features of rows, and loads of P coefficients after them, do to k functions each: (n, r k, p k + P)."""
+    n, r, size = rows.shape
+    return np.concatenate((_on_all(rows[:, :, :p], k), rows[:, :, p:].reshape(n, r * k, (size - p) // k)), axis=2)
+
+
+def _plain_rows(xx: FloatArray, p: int, k: int, above: Sequence[int], count: int) -> Block:
+    """Rows with the scatter xx of their p features, and of loads, that no level but that of rows has a share in."""
     none = tuple(np.zeros((0, k, size)) for size in above)
-    return Block((*none, np.eye(k)[None]), _on_all(root_of(xx).T[:, None], k), float(count))
+    return Block((*none, np.eye(k)[None]), _on_functions(root_of(xx).T[:, None], p, k), float(count))

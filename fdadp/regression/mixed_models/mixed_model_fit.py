@@ -559,7 +559,7 @@ def _person_curves(
 def _degrees(form: LongForm, mix: FloatArray, law: PersonLaw) -> FloatArray:
     """Degrees of freedom of each term: the least of its features', the constant only where it has no other."""
     own, out, start = law.degrees(), [], 0
-    varying = [] if law.varying is None else law.varying.degrees(law.sums)
+    varying = [] if law.varying is None else law.varying.degrees(law.sums, law.few)
     first = int(law.sums.intercept)
     for design in form.designs:
         if not design.separable:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fdadp._common.symmetric_matrices import root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.regression.fitted.person_curves import KnownOnes, KnownPersons, Sites, rows_on
 from fdadp.regression.mixed_models.estimated_covariances import (
@@ -26,7 +27,7 @@ from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.random_slopes import slope_covariances, slope_sums, weighed_with_slopes
 from fdadp.repeated.reml_search import LevelCovariances, level_covariances
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.form.long_form_design import LongForm
+from fdadp.solve.form.long_form_design import LongForm, kept_of
 from fdadp.terms.numbers.factors_and_random_effects import Levels
 
 FEW = 500
@@ -52,7 +53,8 @@ class PersonLaw:
     nested : (SiteSums, NestedFit) or None
         Of persons within sites.
     few : EstimatedCovariances or None
-        What it adds that covariances are estimated; of up to 500 persons. None beside terms that vary with t.
+        What it adds that covariances are estimated; of up to 500 persons. None where these say nothing of some
+        coefficients of terms that vary with t.
     carrier : ndarray of shape (T, K)
         Functions that carry the mean curves that it knows of.
     varying : VaryingTerms or None
@@ -73,7 +75,9 @@ class PersonLaw:
     @property
     def few_persons(self) -> bool:
         """Whether it is counted that covariances are estimated."""
-        return self.sums.n_persons <= FEW and self.sums.loads is None
+        if self.sums.n_persons > FEW:
+            return False
+        return self.sums.loads is None or self.sums.seen.shape[0] == self.sums.seen.shape[1]
 
     def nulls(self, names: Sequence[str], random: Sequence[str]) -> dict[str, VarianceNull]:
         """By name, the model without functions of persons, without each of several, and without sites.
@@ -128,7 +132,9 @@ class PersonLaw:
         if self.few is not None:
             within, apart = varying(sums)
             for column in np.flatnonzero(within & apart):
-                found = self.few.degrees(np.kron(np.eye(sums.p)[column], self.carrier))
+                rows = np.kron(np.eye(sums.p)[column], self.carrier)
+                beside = np.zeros((len(rows), len(self.few.covariance) - rows.shape[1]))  # coefficients of loads
+                found = self.few.degrees(np.hstack((rows, beside)))
                 own[column] = min(max(found, own[column]), max(sums.spare_rows, own[column]))
         random = np.abs(self.mix[int(sums.intercept) :]).max(axis=1, initial=0.0) > 0
         between = float(max(sums.n_persons - int(constant.sum()), 1))
@@ -136,11 +142,25 @@ class PersonLaw:
         return np.asarray(own)
 
     def counted(
-        self, blocks: Sequence[Block], levels: Sequence[VarianceLevel], heads: int, carrier: FloatArray | None = None
+        self,
+        blocks: Sequence[Block],
+        levels: Sequence[VarianceLevel],
+        heads: int,
+        *,
+        carrier: FloatArray | None = None,
+        beyond: FloatArray | None = None,
     ) -> PersonLaw:
-        """With what it adds that covariances are estimated."""
-        few = EstimatedCovariances.of(blocks, levels, heads=heads)
+        """With what it adds that covariances are estimated; as in :meth:`EstimatedCovariances.of`."""
+        few = EstimatedCovariances.of(blocks, levels, heads=heads, beyond=beyond)
         return replace(self, few=few, carrier=self.sums.phi if carrier is None else carrier)
+
+    @property
+    def beyond(self) -> FloatArray | None:
+        """Information of coefficients of loads outside of Φ, where the noise is as good as known; over p k + P."""
+        sums, noise = self.sums, self.levels.noise_variance
+        if sums.loads is None or noise == 0:
+            return None
+        return np.pad(sums.loads.gram / noise, ((sums.p * sums.k, 0),) * 2)
 
     def weights(self, form: LongForm, mix: FloatArray, changes: FloatArray) -> FloatArray:
         """What estimating covariances adds to that of the coefficients (Kenward & Roger 1997), shape (p, p).
@@ -149,7 +169,11 @@ class PersonLaw:
         """
         if self.few is None:
             return np.zeros_like(changes)
-        rows = np.einsum("aP,Pkp->akp", mix, rows_on(form, self.carrier, form.t), optimize=True).reshape(-1, form.size)
+        if self.varying is not None:
+            rows = self.varying.onto(self.sums, mix)[:, kept_of(form.designs)]
+        else:
+            rows = np.einsum("aP,Pkp->akp", mix, rows_on(form, self.carrier, form.t), optimize=True)
+            rows = rows.reshape(-1, form.size)
         return np.asarray(2 * changes @ rows.T @ self.few.inner @ rows @ changes.T)
 
     def known(
@@ -241,7 +265,9 @@ def law_of(sums: PersonSums, mix: FloatArray, name: str, sites: Mapping[Any, Any
         law = PersonLaw(sums, levels, inner, s.designs, s.design_of, s.vectors, mix)
     else:
         law = law_of_levels(sums, level_covariances(sums, name=name))
-    return law.counted(law.blocks(), free_levels(law.levels.G, law.levels.R), 1) if law.few_persons else law
+    if not law.few_persons:
+        return law
+    return law.counted(law.blocks(), free_levels(law.levels.G, law.levels.R), 1, beyond=law.beyond)
 
 
 def law_of_white(sums: PersonSums, levels: LevelCovariances, precisions: Sequence[FloatArray]) -> PersonLaw:
@@ -250,7 +276,10 @@ def law_of_white(sums: PersonSums, levels: LevelCovariances, precisions: Sequenc
     if not law.few_persons:
         return law
     outside = np.zeros((0, 1, k)), np.eye(k)[None, :1]
-    beyond = Block(outside, np.zeros((0, 1, sums.p * k)), float((sums.n_rows - sums.p) * (T - k)))
+    features = np.zeros((0, sums.p * k))
+    if sums.loads is not None:
+        features = np.pad(root_of(sums.loads.gram).T, ((0, 0), (sums.p * k, 0)))
+    beyond = Block(outside, features[:, None], float((sums.n_rows - sums.p) * (T - k)))
     of_persons = VarianceLevel(levels.G, np.stack([levels.G @ Q @ levels.G for Q in precisions]))
     return law.counted([*law.blocks(), beyond], (of_persons, VarianceLevel(levels.R, np.eye(k)[None])), 1)
 

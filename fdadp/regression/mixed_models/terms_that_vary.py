@@ -14,6 +14,7 @@ import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
+from fdadp.regression.mixed_models.estimated_covariances import EstimatedCovariances
 from fdadp.repeated.fixed_effects import TermParts, varying
 from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.reml_search import LevelCovariances
@@ -125,6 +126,13 @@ class VaryingTerms:
 
     def parts(self, sums: PersonSums, mix: FloatArray, whole: System, level: float) -> TermParts:
         """What does not depend on covariances, of all products of features and functions of t."""
+        keep = kept_of(self.form.designs)
+        gram, cross = np.zeros((keep.size, keep.size)), np.zeros(keep.size)
+        gram[np.ix_(keep, keep)], cross[keep] = whole.gram, whole.cross
+        return TermParts.beside_loads(sums, self.onto(sums, mix), replace(whole, gram=gram, cross=cross), level)
+
+    def onto(self, sums: PersonSums, mix: FloatArray) -> FloatArray:
+        """Curves on Φ of the p features, and coefficients of loads after them, of all products; (p k + P, q)."""
         assert sums.loads is not None
         p, k, keep, varies = sums.p, sums.k, kept_of(self.form.designs), self.columns
         onto = np.zeros((p * k + self.count, keep.size))
@@ -135,9 +143,7 @@ class VaryingTerms:
         onto[p * k :, varies & keep] = np.eye(self.count)
         if sums.intercept:
             onto[:k, varies & keep] = sums.loads.shift
-        gram, cross = np.zeros((keep.size, keep.size)), np.zeros(keep.size)
-        gram[np.ix_(keep, keep)], cross[keep] = whole.gram, whole.cross
-        return TermParts.beside_loads(sums, onto, replace(whole, gram=gram, cross=cross), level)
+        return onto
 
     @property
     def columns(self) -> BoolArray:
@@ -153,27 +159,31 @@ class VaryingTerms:
             at += design.n_features
         return out
 
-    def degrees(self, sums: PersonSums) -> list[float]:
+    def degrees(self, sums: PersonSums, few: EstimatedCovariances | None) -> list[float]:
         """Student's degrees of freedom of each term, by the rule of :func:`degrees_of_freedom`.
 
         ``N - I - rank`` where all persons have the same mean covariates, else persons less the features that are
-        constant within each.
+        constant within each; between both, Satterthwaite's of its effects where covariances count as estimated.
         """
         P, own, column = self.count, (~varying(sums)[0]).sum(), 0
         z = slice(sums.p + sums.k, None)
         total, within = (np.diag(moment)[z].reshape(sums.k, P) for moment in (sums.total, sums.within))
         spread = np.ptp(sums.means[:, z], axis=0).reshape(sums.k, P)
-        found = []
-        for design in self.designs:
+        spare, found = float(max(sums.spare_rows, 1)), []
+        for design, along in zip(self.designs, LongForm(self.designs, self.form.t).along, strict=True):
             part = slice(column, column + design.size)
             column += design.size
             size = max(float(total[:, part].max()), 1e-300)
             inner = float(within[:, part].max()) > 1e-10 * size
             outer = float(spread[:, part].max()) > 1e-8 * (size / sums.n_rows) ** 0.5
             own += 0 if inner else design.n_features
-            found.append(inner and not outer)
+            of_effects = 0.0 if outer else spare
+            if few is not None and inner and outer:
+                rows = np.kron(np.eye(design.n_features), along)[:, design.kept]
+                of_effects = few.degrees(np.pad(rows, ((0, 0), (sums.p * sums.k + part.start, P - part.stop))))
+            found.append(of_effects if inner else 0.0)
         persons = float(max(sums.n_persons - int(own), 1))
-        return [float(max(sums.spare_rows, 1)) if rows else persons for rows in found]
+        return [max(min(degrees, spare), persons) for degrees in found]
 
 
 def alike_beside_loads(sums: PersonSums, levels: LevelCovariances, parts: TermParts) -> FloatArray:

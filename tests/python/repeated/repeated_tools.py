@@ -58,6 +58,64 @@ class Dense:
         return b, on_b @ D @ on_b.T + both @ E @ both.T
 
 
+class RowsWithLoads:
+    """Rows ``x ⊗ (free curves) + D(t) β`` of persons, their law and everything written out."""
+
+    T, K = 14, 3
+
+    def __init__(self, seed: int, rank: int, P: int, *, intercept: bool = True) -> None:
+        rng = np.random.default_rng(seed)
+        persons = int(rng.integers(6, 11))
+        self.who = np.repeat(np.arange(persons), np.r_[1, 4, rng.integers(1, 5, persons - 2)])
+        N = self.who.size
+        self.phi = np.linalg.qr(rng.normal(size=(self.T, self.K)))[0]
+        self.X = np.column_stack((np.ones(N), rng.normal(size=persons)[self.who]))
+        self.D = 2 + rng.normal(size=(N, self.T, P)) + rng.normal(size=(persons, self.T, P))[self.who]
+        a, c = rng.normal(size=(self.K, rank)), rng.normal(size=(self.K, self.K))
+        self.G, self.R = a @ a.T, c @ c.T + 0.3 * np.eye(self.K)
+        self.Y, self.P, self.intercept = 5 + rng.normal(size=(N, self.T)), P, intercept
+        self.same = np.equal.outer(self.who, self.who)
+
+    def sums(self, order: np.ndarray | None = None, phi: np.ndarray | None = None, parts: int = 1) -> PersonSums:
+        phi = self.phi if phi is None else phi
+        order = np.arange(len(self.who)) if order is None else order
+        F = self.X[:, int(self.intercept) :]
+        Z = np.einsum("tk,ntp->nkp", phi, self.D).reshape(len(F), -1)
+        rows, k = np.hstack((F, Z)), phi.shape[1]
+        one, *others = (
+            PersonPass(phi, F.shape[1] + k * self.P, intercept=self.intercept).add(rows[o], self.Y[o], self.who[o])
+            for o in np.array_split(order, parts)
+        )
+        for other in others:
+            one.merge(other)
+        left = self.D - np.einsum("nm,mtp->ntp", self.X @ np.linalg.pinv(self.X), self.D)
+        gram, right = np.einsum("ntp,ntq->pq", left, self.D), np.einsum("ntp,nt->p", left, self.Y)
+        return one.sums(loads=self.P).with_loads_on_all(gram, right)
+
+    def design(self) -> np.ndarray:
+        """All columns over all T points: curves of features on Φ, beyond it, and the loads."""
+        beyond = np.linalg.svd(self.phi)[0][:, self.K :]
+        loads = self.D.reshape(-1, self.P)
+        return np.hstack((np.kron(self.X, self.phi), np.kron(self.X, beyond), loads))
+
+    def V(self, G: np.ndarray, R: np.ndarray, noise: float) -> np.ndarray:
+        row = self.phi @ R @ self.phi.T + noise * (np.eye(self.T) - self.phi @ self.phi.T)
+        return np.kron(self.same, self.phi @ G @ self.phi.T) + np.kron(np.eye(len(self.who)), row)
+
+    def dense(self, G: np.ndarray, R: np.ndarray, noise: float, restricted: bool = True):
+        """-2 log (restricted) likelihood, its derivatives in G and R, β of the loads and its covariance."""
+        F, y, W = self.design(), self.Y.ravel(), np.linalg.inv(self.V(G, R, noise))
+        C = np.linalg.inv(F.T @ W @ F)
+        b = C @ F.T @ W @ y
+        r = y - F @ b
+        value = -np.linalg.slogdet(W)[1] + r @ W @ r + (np.linalg.slogdet(F.T @ W @ F)[1] if restricted else 0)
+        left = W - np.outer(W @ r, W @ r) - (W @ F @ C @ F.T @ W if restricted else 0)
+        N = len(self.who)
+        blocks = np.einsum("ti,ntms,sj->nimj", self.phi, left.reshape(N, self.T, N, self.T), self.phi)
+        gradients = np.einsum("nm,nimj->ij", self.same, blocks), np.einsum("ninj->ij", blocks)
+        return value, *gradients, b[-self.P :], C[-self.P :, -self.P :]
+
+
 def entries_of(k: int) -> list[np.ndarray]:
     """Derivatives of a symmetric matrix (k, k) in each entry."""
     entries = [np.outer(np.eye(k)[a], np.eye(k)[b]) for a, b in zip(*np.triu_indices(k), strict=True)]

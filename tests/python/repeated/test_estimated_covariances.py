@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from repeated_tools import dense_kenward_roger, draw, entries_of, features_of, sums_of
+from repeated_tools import RowsWithLoads, dense_kenward_roger, draw, entries_of, features_of, sums_of
 from scipy.linalg import block_diag
 
 from fdadp.regression.mixed_models.estimated_covariances import (
@@ -17,7 +17,7 @@ from fdadp.regression.mixed_models.estimated_covariances import (
     blocks_of_sites,
     free_levels,
 )
-from fdadp.regression.mixed_models.person_covariances import law_of_white
+from fdadp.regression.mixed_models.person_covariances import law_of_levels, law_of_white
 from fdadp.repeated.nested_sites import site_sums
 from fdadp.repeated.person_sums import PersonPass
 from fdadp.repeated.random_slopes import slope_sums
@@ -54,13 +54,14 @@ def free(covariance: np.ndarray, units: list[np.ndarray], rows: np.ndarray | Non
     )
 
 
-def check(found: EstimatedCovariances, X: np.ndarray, levels: list[Level], inner: slice = slice(None)) -> None:
-    """Errors of mean curves, and Satterthwaite's degrees of freedom."""
+def check(found: EstimatedCovariances, X: np.ndarray, levels: list[Level], inner: np.ndarray | None = None) -> None:
+    """Errors of mean curves, and Satterthwaite's degrees of freedom; of some columns, or of all."""
+    inner = np.arange(X.shape[1]) if inner is None else inner
     V = sum(level.spread(level.covariance) for level in levels)
     derivatives = [level.spread(E) for level in levels for E in level.basis]
     C, added, errors, moved = dense_kenward_roger(V, X, derivatives)
-    np.testing.assert_allclose(found.covariance, C[inner, inner], rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(found.inner, added[inner, inner], atol=1e-8 * np.abs(added).max())
+    np.testing.assert_allclose(found.covariance, C[np.ix_(inner, inner)], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(found.inner, added[np.ix_(inner, inner)], atol=1e-8 * np.abs(added).max())
     z = np.eye(len(C))[inner][[0, 2]]
     changes = [np.array([row @ C @ B @ C @ row for B in moved]) for row in z]
     wanted = 2 * sum((row @ C @ row) ** 2 for row in z) / sum(g @ errors @ g for g in changes)
@@ -199,10 +200,44 @@ def test_white_errors():
     wide = np.einsum("na,tj->ntaj", law.X, basis).reshape(N * T, -1)
     inside = (np.arange(law.X.shape[1])[:, None] * T + np.arange(k)).ravel()
     order = np.r_[inside, np.setdiff1d(np.arange(wide.shape[1]), inside)]
-    check(law_.few, wide[:, order], levels, slice(0, len(inside)))
+    check(law_.few, wide[:, order], levels, np.arange(len(inside)))
     for place, n in enumerate(sums.sizes):
         person = int(np.flatnonzero(np.bincount(law.who) == n)[0])
         close(law_.few.added[place], grown(wide, levels, [(0, person)]))
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_terms_that_vary_with_t(rank):
+    """Coefficients load on rows, and outside of the functions on white noise of a known variance."""
+    rows = RowsWithLoads(rank, rank, 4, intercept=False)
+    s, (T, k), N = rows.sums(), rows.phi.shape, len(rows.who)
+    law = law_of_levels(s, LevelCovariances(rows.G, rows.R, s.noise_variance(), 0.0))
+    found = EstimatedCovariances.of(law.blocks(), free_levels(rows.G, rows.R), heads=1, beyond=law.beyond)
+    loads = np.tile(rows.phi, (N, 1, 1))
+    beyond = np.kron(np.eye(N), np.linalg.svd(rows.phi)[0][:, k:])
+    levels = [
+        free(rows.G, members(rows.who, loads), rows.R),
+        free(rows.R, members(np.arange(N), loads)),
+        Level(s.noise_variance() * np.eye(N * (T - k)), [beyond], []),
+    ]
+    design, p = rows.design(), s.p
+    check(found, design, levels, np.r_[: p * k, p * T : p * T + rows.P])
+    for place, n in enumerate(s.sizes):
+        person = int(np.flatnonzero(np.bincount(rows.who) == n)[0])
+        close(found.added[place], grown(design, levels, [(0, person)]))
+
+
+def test_terms_that_vary_with_t_beside_white_errors():
+    rows = RowsWithLoads(7, 3, 4, intercept=False)
+    s, (T, k), N = rows.sums(), rows.phi.shape, len(rows.who)
+    noise, Q = 0.4, np.linalg.inv(rows.G)
+    law = law_of_white(s, LevelCovariances(rows.G, noise * np.eye(k), noise, 0.0), [Q])
+    levels = [
+        Level(rows.G, members(rows.who, np.tile(rows.phi, (N, 1, 1))), [rows.G @ Q @ rows.G]),
+        free(np.full((1, 1), noise), list(np.eye(N * T)[:, :, None])),
+    ]
+    check(law.few, rows.design(), levels, np.r_[: s.p * k, s.p * T : s.p * T + rows.P])
+    close(law.few.added[0], grown(rows.design(), levels, [(0, int(np.argmin(np.bincount(rows.who))))]))
 
 
 def test_it_is_left_out_where_it_is_too_much_work_or_rows_say_nothing(monkeypatch):

@@ -6,79 +6,23 @@ from time import process_time
 
 import numpy as np
 import pytest
-from repeated_tools import check_against_dense_law
+from repeated_tools import RowsWithLoads, check_against_dense_law
 
 from fdadp import FunctionalRegression
 from fdadp.errors import InputError
 from fdadp.repeated.fixed_effects import weighed
-from fdadp.repeated.person_sums import PersonPass, PersonSums
+from fdadp.repeated.person_sums import PersonPass
 from fdadp.repeated.reml_search import LevelCovariances
 from fdadp.repeated.two_level_model import deviance, deviance_and_gradient, gls
 
-T, K = 14, 3
-
-
-class Rows:
-    """Rows ``x ⊗ (free curves) + D(t) β`` of persons, their law and everything written out."""
-
-    def __init__(self, seed: int, rank: int, P: int, *, intercept: bool = True) -> None:
-        rng = np.random.default_rng(seed)
-        persons = int(rng.integers(6, 11))
-        self.who = np.repeat(np.arange(persons), np.r_[1, 4, rng.integers(1, 5, persons - 2)])
-        N = self.who.size
-        self.phi = np.linalg.qr(rng.normal(size=(T, K)))[0]
-        self.X = np.column_stack((np.ones(N), rng.normal(size=persons)[self.who]))
-        self.D = 2 + rng.normal(size=(N, T, P)) + rng.normal(size=(persons, T, P))[self.who]
-        a, c = rng.normal(size=(K, rank)), rng.normal(size=(K, K))
-        self.G, self.R = a @ a.T, c @ c.T + 0.3 * np.eye(K)
-        self.Y, self.P, self.intercept = 5 + rng.normal(size=(N, T)), P, intercept
-        self.same = np.equal.outer(self.who, self.who)
-
-    def sums(self, order: np.ndarray | None = None, phi: np.ndarray | None = None, parts: int = 1) -> PersonSums:
-        phi = self.phi if phi is None else phi
-        order = np.arange(len(self.who)) if order is None else order
-        F = self.X[:, int(self.intercept) :]
-        Z = np.einsum("tk,ntp->nkp", phi, self.D).reshape(len(F), -1)
-        rows, k = np.hstack((F, Z)), phi.shape[1]
-        one, *others = (
-            PersonPass(phi, F.shape[1] + k * self.P, intercept=self.intercept).add(rows[o], self.Y[o], self.who[o])
-            for o in np.array_split(order, parts)
-        )
-        for other in others:
-            one.merge(other)
-        left = self.D - np.einsum("nm,mtp->ntp", self.X @ np.linalg.pinv(self.X), self.D)
-        gram, right = np.einsum("ntp,ntq->pq", left, self.D), np.einsum("ntp,nt->p", left, self.Y)
-        return one.sums(loads=self.P).with_loads_on_all(gram, right)
-
-    def design(self) -> np.ndarray:
-        """All columns over all T points: curves of features on Φ, beyond it, and the loads."""
-        beyond = np.linalg.svd(self.phi)[0][:, K:]
-        loads = self.D.reshape(-1, self.P)
-        return np.hstack((np.kron(self.X, self.phi), np.kron(self.X, beyond), loads))
-
-    def V(self, G: np.ndarray, R: np.ndarray, noise: float) -> np.ndarray:
-        row = self.phi @ R @ self.phi.T + noise * (np.eye(T) - self.phi @ self.phi.T)
-        return np.kron(self.same, self.phi @ G @ self.phi.T) + np.kron(np.eye(len(self.who)), row)
-
-    def dense(self, G: np.ndarray, R: np.ndarray, noise: float, restricted: bool = True):
-        """-2 log (restricted) likelihood, its derivatives in G and R, β of the loads and its covariance."""
-        F, y, W = self.design(), self.Y.ravel(), np.linalg.inv(self.V(G, R, noise))
-        C = np.linalg.inv(F.T @ W @ F)
-        b = C @ F.T @ W @ y
-        r = y - F @ b
-        value = -np.linalg.slogdet(W)[1] + r @ W @ r + (np.linalg.slogdet(F.T @ W @ F)[1] if restricted else 0)
-        left = W - np.outer(W @ r, W @ r) - (W @ F @ C @ F.T @ W if restricted else 0)
-        N = len(self.who)
-        blocks = np.einsum("ti,ntms,sj->nimj", self.phi, left.reshape(N, T, N, T), self.phi)
-        gradients = np.einsum("nm,nimj->ij", self.same, blocks), np.einsum("ninj->ij", blocks)
-        return value, *gradients, b[-self.P :], C[-self.P :, -self.P :]
+T, K = RowsWithLoads.T, RowsWithLoads.K
 
 
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("restricted", [True, False])
 @pytest.mark.parametrize(("seed", "rank", "P"), [(0, 1, 3), (1, 3, 4), (2, 1, 6), (3, 3, 5)])
 def test_value_gradients_and_effects_are_those_of_the_dense_law(seed, rank, P, restricted, intercept):
-    rows = Rows(seed, rank, P, intercept=intercept)
+    rows = RowsWithLoads(seed, rank, P, intercept=intercept)
     s = rows.sums()
     noise = s.noise_variance()
     value, d_g, d_r = deviance_and_gradient(s, rows.G, rows.R, restricted=restricted)
@@ -95,7 +39,7 @@ def test_value_gradients_and_effects_are_those_of_the_dense_law(seed, rank, P, r
 
 
 def test_noise_is_what_all_columns_leave_outside():
-    rows = Rows(5, 3, 4)
+    rows = RowsWithLoads(5, 3, 4)
     F, y = rows.design(), rows.Y.ravel()
     outside = np.kron(np.eye(len(rows.who)), np.eye(T) - rows.phi @ rows.phi.T)
     left = outside @ y - outside @ F @ np.linalg.lstsq(outside @ F, outside @ y, rcond=1e-10)[0]
@@ -104,7 +48,7 @@ def test_noise_is_what_all_columns_leave_outside():
 
 
 def test_order_of_rows_and_of_parts_changes_nothing():
-    rows = Rows(1, 3, 4)
+    rows = RowsWithLoads(1, 3, 4)
     one, rng = rows.sums(), np.random.default_rng(0)
     for parts in (1, 5):
         other = rows.sums(rng.permutation(len(rows.who)), parts=parts)
@@ -114,7 +58,7 @@ def test_order_of_rows_and_of_parts_changes_nothing():
 
 
 def test_fewer_functions_have_the_sums_of_a_pass_over_them():
-    rows = Rows(2, 3, 4)
+    rows = RowsWithLoads(2, 3, 4)
     phi = np.linalg.qr(np.random.default_rng(1).normal(size=(T, 5)))[0]
     of_five, of_three = rows.sums(phi=phi).first(3), rows.sums(phi=phi[:, :3])
     assert of_five.noise_variance() == pytest.approx(of_three.noise_variance(), rel=1e-11)
@@ -125,7 +69,7 @@ def test_fewer_functions_have_the_sums_of_a_pass_over_them():
 
 
 def test_a_covariate_that_is_the_same_at_all_t_is_a_feature():
-    rng, rows = np.random.default_rng(4), Rows(4, 3, 3)
+    rng, rows = np.random.default_rng(4), RowsWithLoads(4, 3, 3)
     x = rng.normal(size=len(rows.who))
     plain = PersonPass(rows.phi, 2).add(np.column_stack((rows.X[:, 1], x)), rows.Y, rows.who).sums()
     rows.D, rows.P = x[:, None, None] * rows.phi, K
@@ -147,7 +91,7 @@ def test_a_covariate_that_is_the_same_at_all_t_is_a_feature():
 
 
 def test_columns_that_say_nothing_new_are_left_out():
-    rows = Rows(3, 1, 4)
+    rows = RowsWithLoads(3, 1, 4)
     rows.D[:, :, 3] = rows.D[:, :, 0] - 2 * rows.D[:, :, 1]
     twice = deviance_and_gradient(rows.sums(), rows.G, rows.R)
     rows.D, rows.P = rows.D[:, :, :3], 3
@@ -229,7 +173,7 @@ def test_how_many_functions_is_found_by_bic_and_no_test_of_persons_is_made_up():
     assert 4 <= model.persons_.phi.shape[1] <= 8 and model.persons_.whiteness < 1.3
     assert model.persons_.levels.noise_variance == pytest.approx(0.25, rel=0.05)
     assert np.isnan(model.persons_.tested("re(id)").statistic)
-    assert "count that smoothing is estimated; covariances are taken as known." in str(model.summary())
+    assert "count that smoothing is estimated; covariances are estimated, too." in str(model.summary())
 
 
 def test_a_constant_covariate_is_near_the_separable_term():
