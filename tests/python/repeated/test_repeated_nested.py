@@ -210,9 +210,10 @@ def held_at_few_sites(sites: int, runs: int) -> np.ndarray:
 
 
 def test_intervals_at_few_sites_count_that_covariances_are_estimated():
-    """Where covariances counted as known, 95 % held .88 of curves of 6 sites."""
-    of_persons, of_sites = held_at_few_sites(6, 15)[3:]
-    assert of_persons > 0.95 and of_sites > 0.94
+    """Where covariances counted as known, 95 % held .88 of curves of 6 sites; where entries at their bound counted as
+    free, .99."""
+    of_persons, of_sites = held_at_few_sites(6, 40)[3:]
+    assert 0.95 < of_persons < 0.985 and 0.94 < of_sites < 0.985
 
 
 @pytest.mark.statistics
@@ -220,4 +221,4 @@ def test_intervals_at_few_sites_count_that_covariances_are_estimated():
 def test_coverage_at_few_sites(sites):
     held = held_at_few_sites(sites, 200)
     print(f"{sites} sites: effects of site, person and row, curves of persons and sites {np.round(held, 3)}")
-    assert (held >= 0.93).all() and (held <= 0.995).all()
+    assert (held >= 0.93).all() and (held[:3] <= 0.995).all() and (held[3:] <= 0.975).all()

@@ -248,4 +248,4 @@ def test_intervals_of_few_persons_with_slopes_count_that_covariances_are_estimat
 def test_coverage_beside_slopes_with_few_persons(persons):
     held = held_beside_slopes(persons, 200)
     print(f"{persons} persons: x, week, curves, slopes of persons {np.round(held, 3)}")
-    assert (held >= 0.93).all() and (held <= 0.995).all()
+    assert (held >= 0.93).all() and (held[:2] <= 0.995).all() and (held[2:] <= 0.98).all()
