@@ -35,7 +35,8 @@
 #'
 #' @param formula `Y ~ ff(X1) + s(age) + region`; `0 +` leaves out the constant and the mean curve.
 #' @param data A data frame with matrix columns, or a list of columns: matrices or `fd` objects with one curve a row, numbers, factors.
-#' @param family `"gaussian"`, `"binomial"`, `"poisson"`, `"gamma"`, or R's family objects of these with the links identity, logit, log and log.
+#' @param family `"gaussian"`, `"binomial"`, `"poisson"`, `"gamma"`, or R's family objects of these with the links identity, logit, log and log;
+#'   `"negative_binomial"` (mgcv's `nb()`) with theta by REML, or `"negative_binomial(2)"` (`negbin(2)`).
 #' @param subset Which rows to use: row numbers, or `TRUE` and `FALSE`, evaluated in `data`. It holds for every column, `groups`, `weights` and
 #'   `offset`, also for those that are not in `data`. Not with `ydata`.
 #' @param person_rows With groups, what the fit is about: `"mean"`, the default, counts each person once, by the mean of its rows; `"sum"` counts each
@@ -140,7 +141,7 @@ fdadp <- function(formula, data = NULL, family = "gaussian", subset = NULL, grou
   fit$n <- if (is.null(ydata)) NROW(fit$fitted.values) else length(unique(spec$long$row))
   structure(
     c(fit, list(
-      formula = plain_formula(formula), call = as_called(match.call(), quote(fdadp)), family = settings$family, spec = spec,
+      formula = plain_formula(formula), call = as_called(match.call(), quote(fdadp)), family = sub("[(].*", "", settings$family), spec = spec,
       expressions = model$expressions, se = se, smoothing = if (is.character(smoothing)) smoothing else "given"
     )),
     class = "fdadp_regression"
@@ -225,10 +226,16 @@ plain_formula <- function(formula) {
 family_name <- function(family) {
   if (is.function(family)) family <- family()
   if (!inherits(family, "family")) {
-    return(one_of(if (identical(family, "Gamma")) "gamma" else family, c("gaussian", "binomial", "poisson", "gamma"), "family"))
+    if (length(family) == 1 && grepl("^negative_binomial[(].*[)]$", family)) {
+      return(family) # Python reads theta
+    }
+    return(one_of(if (identical(family, "Gamma")) "gamma" else family, c("gaussian", "binomial", "poisson", "gamma", "negative_binomial"), "family"))
   }
-  name <- tolower(family$family)
-  links <- c(gaussian = "identity", binomial = "logit", poisson = "log", gamma = "log")
+  name <- sub("negative binomial", "negative_binomial", tolower(family$family), fixed = TRUE)
+  links <- c(gaussian = "identity", binomial = "logit", poisson = "log", gamma = "log", negative_binomial = "log")
+  if (startsWith(name, "negative_binomial(") && family$link == "log") {
+    return(name)
+  }
   if (!name %in% names(links)) input_error("family must be one of ", paste(names(links), collapse = ", "), ", got ", family$family)
   if (family$link != links[[name]]) input_error("link of family ", family$family, " must be ", links[[name]], ", got ", family$link)
   name

@@ -268,11 +268,11 @@ fitted.fdadp_regression <- function(object, ...) object$fitted.values
 #' @export
 residuals.fdadp_regression <- function(object, type = c("response", "pearson"), ...) {
   type <- one_of(type, c("response", "pearson"), "type")
-  if (type == "response") object$residuals else object$residuals / sqrt(variance_of(object$family, object$fitted.values))
+  if (type == "response") object$residuals else object$residuals / sqrt(variance_of(object$family, object$fitted.values, object$theta))
 }
 
-variance_of <- function(family, mean) {
-  switch(family, gaussian = 1, binomial = mean * (1 - mean), poisson = mean, gamma = mean^2)
+variance_of <- function(family, mean, theta = NULL) {
+  switch(family, gaussian = 1, binomial = mean * (1 - mean), poisson = mean, gamma = mean^2, negative_binomial = mean + mean^2 / theta)
 }
 
 #' @rdname fdadp-methods
@@ -313,7 +313,8 @@ simulate.fdadp_regression <- function(object, nsim = 1, seed = NULL, ...) {
     },
     binomial = function() mean * 0 + stats::rbinom(size, 1, mean),
     poisson = function() mean * 0 + stats::rpois(size, mean),
-    gamma = function() mean * 0 + stats::rgamma(size, 1 / object$sigma2, scale = mean * object$sigma2)
+    gamma = function() mean * 0 + stats::rgamma(size, 1 / object$sigma2, scale = mean * object$sigma2),
+    negative_binomial = function() mean * 0 + stats::rnbinom(size, object$theta, mu = mean)
   )
   stats::setNames(replicate(nsim, draw(), simplify = FALSE), paste0("sim_", seq_len(nsim)))
 }

@@ -8,17 +8,18 @@ deviance.fdadp_regression <- function(object, ...) {
   observed <- mean + c(object$residuals)
   weights <- object$spec$weights
   weights <- if (is.null(weights)) 1 else rep_len(c(weights), length(mean)) # one a row, again for each point, or one a point
-  sum(weights * unit_deviance(object$family, observed, mean), na.rm = TRUE)
+  sum(weights * unit_deviance(object$family, observed, mean, object$theta), na.rm = TRUE)
 }
 
 # Twice what the log-likelihood of an observation is below that of its saturated model, per unit of scale.
-unit_deviance <- function(family, y, mean) {
+unit_deviance <- function(family, y, mean, theta = NULL) {
   ratio <- function(a, b) ifelse(a > 0, a * log(a / b), 0)
   switch(family,
     gaussian = (y - mean)^2,
     binomial = 2 * (ratio(y, mean) + ratio(1 - y, 1 - mean)),
     poisson = 2 * (ratio(y, mean) - (y - mean)),
-    gamma = 2 * ((y - mean) / mean - log(y / mean))
+    gamma = 2 * ((y - mean) / mean - log(y / mean)),
+    negative_binomial = 2 * (ratio(y, mean) - (y + theta) * log((y + theta) / (mean + theta)))
   )
 }
 
@@ -42,8 +43,17 @@ family.fdadp_regression <- function(object, ...) {
     gaussian = stats::gaussian(),
     binomial = stats::binomial(),
     poisson = stats::poisson(),
-    gamma = stats::Gamma("log")
+    gamma = stats::Gamma("log"),
+    negative_binomial = negative_binomial_of(object$theta)
   )
+}
+
+negative_binomial_of <- function(theta) {
+  own <- list(
+    family = sprintf("Negative Binomial(%s)", format(theta)), variance = function(mu) mu + mu^2 / theta,
+    dev.resids = function(y, mu, wt) wt * unit_deviance("negative_binomial", y, mu, theta)
+  )
+  structure(utils::modifyList(stats::poisson()[c("link", "linkfun", "linkinv", "mu.eta", "valideta", "validmu")], own), class = "family")
 }
 
 #' @rdname affr-methods

@@ -44,8 +44,9 @@ def fit_gam(
     Returns
     -------
     dict
-        ``sp, fitted, edf_total, sig2, score, deviance, aic`` and, of `new`, ``predicted, predicted_se`` of the means;
-        also ``unconditional_se`` where smoothing parameters were not given, and ``combined, combined_se``.
+        ``sp, fitted, edf_total, sig2, score, deviance, aic``, ``theta`` of families that have one, and, of `new`,
+        ``predicted, predicted_se`` of the means; also ``unconditional_se`` where smoothing parameters were not given,
+        and ``combined, combined_se``.
 
     Raises
     ------

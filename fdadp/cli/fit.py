@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from fdadp.privacy import Privacy
 
 WHAT = "A formula, as 'Y ~ ff(X) + s(age) + region', of --curves and --table; or two files of curves, X and Y."
-Family = Annotated[str | None, typer.Option(help="gaussian, binomial, poisson or gamma. (default: gaussian)")]
+FAMILIES = "gaussian, binomial, poisson, gamma, negative_binomial, or with theta negative_binomial(2.5)"
+Family = Annotated[str | None, typer.Option(help=f"{FAMILIES}. (default: gaussian)")]
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,7 @@ def fit_chunks(settings: ModelSettings, chunks: Any, grids: Grids | None, column
         observed, seen = ChunkedObservations.seen(read, t)
         form = designs(spec, [term for term in spec.parsed.terms if term not in own], seen, t)
         estimate = _mixed(own, settings, form, observed, seen, groups) if own else estimated(spec, form, observed)
+        settings = settings.with_family_of(estimate.fit)
         null_deviance = observed.null_deviance(settings.family)
         if estimate.mixed is not None:
             errors = CoefficientErrors.by_persons(settings, estimate.mixed)

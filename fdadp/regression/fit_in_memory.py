@@ -367,7 +367,9 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
         As :meth:`fdadp.FunctionalRegression.fit` takes them. `long` is a response as a long table.
     """
     spec, training, groups, estimate = estimate_whole(settings, data, y, grids, **beside)
-    observed, fit, family, mixed = training.observed, estimate.fit, settings.family, estimate.mixed
+    observed, fit, mixed = training.observed, estimate.fit, estimate.mixed
+    settings = settings.with_family_of(fit)
+    family = settings.family
     eta, edf = observed.predictor(fit.form, fit.coefficients), fit.edf_total
     if mixed is None:
         working = estimate.working

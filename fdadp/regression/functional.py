@@ -45,9 +45,11 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         persons (``fit(data, groups=)``), exactly and without refits (:mod:`fdadp.solve.errors.leave_one_curve_out`):
         for predictions from fewer than 300 curves with smooth errors. These are there for Gaussian rows in memory,
         without privacy, ``errors="curve"`` or eigenfunctions.
-    family : {"gaussian", "binomial", "poisson", "gamma"} or Family
+    family : {"gaussian", "binomial", "poisson", "gamma", "negative_binomial"} or Family
         Of the responses (:mod:`fdadp.solve.form.response_families`); all but the first are fitted by Laplace's
         approximation to REML. Binomial responses are 0 or 1, or shares with numbers of trials as weights.
+        REML chooses θ of negative binomial counts, whose variance is ``μ + μ²/θ``; ``"negative_binomial(2.5)"`` gives
+        it.
     intercept : bool
         Add the constant and the mean curve; a formula says so itself.
     missing : {"auto", "raise", "linear", "smooth", "fpca", "pace", "indicator"} or mapping of str to str
@@ -321,6 +323,7 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         level: float = 0.95,
         *,
         t: ArrayLike | None = None,
+        offset: ArrayLike | str | None = None,
         grids: Any = None,
         simultaneous: bool = False,
     ) -> tuple[Any, Any]:
@@ -328,10 +331,11 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
 
         Parameters
         ----------
-        data, t, grids
+        data, t, offset, grids
             As in :meth:`predict`.
         level : float
-            Nominal coverage at each point, in (0, 1). The variance about the mean is that of ``variance``.
+            Nominal coverage at each point, in (0, 1). The variance about the mean is that of ``variance``, of counts
+            and positive numbers that of the family; binomial responses have no intervals.
         simultaneous : bool
             `level` holds for a whole curve at the grid points of the fit at once. Default: point by point. Of an
             ordinary fit by the largest residual of each curve in the fit without it (conformal prediction; with groups
@@ -341,15 +345,24 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         Returns
         -------
         lower, upper : FDataGrid, DataFrame or ndarray of shape (n, T')
+
+        Raises
+        ------
+        InputError
+            As :meth:`predict`; binomial responses; `simultaneous` of a family other than the Gaussian.
         """
         fraction(level, "level")
         flag(simultaneous, "simultaneous")
         fitted = self._asked()
-        fitted.settings.refuse_other_families("predict_interval")
+        if simultaneous:
+            fitted.settings.refuse_other_families("predict_interval(simultaneous=True)")
         records, points = fitted.records(data, grids), fitted.response.points(t)
         shown = fitted.response.kind(points, records)
-        mean = fitted.predictor(records, data, None, points)
+        mean = fitted.predictor(records, data, offset, points)
         se = fitted.errors.of_mean(records, None, points)
+        if fitted.family.name != "gaussian":
+            lower, upper = fitted.family.interval(mean, se, fitted.fit.sigma2, level)
+            return shown(lower), shown(upper)
         half = fitted.errors.half_width(records, points, se, level, simultaneous=simultaneous)
         return shown(mean - half), shown(mean + half)
 

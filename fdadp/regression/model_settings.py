@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from fdadp._common.argument_checks import flag, one_of
@@ -14,6 +14,7 @@ from fdadp.terms.spec import TermSpec
 
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis
+    from fdadp.solve.fit.additive_fit import AdditiveFit
 
 BY_CURVES = ("curves", "groups")
 """Values of `smoothing` by which curves, or all curves of a person, are left out."""
@@ -133,6 +134,10 @@ class ModelSettings:
             raise InputError(
                 "smoothing must be 'groups' where groups are given, whose curves are left out together, got 'curves'"
             )
+
+    def with_family_of(self, fit: AdditiveFit) -> ModelSettings:
+        """The same with the family of a fit that chose a parameter of it."""
+        return self if fit.family is None else replace(self, family=fit.family)
 
     def check_groups(self, groups: object, call: str) -> None:
         """Refuse ``se="cluster"`` without groups; `call` shows where they are given."""

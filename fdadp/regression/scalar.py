@@ -35,9 +35,11 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         Column of the response where `formula` is not text; default ``"y"``.
     smoothing : {"reml", "gcv"} or array_like of shape (M,)
         How smoothing parameters are chosen, or their values on mgcv's scale in the order of the terms.
-    family : {"gaussian", "binomial", "poisson", "gamma"} or Family
+    family : {"gaussian", "binomial", "poisson", "gamma", "negative_binomial"} or Family
         Of the responses (:mod:`fdadp.solve.form.response_families`); all but the first are fitted by Laplace's
         approximation to REML. Binomial responses are 0 or 1, two labels, or shares with numbers of trials as weights.
+        REML chooses θ of negative binomial counts, whose variance is ``μ + μ²/θ``; ``"negative_binomial(2.5)"`` gives
+        it.
     intercept : bool
         Add the constant; a formula says so itself.
     missing : {"auto", "raise", "linear", "smooth", "fpca", "pace", "indicator"} or mapping of str to str
@@ -255,13 +257,20 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         return shown(se[:, 0])
 
     def predict_interval(
-        self, data: Any, level: float = 0.95, *, grids: Mapping[str, ArrayLike] | None = None
+        self,
+        data: Any,
+        level: float = 0.95,
+        *,
+        offset: ArrayLike | str | None = None,
+        grids: Mapping[str, ArrayLike] | None = None,
     ) -> tuple[FloatArray, FloatArray]:
-        """Prediction intervals of new responses: lower and upper ends, shapes (n,).
+        """Prediction intervals of new responses of weight 1: lower and upper ends, shapes (n,).
+
+        Of counts they hold at least `level`, for ends are whole numbers. Binomial responses have none.
 
         Parameters
         ----------
-        data, grids
+        data, offset, grids
             As in :meth:`predict`.
         level : float
             Nominal coverage, in (0, 1).
@@ -270,11 +279,15 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
 
         fraction(level, "level")
         fitted = self._asked()
-        fitted.settings.refuse_other_families("predict_interval")
         fit = fitted.fit
         records, t = fitted.records(data, grids), fit.form.t
         shown = fitted.response.kind(t, records)
-        mean, se = fitted.predictor(records, data, None, t)[:, 0], fitted.errors.of_mean(records, None)[:, 0]
+        mean, se = fitted.predictor(records, data, offset, t)[:, 0], fitted.errors.of_mean(records, None)[:, 0]
+        if fitted.private:
+            fitted.settings.refuse_other_families("predict_interval of a private fit")
+        if fitted.family.name != "gaussian":
+            lower, upper = fitted.family.interval(mean, se, fit.sigma2, level)
+            return shown(lower), shown(upper)
         left = max(fit.n_rows - fit.edf_total, 1.0)
         half = student.ppf((1 + level) / 2, left) * np.sqrt(se**2 + fit.sigma2)
         return shown(mean - half), shown(mean + half)

@@ -7,6 +7,7 @@ gam_by_formula <- function(formula, data, new, sp, family, weights, tolerance, c
   found <- list(sp = as.numeric(fit$sp), fitted = as.numeric(fit$fitted.values), edf_total = sum(fit$edf),
                 sig2 = as.numeric(fit$sig2), score = as.numeric(fit$gcv.ubre),
                 deviance = as.numeric(fit$deviance), aic = AIC(fit))
+  if (inherits(fit$family, "extended.family") && fit$family$n.theta) found$theta <- as.numeric(fit$family$getTheta(TRUE))
   if (is.null(new)) return(found)
   p <- predict(fit, newdata = new, se.fit = TRUE, type = "response")
   both <- list(predicted = as.numeric(p$fit), predicted_se = as.numeric(p$se.fit))

@@ -114,7 +114,7 @@ def load(path: str | os.PathLike[str], kind: type[Any]) -> tuple[Any, Fitted]:
         model = kind(**params, **guarantee_from_json(content["guarantee"]))
         errors = replace(
             stored.errors,
-            settings=ModelSettings.of(model),
+            settings=ModelSettings.of(model).with_family_of(stored.errors.fit),
             changes=[],
             scores=list(stored.errors.scores),
         )

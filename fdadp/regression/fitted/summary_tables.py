@@ -75,7 +75,7 @@ def _facts(fitted: Fitted) -> list[tuple[str, str, str, str]]:
         chosen = f"{'Curves' if smoothing == 'curves' else 'Persons'} left out"
     t = fit.form.t
     facts = [
-        ("Response", fitted.response.name, "Family", f"{family.name}, {family.link}"),
+        ("Response", fitted.response.name, "Family", f"{family.shown}, {family.link}"),
         ("Records", f"{fit.n}", "Observations", f"{fit.n_rows}"),
         ("R-squared (adj.)", _known(fitted.r2, ".4f"), "Deviance explained", _known(fitted.explained_deviance, ".1%")),
         ("Smoothing", "public prior", "Scale", f"{fit.sigma2:.4g}")
@@ -201,6 +201,7 @@ def _notes(fitted: Fitted) -> list[str]:
             counted = fitted.persons.weights.any()
             errors += "; covariances are estimated, too" if counted else "; covariances are taken as known"
     notes.append((errors or ERRORS[fitted.errors.kind_of(None)]) + ".")
+    notes += fitted.family.notes
     lost = fitted.fit.unidentified()
     if lost:
         whys = "; ".join(f"{name} {why}" for name, why in lost.items())

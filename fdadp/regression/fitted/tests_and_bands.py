@@ -112,7 +112,7 @@ def aic(errors: CoefficientErrors) -> float:
     edf = corrected_edf(errors.fit, first_order=family.name != "gaussian")
     if errors.persons is not None:
         edf += errors.persons.n_parameters
-    return -2 * errors.loglik + 2 * (edf + (not family.known_scale))
+    return -2 * errors.loglik + 2 * (edf + (not family.known_scale) + family.n_estimated)
 
 
 def error_left_out(errors: CoefficientErrors) -> tuple[float, float]:

@@ -438,6 +438,8 @@ def check_family(family: Family, *, curves: bool) -> None:
     why = "" if curves else ": residuals must have a public bound, and those of other families have none"
     if family.name == "gamma" and not curves:
         why = ": its residuals (y - μ)/μ have no bound; fit the logarithm of the response with family='gaussian'"
+    if family.name == "negative_binomial" and not curves:
+        why = ": its weights depend on theta, which no release chooses; family='poisson' estimates the same means"
     raise InputError(f"family must be {' or '.join(map(repr, known))} in a private fit, got {family.name!r}{why}")
 
 

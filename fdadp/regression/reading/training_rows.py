@@ -548,7 +548,7 @@ def warn_of_rows(person_rows: str | None, family: str) -> None:
     -----
     PersonRowsWarning
     """
-    if person_rows is not None or family not in ("binomial", "poisson"):
+    if person_rows is not None or family not in ("binomial", "poisson", "negative_binomial"):
         return
     warn(
         "groups are given and person_rows is not: each person counts once, by the mean of its rows. "

@@ -12,6 +12,7 @@ from fdadp._common.argument_checks import numbers
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.solve.form.long_form_design import LongForm, System
+from fdadp.solve.form.response_families import Family
 from fdadp.solve.smoothing.normal_equations import from_roots
 from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares, Solution
 from fdadp.terms.records import Records
@@ -53,6 +54,8 @@ class AdditiveFit:
         Of REML in the logarithms of smoothing parameters that it chose; of families but for how weights depend on them.
     on_eigenfunctions : bool
         Whether the information weights eigenfunctions, each by its own residual variance.
+    family : Family or None
+        With a parameter that the data chose. None: that of the settings.
     """
 
     form: LongForm
@@ -71,6 +74,7 @@ class AdditiveFit:
     column_means: FloatArray
     hessian: FloatArray | None = None
     on_eigenfunctions: bool = False
+    family: Family | None = None
 
     @property
     def inverse(self) -> FloatArray:

@@ -52,8 +52,9 @@ def fit_family(
     n: int,
     n_unpenalized: int | None = None,
     start: Start | None = None,
+    near: FloatArray | None = None,
 ) -> AdditiveFit:
-    """Fit a family to the long form.
+    """Fit a family, whose parameters are known, to the long form.
 
     Parameters
     ----------
@@ -68,6 +69,8 @@ def fit_family(
         As in :func:`fdadp.solve.fit.additive_fit.fit_gaussian`.
     start : callable, optional
         Makes the problem, and coefficients to start from; default those of observations that are independent.
+    near : ndarray of shape (M,), optional
+        Logarithms of smoothing parameters to start from; default the optimum of working responses.
 
     Raises
     ------
@@ -81,22 +84,44 @@ def fit_family(
         are held by a millionth of the information that the data would have without covariates. Or smooth terms do so.
     """
     with one_blas_thread():
-        problem, beta = (start or _problem)(form, blocks, family, n_unpenalized)
-        log_sp = _given(smoothing, form)
-        found = _found(problem, beta, log_sp)
-        apart = problem.separated(found[1].look.gram)
-        if apart is not None:
-            _warn_separated(form, problem.whole(apart))
-            free = (problem.penalties == 0).all(axis=0)
-            problem = replace(problem, held=np.where(free, HELD * problem.information.diagonal(), 0.0))
-            found = _found(problem, beta, log_sp)
-        elif family.extremes and found[1].look.deviance < PERFECT:
+        problem, beta = (start or problem_of)(form, blocks, family, n_unpenalized)
+        log_sp = given(smoothing, form)
+        best = optimum(problem, beta, log_sp, near)
+        problem, found = best.problem, (best.log_sp, best.at)
+        if best.apart is not None:
+            _warn_separated(form, problem.whole(best.apart))
+        elif family.extremes and best.at.look.deviance < PERFECT:
             warn(PERFECT_FIT, IdentificationWarning)
         fit = _fit(form, problem, *found, n)
         return fit if log_sp is not None else replace(fit, hessian=problem.derivatives(*found)[1])
 
 
-def _problem(form: LongForm, blocks: Blocks, family: Family, n_unpenalized: int | None) -> tuple[Laplace, FloatArray]:
+class Optimum(NamedTuple):
+    """The minimum of V: the problem, log smoothing parameters, and the maximum of the penalised likelihood there.
+
+    `apart` are unpenalised coefficients that tell responses apart without error, which the problem holds; or None.
+    """
+
+    problem: Laplace
+    log_sp: FloatArray
+    at: Inside
+    apart: FloatArray | None
+
+
+def optimum(
+    problem: Laplace, beta: FloatArray, log_sp: FloatArray | None = None, near: FloatArray | None = None
+) -> Optimum:
+    """Find the minimum of V in smoothing parameters, if they are not given as `log_sp`; `near` is a start."""
+    found = _found(problem, beta, log_sp, near)
+    apart = problem.separated(found[1].look.gram)
+    if apart is not None:
+        free = (problem.penalties == 0).all(axis=0)
+        problem = replace(problem, held=np.where(free, HELD * problem.information.diagonal(), 0.0))
+        found = _found(problem, beta, log_sp, near)
+    return Optimum(problem, *found, apart)
+
+
+def problem_of(form: LongForm, blocks: Blocks, family: Family, n_unpenalized: int | None) -> tuple[Laplace, FloatArray]:
     """The problem, and coefficients to start from."""
     penalties = form.stacked_penalties
     total, weight = over_blocks(blocks, partial(_totals, family), _sums)
@@ -141,36 +166,38 @@ def _sums(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
     return a[0] + b[0], a[1] + b[1]
 
 
-def _given(smoothing: str | ArrayLike, form: LongForm) -> FloatArray | None:
+def given(smoothing: str | ArrayLike, form: LongForm) -> FloatArray | None:
+    """Logarithms of smoothing parameters; None where REML chooses them."""
     if isinstance(smoothing, str):
         if smoothing != "reml":
             raise InputError(f"smoothing of a family must be 'reml' or smoothing parameters, got {smoothing!r}")
         return None
-    given = numbers(smoothing, "smoothing")
-    if given.shape != (form.n_penalties,) or not (np.isfinite(given) & (given > 0)).all():
+    values = numbers(smoothing, "smoothing")
+    if values.shape != (form.n_penalties,) or not (np.isfinite(values) & (values > 0)).all():
         raise InputError(
             f"smoothing must hold {form.n_penalties} positive smoothing parameters "
-            f"({', '.join(form.penalty_names)}), got {given.tolist()}"
+            f"({', '.join(form.penalty_names)}), got {values.tolist()}"
         )
-    return np.log(given)
+    return np.log(values)
 
 
-def _found(problem: Laplace, beta: FloatArray, log_sp: FloatArray | None) -> tuple[FloatArray, Inside]:
+def _found(
+    problem: Laplace, beta: FloatArray, log_sp: FloatArray | None, near: FloatArray | None
+) -> tuple[FloatArray, Inside]:
     """Log smoothing parameters, and the maximum there."""
     if log_sp is None and len(problem.penalties):
-        return _search(problem, beta)
+        return _search(problem, beta, near)
     point = np.zeros(0) if log_sp is None else log_sp
     return point, problem.inside(point, beta)
 
 
-def _search(problem: Laplace, beta: FloatArray) -> tuple[FloatArray, Inside]:
+def _search(problem: Laplace, beta: FloatArray, near: FloatArray | None) -> tuple[FloatArray, Inside]:
     """Minimise V from the optimum of working responses, and again from theirs at the minimum where it is another one.
 
-    The search of the working response looks for the lowest of several minima, and costs nothing beside a pass.
+    The search of the working response looks for the lowest of several minima, and costs nothing beside a pass. Of a
+    start that is near, the minimum next to it is taken.
     """
-    own = problem.information.diagonal()
-    centre = np.log(np.array([max(own[d > 0].sum(), 1e-300) / d.sum() for d in problem.penalties]))
-    bounds = centre - LOG_RANGE, centre + LOG_RANGE
+    bounds = problem.centre - LOG_RANGE, problem.centre + LOG_RANGE
     known: list[tuple[FloatArray, Inside]] = []
 
     def inside(point: FloatArray) -> Inside:
@@ -187,8 +214,8 @@ def _search(problem: Laplace, beta: FloatArray) -> tuple[FloatArray, Inside]:
         values = [problem.criterion(point, at) for point, at in zip(points, found, strict=True)]
         return np.array(values), np.array([d[0] for d in derivatives]), np.array([d[1] for d in derivatives])
 
-    start = problem.working_optimum(beta)
-    for _ in range(ROUNDS):
+    start = problem.working_optimum(beta) if near is None else np.clip(near, *bounds)
+    for _ in range(ROUNDS if near is None else 0):
         start = problem.working_optimum(inside(start).beta)
     best, value = start, np.inf
     for _ in range(3):
@@ -197,6 +224,8 @@ def _search(problem: Laplace, beta: FloatArray) -> tuple[FloatArray, Inside]:
         if reached >= value - 1e-6 * (1 + abs(value)):
             break
         best, value = end, float(reached)
+        if near is not None:
+            break
         start = problem.working_optimum(inside(best).beta)
         if np.abs(start - best).max() < APART:
             break
@@ -327,6 +356,12 @@ class Laplace:
         """What scales need to know of all responses."""
         return over_blocks(self.blocks, partial(Saturated.of, self.family), Saturated.merge)
 
+    @property
+    def centre(self) -> FloatArray:
+        """Log smoothing parameters at which penalties are as large as the information, shape (M,)."""
+        own = self.information.diagonal()
+        return np.asarray(np.log([max(own[d > 0].sum(), 1e-300) / d.sum() for d in self.penalties]))
+
     def look(self, beta: FloatArray, expected: bool = False) -> PenalizedStep:
         """Go through the data once; with expected instead of observed weights W if wanted."""
         self.passes += 1
@@ -427,7 +462,7 @@ class Laplace:
         pushed = weighted * at.beta
         d1 = pushed @ at.beta / scale
         trace = weighted @ inverse.diagonal() - share.sum(axis=1)
-        gradient = (d1 + trace - pushed @ inverse @ self._pull_of_weights(at.beta, inverse)) / 2
+        gradient = (d1 + trace - pushed @ inverse @ self.pull_of_weights(at.beta, inverse)) / 2
         hessian = share @ share.T - weighted @ (inverse * inverse) @ weighted.T
         hessian += np.diag(d1 + trace) - 2 / scale * (pushed @ inverse @ pushed.T)
         if curvature:
@@ -450,7 +485,7 @@ class Laplace:
         )
         return np.log(problem.optimize("reml")[0].smoothing_parameters)
 
-    def _pull_of_weights(self, beta: FloatArray, inverse: FloatArray) -> FloatArray:
+    def pull_of_weights(self, beta: FloatArray, inverse: FloatArray) -> FloatArray:
         """Gradient of log|A| in the coefficients, through the weights: ``Σ h w' x`` with leverages h."""
         self.passes += 1
         full = np.zeros((self.keep.size, self.keep.size))

@@ -19,7 +19,13 @@ FAMILIES = {
     "binomial": "binomial()",
     "gamma": "Gamma(link = 'log')",
     "gaussian": "gaussian()",
+    "negative_binomial": "negbin(1.7)",
 }
+
+
+def named(family: str) -> str:
+    """As this package names it; negative binomial counts with the θ that is given to mgcv."""
+    return "negative_binomial(1.7)" if family == "negative_binomial" else family
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +40,7 @@ def numbers() -> dict[str, Any]:
         "o": o,
         "trials": rng.integers(1, 5, n).astype(float),
         "poisson": rng.poisson(mean * np.exp(o)).astype(float),
+        "negative_binomial": rng.poisson(mean * np.exp(o) * rng.gamma(1.7, 1 / 1.7, n)).astype(float),
         "binomial": (rng.uniform(size=n) < mean / (1 + mean)).astype(float),
         "gamma": rng.gamma(3.0, mean / 3.0),
         "gaussian": np.log(mean) + 0.5 * rng.normal(size=n),
@@ -58,7 +65,7 @@ def test_numbers(numbers, family, weighted):
     theirs = fit_gam(formula, data, data, family=FAMILIES[family], weights=weights, sp=sp)
 
     def fit(smoothing):
-        model = ScalarRegression(TERMS, response=family, family=family, smoothing=smoothing)
+        model = ScalarRegression(TERMS, response=family, family=named(family), smoothing=smoothing)
         return model.fit(data, weights=weights, offset="o")
 
     same = fit(sp)
@@ -86,6 +93,7 @@ def fitted_curves(family: str) -> tuple[Any, Any, str, dict[str, Any]]:
     draws = {
         "binomial": lambda: (rng.uniform(size=eta.shape) < 1 / (1 + np.exp(-eta))).astype(float),
         "gamma": lambda: rng.gamma(3.0, np.exp(eta) / 3),
+        "negative_binomial": lambda: rng.poisson(np.exp(eta) * rng.gamma(1.7, 1 / 1.7, eta.shape)).astype(float),
         "poisson": lambda: rng.poisson(np.exp(eta)).astype(float),
         "gaussian": lambda: eta + rng.normal(size=eta.shape),
     }
@@ -94,7 +102,7 @@ def fitted_curves(family: str) -> tuple[Any, Any, str, dict[str, Any]]:
     y[0, 0] = y[0, -1] = 1.0
     data = {"X": x, "z": z, "Y": y}
     make = [terms.ff("X"), terms.linear("z")]
-    ours = FunctionalRegression(make, family=family, k="refund").fit(data, grids={"X": s, "Y": t})
+    ours = FunctionalRegression(make, family=named(family), k="refund").fit(data, grids={"X": s, "Y": t})
     ours.data = data
     seen = ~np.isnan(y).ravel()
     long = {"t": np.tile(t, n), "y": y.ravel(), "z": np.repeat(z, t.size), "S": np.tile(s, (n * t.size, 1))}
@@ -128,3 +136,31 @@ def test_our_optimum_is_not_above_theirs(family):
     ours, _, formula, long = fitted_curves(family)
     found = fit_gam(formula, long, family=FAMILIES[family])
     assert ours.criterion_ <= one(found["score"]) + 1e-6 * (1 + abs(ours.criterion_))
+
+
+def counts_of(n: int, theta: float, seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    z, x = rng.uniform(-2, 2, n), rng.normal(size=n)
+    mean = np.exp(1 + np.sin(2 * z) + 0.3 * x)
+    rate = mean * rng.gamma(theta, 1 / theta, n) if np.isfinite(theta) else mean
+    return {"z": z, "x": x, "y": rng.poisson(rate).astype(float)}
+
+
+@pytest.mark.filterwarnings("ignore:R")  # mgcv's search for θ at infinity, and of smoothing at 1e-11
+@pytest.mark.parametrize(("n", "theta"), [(300, 2.0), (300, 0.3), (300, 20.0), (60, 2.0), (2000, 1.0), (300, np.inf)])
+def test_theta_is_mgcvs(n, theta):
+    """nb(): the same θ, coefficients and standard errors; our score is not above that at mgcv's smoothing and its θ."""
+    data = counts_of(n, theta, n)
+    formula = 'y ~ s(z, bs = "ps", k = 9, m = c(2, 2)) + x'
+    theirs = fit_gam(formula, data, data, family="nb()", tolerance=1e-11)
+    own = ScalarRegression(TERMS, family="negative_binomial").fit(data)
+    same = ScalarRegression(TERMS, family="negative_binomial", smoothing=theirs["sp"]).fit(data)
+    assert own.criterion_ <= same.criterion_ + 1e-7 * (1 + abs(same.criterion_))
+    loose = 1e-3 if np.isinf(theta) else 1e-6  # mgcv stops where θ is some thousands
+    assert far(own.fitted_values_, theirs["fitted"]) < loose
+    assert far(own.predict_se(data, kind="iid"), theirs["predicted_se"]) < loose
+    assert far(own.edf_, theirs["edf_total"]) < loose
+    if np.isfinite(theta):
+        assert far(own.fitted_.family.theta, one(theirs["theta"])) < 1e-6
+    else:
+        assert min(own.fitted_.family.theta, one(theirs["theta"])) > 1e4

@@ -10,6 +10,7 @@ from skfda import FDataGrid
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp.errors import InputError
+from fdadp.solve.form.response_families import NegativeBinomial
 
 S, T = np.linspace(0, 1, 21), np.linspace(0, 1, 15)
 
@@ -203,13 +204,173 @@ def test_files_keep_families(tmp_path):
     assert_allclose(again.predict(table()), curves.predict(table()))
 
 
+# --- counts that vary more than Poisson's ---
+
+
+def visits(n=300, theta=2.0, seed=0, mean=3.0):
+    """Counts; independent of everything but x and z, Poisson's where theta is infinite."""
+    rng = np.random.default_rng(seed)
+    x, z = rng.uniform(size=n), rng.normal(size=n)
+    rate = mean * np.exp(np.sin(6 * x) + 0.3 * z)
+    own = rate if np.isinf(theta) else rate * rng.gamma(theta, 1 / theta, n)
+    return {"x": x, "z": z, "rate": rate, "y": rng.poisson(own).astype(float)}
+
+
+def counted(data, family="negative_binomial", **settings):
+    return ScalarRegression("y ~ s(x, bs='ps') + z", family=family, **settings).fit(data)
+
+
+@pytest.mark.parametrize("theta", [0.4, 2.0, 30.0])
+def test_derivatives_of_the_negative_binomial(theta):
+    """In η and in log θ, by differences."""
+    y, eta, h = np.repeat([0.0, 1.0, 7.0, 60.0], 3), np.tile([-1.5, 0.7, 3.0], 4), 1e-5
+    family = NegativeBinomial(theta)
+    at, up, down = (family.working(y, eta + step) for step in (0.0, h, -h))
+    rise = family.half_deviance(y, eta + h) - family.half_deviance(y, eta - h)
+    assert_allclose(at.residual, -rise / (2 * h), rtol=1e-6, atol=1e-8)
+    assert_allclose(at.weight, -(up.residual - down.residual) / (2 * h), rtol=1e-6, atol=1e-8)
+    assert_allclose(at.slope, (up.weight - down.weight) / (2 * h), rtol=1e-6, atol=1e-8)
+    more, less = (NegativeBinomial(theta * np.exp(step)) for step in (h, -h))
+    slopes, ones = family.slopes(y, eta), np.ones(1)
+    loss = [
+        [f.half_deviance(y, eta)[i] - f.saturated(y[i : i + 1], ones, 1.0)[0] for i in range(12)] for f in (more, less)
+    ]
+    assert_allclose(slopes.loss, np.subtract(*loss) / (2 * h), rtol=1e-5, atol=1e-6)
+    moved = [f.working(y, eta) for f in (more, less)]
+    assert_allclose(slopes.residual, (moved[0].residual - moved[1].residual) / (2 * h), rtol=1e-6, atol=1e-8)
+    assert_allclose(slopes.weight, (moved[0].weight - moved[1].weight) / (2 * h), rtol=1e-6, atol=1e-8)
+
+
+def test_expected_weights_are_means_of_observed_ones():
+    family, eta = NegativeBinomial(1.5), np.array([-1.0, 0.5, 2.0])
+    y = np.arange(3000.0)[:, None]
+    chance = family.law(eta, np.zeros(3), 1.0).pmf(y)
+    at = family.working(y + 0 * eta, eta + 0 * y)
+    assert_allclose((chance * at.weight).sum(axis=0), at.fisher[0], rtol=1e-6)
+    assert_allclose((chance * at.residual).sum(axis=0), 0, atol=1e-7)
+    assert_allclose((chance * (y - np.exp(eta)) ** 2).sum(axis=0), family.variance(np.exp(eta)), rtol=1e-6)
+
+
+def test_theta_is_where_reml_is_lowest():
+    """It is the minimum of the criterion of fits that are given θ, and the fit is one of these."""
+    data = visits()
+    model = counted(data)
+    theta = model.fitted_.family.theta
+    assert 1 < theta < 4
+    at, up, down = (counted(data, f"negative_binomial({theta * r!r})").criterion_ for r in (1.0, 1.001, 1 / 1.001))
+    assert_allclose(model.criterion_, at, rtol=1e-9)
+    assert at < min(up, down)
+    assert abs(up - down) < 2e-3 * (up + down - 2 * at)  # the minimum is within 1e-6 of log θ
+    given = counted(data, NegativeBinomial(theta))
+    assert_allclose(model.fitted_values_, given.fitted_values_, rtol=1e-6)
+    assert_allclose(model.predict_se(data), given.predict_se(data), rtol=1e-6)
+    assert_allclose(model.aic_ - given.aic_, 2, atol=1e-4)  # θ counts where it was chosen
+    assert "theta" not in str(given.summary())
+    assert f"REML chose theta = {theta:.6g}" in str(model.summary()).replace("\n", " ")
+
+
+def test_theta_at_given_smoothing_and_with_repeated_rows():
+    data = visits(n=80)
+    fixed = counted(data, smoothing=[30.0])
+    theta = fixed.fitted_.family.theta
+    near = [counted(data, f"negative_binomial({theta * r!r})", smoothing=[30.0]).criterion_ for r in (0.99, 1, 1.01)]
+    assert near[1] < min(near[0], near[2])
+    twice = {name: np.concatenate((v, v[:20])) for name, v in data.items()}
+    weights = np.where(np.arange(80) < 20, 2.0, 1.0)
+    again = counted(twice, smoothing=[30.0])
+    weighted = ScalarRegression("y ~ s(x, bs='ps') + z", family="negative_binomial", smoothing=[30.0])
+    weighted.fit(data, weights=weights)
+    assert_allclose(weighted.fitted_.family.theta, again.fitted_.family.theta, rtol=1e-6)
+
+
+def test_counts_that_are_poissons():
+    """REML then has no finite θ: the search stops, and the fit is Poisson's."""
+    data = visits(theta=np.inf)
+    data["y"] = np.round(data["rate"])  # they vary less
+    model, poisson = counted(data), counted(data, "poisson")
+    assert_allclose(model.fitted_.family.theta, 1e5)
+    assert_allclose(model.fitted_values_, poisson.fitted_values_, rtol=1e-3)
+    assert_allclose(model.loglik_, poisson.loglik_, atol=0.05)
+    assert "Poisson" in str(model.summary())
+
+
+def test_intervals_of_counts_hold_new_ones():
+    """95 % of new counts of 20 cohorts; Poisson's hold too few of the same."""
+    held = {"negative_binomial": [], "poisson": []}
+    for seed in range(20):
+        data, new = visits(n=150, seed=seed), visits(n=400, seed=100 + seed)
+        for family, shares in held.items():
+            low, high = counted(data, family).predict_interval(new)
+            assert (low == np.floor(low)).all() and (low <= high).all()
+            shares.append(np.mean((new["y"] >= low) & (new["y"] <= high)))
+    assert 0.94 < np.mean(held["negative_binomial"]) < 0.985
+    assert np.mean(held["poisson"]) < 0.85
+
+
+def test_intervals_of_positive_numbers_and_of_curves():
+    rng = np.random.default_rng(0)
+    data = visits(n=400)
+    data["y"] = rng.gamma(3.0, data["rate"] / 3)
+    model = counted(data, "gamma")
+    low, high = model.predict_interval(data, level=0.9)
+    assert 0.86 < np.mean((data["y"] >= low) & (data["y"] <= high)) < 0.94
+    curves = table()
+    model = fitted("poisson", curves)
+    low, high = model.predict_interval({name: curves[name] for name in ("X", "x")}, level=0.9)
+    assert 0.89 < np.mean((curves["counts"] >= low) & (curves["counts"] <= high)) < 0.99
+    with pytest.raises(InputError, match=r"simultaneous=True.* is there for family='gaussian', got 'poisson'"):
+        model.predict_interval({name: curves[name] for name in ("X", "x")}, simultaneous=True)
+
+
+def test_exposure_in_intervals():
+    data = visits()
+    model = counted(data)
+    _, high = model.predict_interval(data)
+    _, more = model.predict_interval(data, offset=np.full(300, np.log(10)))
+    assert 5 < more.sum() / high.sum() < 10
+
+
+def test_curves_of_negative_binomial_counts_in_memory_chunks_and_files(tmp_path):
+    data = table(n=80)
+    rng = np.random.default_rng(3)
+    data["counts"] = rng.poisson(np.exp(data["eta"]) * rng.gamma(1.5, 1 / 1.5, data["eta"].shape)).astype(float)
+    make = FunctionalRegression(TERMS, response="counts", family="negative_binomial")
+    model = make.fit(data, grids=GRIDS)
+    theta = model.fitted_.family.theta
+    assert 1 < theta < 2.5
+    assert np.mean((model.predict(data, type="link") - data["eta"]) ** 2) < 0.1 * np.var(data["eta"]) + 0.01
+    parts = [{name: data[name][rows] for name in ("X", "x", "counts")} for rows in (slice(0, 30), slice(30, 80))]
+    chunked = FunctionalRegression(TERMS, response="counts", family="negative_binomial")
+    chunked.fit_chunks(parts, grids={"X": S, "counts": T})
+    assert_allclose(chunked.fitted_.family.theta, theta, rtol=1e-5)
+    assert_allclose([chunked.criterion_, chunked.aic_], [model.criterion_, model.aic_], rtol=1e-6)
+    new = {name: data[name][:5] for name in ("X", "x")}
+    assert_allclose(chunked.predict(new), model.predict(new), rtol=1e-4)
+    again = FunctionalRegression.load(model.save(tmp_path / "curves"))
+    assert again.family == "negative_binomial"
+    assert again.fitted_.family == model.fitted_.family
+    assert_allclose(again.predict_interval(new), model.predict_interval(new))
+    assert_allclose(again.aic_, model.aic_)
+    assert str(again.summary()) == str(model.summary())
+
+
 # --- what cannot be ---
 
 
 @pytest.mark.parametrize(
     ("change", "settings", "kwargs", "message"),
     [
-        ({}, {"family": "tweedie"}, {}, "family must be one of 'gaussian', 'binomial', 'poisson', 'gamma', got 'twee"),
+        ({}, {"family": "tweedie"}, {}, "one of 'gaussian', 'binomial', 'poisson', 'gamma', 'negative_bin.* got 'twee"),
+        ({}, {"family": "negative_binomial(-2)"}, {}, r"theta must be a positive number or None, got -2"),
+        ({}, {"family": "negative_binomial(few)"}, {}, r"theta must be a positive number, got 'negative_binomial.few"),
+        (
+            {"y": [0, 1, 2, 0.5]},
+            {"family": "negative_binomial"},
+            {},
+            "y must have counts of 0 or more .* got 0.5 in row",
+        ),
+        ({"y": [0, 0, 0, 0]}, {"family": "negative_binomial(3)"}, {}, "a count above 0 .* got only 0"),
+        ({}, {"family": "negative_binomial", "smoothing": "gcv"}, {}, "smoothing .* 'reml' or smoothing parameters"),
         ({"y": [0, 1, 2, -1]}, {"family": "poisson"}, {}, "y must have counts of 0 or more .* got -1 in row 3"),
         ({"y": [0, 1, 2, 0]}, {"family": "gamma"}, {}, "numbers above 0 .* got 0 in row 0"),
         ({"y": [0, 1, 2, 1]}, {"family": "binomial"}, {}, "0 or 1 .* got 2 in row 2"),
@@ -236,7 +397,7 @@ def test_bad_responses_weights_and_offsets(change, settings, kwargs, message):
 def test_what_only_some_families_have():
     data = stays()
     model = logistic(data)
-    with pytest.raises(InputError, match=r"predict_interval is there for family='gaussian', got 'binomial'"):
+    with pytest.raises(InputError, match=r"predict_interval is there for numbers and counts, got family='binomial'"):
         model.predict_interval(data)
     counts = ScalarRegression([terms.lf("X")], response="counts", family="poisson").fit(data, grids={"X": S})
     with pytest.raises(InputError, match=r"predict_proba is there for family='binomial', got 'poisson'"):

@@ -221,6 +221,8 @@ def test_a_response_of_any_type_is_one_and_the_same():
     [
         ({"family": "gamma"}, r"family must be 'gaussian' or 'binomial' or 'poisson'.*got 'gamma'.*no bound"),
         ({"family": Gamma()}, "got 'gamma'"),
+        ({"family": "negative_binomial"}, "got 'negative_binomial': .*family='poisson' estimates the same means"),
+        ({"family": "negative_binomial(2)"}, "got 'negative_binomial': .*family='poisson' estimates the same means"),
         ({"family": type("Mine", (Binomial,), {})()}, "family must be"),
         ({"bounds": BOUNDS | {"y": None}}, "two public classes of y"),
         ({"bounds": {k: BOUNDS[k] for k in "Xz"}}, "two public classes of y"),
