@@ -28,7 +28,7 @@ from fdadp.responses import Functional
 from fdadp.solve.eigen.fit_to_scores import ComponentsFit, ComponentsOfGaps, fit_components, fit_components_of_gaps
 from fdadp.solve.errors.gls import ErrorCovariance, fit_along_curves, judging_system
 from fdadp.solve.errors.leave_one_curve_out import fit_by_curves
-from fdadp.solve.errors.leave_one_out_residuals import Residuals
+from fdadp.solve.errors.leave_one_out_residuals import Residuals, independent_share
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.observations import ChunkedObservations, Observations, fit_terms, log_likelihood, shares_explained
 from fdadp.solve.form.long_form_design import LongForm
@@ -408,6 +408,7 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
         grids=spec.grids,
         joined=spec.joined,
         shares=shares,
+        independent=_independent(estimate, settings, observed, left),
         again=again,
         basis=estimate.basis,
         rows=TrainedRows(
@@ -417,6 +418,25 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
             curves=curves if observed.points is None else None,
         ),
     )
+
+
+ADVISED = range(30, 300)
+"""Numbers of curves with which a working covariance of errors helps: fewer do not tell it, and more hardly need it."""
+
+LEAST_POINTS = 10
+"""Points of t that ``errors="curve"`` needs."""
+
+
+def _independent(estimate: Estimate, settings: ModelSettings, observed: Observations, left: FloatArray) -> float | None:
+    """Share of independent points of the errors, where the fit took all as independent and ``errors="curve"`` is one.
+
+    Curves with points of their own have no such share.
+    """
+    plain = settings.of_curves and settings.least_squares and estimate.mixed is None and observed.points is None
+    if not plain or observed.n not in ADVISED or observed.y.shape[1] < LEAST_POINTS:
+        return None
+    seen = observed.used > 0
+    return independent_share(np.where(seen, left, 0.0), seen, estimate.fit.edf_total)
 
 
 def estimate_whole(

@@ -166,6 +166,11 @@ BY_PERSON = {
     "cluster": "Standard errors and tests allow any dependence of errors within a person",
 }
 
+SMOOTH_ERRORS = 1 / 3
+"""Share of independent points below which errors along a curve are smooth (design: Box's effective number)."""
+
+ALONG_T = "Errors depend along t: errors='curve' estimates effects with less error."
+
 CURVES_BELIEVED = (
     "Bands of coefficient functions believe that curves vary as the public prior says. Where real curves vary along "
     "few shapes, bands hold far less than 95 %"
@@ -181,6 +186,7 @@ def _notes(fitted: Fitted) -> list[str]:
     if response.curves is not None:
         grids.append((response.name, response.curves.grid, response.curves.unit))
     notes += [f"Grid of {name}: {text_of_grid(grid, unit)}." for name, grid, unit in grids]
+    notes += _functions_along(fitted)
     errors = None
     if ledger is not None:
         errors = "Standard errors and tests know the noise of the releases"
@@ -202,11 +208,25 @@ def _notes(fitted: Fitted) -> list[str]:
             errors += "; covariances are estimated, too" if counted else "; covariances are taken as known"
     notes.append((errors or ERRORS[fitted.errors.kind_of(None)]) + ".")
     notes += fitted.family.notes
+    if fitted.independent is not None and fitted.independent < SMOOTH_ERRORS:
+        notes.append(ALONG_T)
     lost = fitted.fit.unidentified()
     if lost:
         whys = "; ".join(f"{name} {why}" for name, why in lost.items())
         notes.append(f"Note: the data do not identify all of {', '.join(lost)}. {whys}.")
     return notes
+
+
+def _functions_along(fitted: Fitted) -> list[str]:
+    """How many functions along t the terms of an ordinary fit of curves have."""
+    if fitted.private or not fitted.settings.of_curves or fitted.basis is not None:
+        return []
+    found: dict[int, list[str]] = {}
+    for design in fitted.fit.form.designs:
+        if design.columns and varies(design):
+            found.setdefault(design.along.size, []).append(design.name)
+    said = "; ".join(f"{size} of {', '.join(names)}" for size, names in found.items())
+    return [f"Functions along t: {said}."] if said else []
 
 
 # Check of basis sizes: dependence of residuals on covariates and on t, as mgcv's ``k.check``.

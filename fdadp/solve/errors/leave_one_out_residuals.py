@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fdadp._common.typing import FloatArray, IntArray
+from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.errors.curve_precisions import CurvePrecision, LearnedPrecision, LowRankPrecision
 from fdadp.solve.fit.observations import Observations
@@ -248,3 +248,36 @@ class Residuals:
         which = np.concatenate([np.arange(low, high) for low, high in bounds.T])
         own = np.repeat(np.arange(len(part)), bounds[1] - bounds[0])
         return which, form.rows_at(self.records[part], own, self.points.t[which]), own
+
+
+def independent_share(left: FloatArray, seen: BoolArray, edf: float) -> float:
+    """Return how many points along a curve its errors are worth, as a share of its points: 1 if they are independent.
+
+    Box's effective number of points of a covariance K is ``tr(K)² / tr(K²)``. Both traces come from pairs of different
+    curves, so that heavy tails of whole curves do no harm. Only points that both curves of a pair have count.
+
+    Parameters
+    ----------
+    left : ndarray of shape (n, T)
+        Residuals, 0 where nothing was observed.
+    seen : ndarray of bool, shape (n, T)
+    edf : float
+        Effective degrees of freedom of the fit, which tie residuals of different curves together.
+
+    Returns
+    -------
+    float
+        NaN if it cannot be told: no pair of curves has points in common, or all residuals are 0.
+
+    References
+    ----------
+    Box (1954), Some theorems on quadratic forms applied in the study of analysis of variance problems, II,
+    doi:10.1214/aoms/1177728717.
+    """
+    n, used = len(left), seen.astype(np.float64)
+    sizes, common, pairs = left**2 @ used.T, used @ used.T, ~np.eye(n, dtype=bool)
+    traces = sizes * sizes.T
+    tied = edf / ((n - 1) * (used.sum() - edf)) if used.sum() > edf and n > 1 else 0.0
+    squares = (left @ left.T) ** 2 - tied * traces
+    whole = float((squares * common)[pairs].sum())
+    return float(traces[pairs].sum()) / whole if whole > 0 else float("nan")

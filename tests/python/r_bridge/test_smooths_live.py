@@ -162,6 +162,10 @@ CURVES = {
     "s(z) + g": [terms.c(terms.s("z")), terms.c(terms.factor("g"))],
     "te(z, w)": [terms.c(terms.te("z", "w"))],
     's(t, by = x, bs = "ps", k = 5, m = c(2, 1))': [terms.linear("x")],
+    # What refund 0.1-40 makes of s(z): the margin over t has the penalty that was asked for.
+    'ti(z, t, bs = c("tp", "ps"), mc = c(TRUE, FALSE), k = c(8, 5), m = list(NA, c(2, 1)))': [
+        terms.s("z", m=(2, (2, 1)))
+    ],
 }
 
 

@@ -125,3 +125,70 @@ def test_lip_on_four_scores():
         left += ((y[test] - predicted) ** 2).sum()
         about += ((y[test] - y[train].mean(axis=0)) ** 2).sum()
     assert 1 - left / about >= 0.2
+
+
+def test_chunks_and_random_curves_have_the_same_sizes_and_files_keep_theirs(tmp_path):
+    t = np.linspace(0, 1, 21)
+    data, grids = people(t=t), {"X": t, "Y": t}
+    rows = [{name: column[part] for name, column in data.items()} for part in (slice(0, 25), slice(25, None))]
+    chunked = FunctionalRegression("Y ~ ff(X) + x", progress=False).fit_chunks(rows, grids=grids)
+    person = {"id": np.array([f"p{i}" for i in np.arange(40) // 2]), "Y": data["Y"] - data["X"]}
+    mixed = FunctionalRegression('Y ~ x + re(id, covariance="free")', progress=False).fit(data | person, grids=grids)
+    for model, terms_known in ((chunked, ("ff(X)", "x")), (mixed, ("x",))):
+        sizes = {design.name: design.along.size for design in model.fitted_.fit.form.designs}
+        assert all(sizes[name] == 15 for name in terms_known)
+    seven = FunctionalRegression("Y ~ ff(X, k=(6, 7)) + x", progress=False).fit(data, grids=grids)
+    said = "Functions along t: 7 of ff(X); 15 of x."
+    assert said in str(seven.summary())
+    again = FunctionalRegression.load(seven.save(tmp_path / "model.npz"))
+    assert said in str(again.summary())
+    np.testing.assert_allclose(again.predict(data), seven.predict(data), rtol=1e-12)
+
+
+ADVICE = "Errors depend along t: errors='curve' estimates effects with less error."
+
+
+def noisy(kind, n, seed=0, points=31):
+    """A number's effect, and errors that are smooth along t, white, or white with a heavy-tailed scale a curve."""
+    draw, t = np.random.default_rng(seed), np.linspace(0, 1, points)
+    errors, x = draw.normal(size=(n, points)), draw.normal(size=n)
+    if kind == "smooth":
+        errors = errors @ np.linalg.cholesky(np.exp(-(np.subtract.outer(t, t) ** 2) / 0.045) + 0.1 * np.eye(points)).T
+    elif kind == "heavy":
+        errors *= draw.standard_t(3, size=(n, 1))
+    return {"x": x, "Y": np.sin(6 * t) + x[:, None] * t + 0.5 * errors}
+
+
+def advised(data, **settings):
+    points = np.linspace(0, 1, data["Y"].shape[1])
+    return FunctionalRegression("Y ~ x", progress=False, **settings).fit(data, grids={"Y": points})
+
+
+def test_smooth_errors_are_said_with_what_helps(tmp_path):
+    model = advised(noisy("smooth", 40))
+    assert str(model.summary()).count(ADVICE) == 1
+    assert ADVICE in str(FunctionalRegression.load(model.save(tmp_path / "model.npz")).summary())
+    with_gaps = noisy("smooth", 60)
+    with_gaps["Y"] = np.where(np.random.default_rng(1).random((60, 31)) < 0.3, np.nan, with_gaps["Y"])
+    assert ADVICE in str(advised(with_gaps).summary())
+
+
+@pytest.mark.parametrize("kind", ["white", "heavy"])
+@pytest.mark.parametrize("n", [30, 120])
+def test_errors_without_dependence_are_not_said_to_have_one(kind, n):
+    for seed in range(3):
+        data = noisy(kind, n, seed)
+        assert ADVICE not in str(advised(data).summary())
+        data["Y"] = np.where(np.random.default_rng(seed).random(data["Y"].shape) < 0.3, np.nan, data["Y"])
+        assert ADVICE not in str(advised(data).summary())
+
+
+def test_where_a_working_covariance_is_no_help_it_is_not_advised():
+    for n in (29, 300):  # it is not known, or hardly needed
+        assert ADVICE not in str(advised(noisy("smooth", n)).summary())
+    data = noisy("smooth", 40)
+    for settings in ({"errors": "curve"}, {"response_basis": "eigen"}):
+        assert ADVICE not in str(advised(data, **settings).summary())
+    assert ADVICE not in str(advised(noisy("smooth", 40, points=9)).summary())  # which errors="curve" refuses
+    counts = data | {"Y": np.round(np.exp(data["Y"]))}
+    assert ADVICE not in str(advised(counts, family="poisson").summary())

@@ -1,0 +1,338 @@
+"""Which call predicts curves best from curves? Shares of held-out variance, by data set and model.
+
+    FDADP_DATA=... python benchmarks/held_out.py [--sets weather lip] > benchmarks/results/held-out.md
+
+Real sets are judged by ten folds, repeated with other folds where curves are few: the share of the squared distance
+from the training mean curve that a prediction explains, R2. Simulated cohorts are judged on 300 new curves. Beside
+each R2 stands its difference from that of the default, with a paired standard error: over held-out curves of real
+sets, over cohorts of simulated ones. Curves of one person never are in two folds: there is one curve a person.
+
+* `default`: ``FunctionalRegression("Y ~ ff(X)")``.
+* `refund's k`: The same with ``k="refund"``.
+* `errors="curve"`, `eigen`: The default with ``errors="curve"``, and with ``response_basis="eigen"``.
+* `eigen, k=20`: ``"Y ~ ff(X, k=(20, 5))"`` with ``response_basis="eigen"``: 20 functions along s, not 5.
+* `components`: Four component scores of X as numbers, ``"Y ~ z0 + z1 + z2 + z3"``.
+* `ridge`: Ridge regression of the points of Y on the points of X, its parameter by leave-one-out (scikit-learn).
+
+Every set with labels gives them to all models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import fdadp
+from fdadp import FunctionalRegression, load_canadian_weather, load_dti, load_dti2, load_icu
+from fdadp.datasets import load_lip_emg, load_nhanes_wear
+from fdadp.errors import MissingDataError
+from fdadp.functional.gap_filling import fill_linear
+
+Columns = dict[str, Any]
+Predict = Callable[[Columns, Columns, Columns], np.ndarray]
+"""Of columns to train on, new columns and grids: predicted curves."""
+
+# --- models ---
+
+
+def rows_of(data: Columns, which: Any) -> Columns:
+    """Some rows of all columns."""
+    return {name: column[which] for name, column in data.items()}
+
+
+def functional(formula: str = "Y ~ ff(X)", **settings: Any) -> Predict:
+    """One call of the estimator."""
+
+    def predict(train: Columns, new: Columns, grids: Columns) -> np.ndarray:
+        whole = formula + (" + C(g)" if "g" in train else "")
+        model = FunctionalRegression(whole, progress=False, **settings).fit(train, grids=grids)
+        return np.asarray(model.predict(new))
+
+    return predict
+
+
+def components(train: Columns, new: Columns, grids: Columns) -> np.ndarray:
+    """Linear effects of four component scores, which are found on the training curves."""
+    mean = train["X"].mean(axis=0)
+    axes = np.linalg.svd(train["X"] - mean, full_matrices=False)[2][:4]
+    names = [f"z{k}" for k in range(len(axes))]
+    known, asked = ({n: v for n, v in one.items() if n != "X"} for one in (train, new))
+    for one, columns in ((train, known), (new, asked)):
+        columns |= dict(zip(names, ((one["X"] - mean) @ axes.T).T, strict=True))
+    formula = "Y ~ " + " + ".join(names) + (" + C(g)" if "g" in train else "")
+    model = FunctionalRegression(formula, progress=False).fit(known, grids={"Y": grids["Y"]})
+    return np.asarray(model.predict(asked))
+
+
+def ridge(train: Columns, new: Columns, grids: Columns) -> np.ndarray:
+    """Ridge regression on all points, and on indicators of labels."""
+    levels = np.unique(train["g"])[1:] if "g" in train else ()
+    points = [np.column_stack([one["X"], *(one["g"] == level for level in levels)]) for one in (train, new)]
+    model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 6, 33))).fit(points[0], train["Y"])
+    return np.asarray(model.predict(points[1]))
+
+
+MODELS: dict[str, Predict] = {
+    "default": functional(),
+    "refund's k": functional(k="refund"),
+    'errors="curve"': functional(errors="curve"),
+    "eigen": functional(response_basis="eigen"),
+    "eigen, k=20": functional("Y ~ ff(X, k=(20, 5))", response_basis="eigen"),
+    "components": components,
+    "ridge": ridge,
+}
+
+# --- data ---
+
+
+@dataclass(frozen=True)
+class RealSet:
+    """Curves of independent persons or places.
+
+    Attributes
+    ----------
+    data : dict
+        ``X`` (n, S) and ``Y`` (n, T) without gaps, and labels ``g`` (n,) where there are some.
+    seen : ndarray of bool, shape (n, T), or None
+        What was observed of Y; predictions are judged there alone.
+    """
+
+    data: Columns
+    grids: Columns = field(default_factory=dict)
+    seen: Any = None
+
+
+def curves(sample: Any, every: int = 1) -> tuple[Any, Any]:
+    """Values and grid of curves, thinned."""
+    return sample.data_matrix[:, ::every, 0], sample.grid_points[0][::every]
+
+
+def weather(response: str, *, region: bool = False) -> RealSet:
+    """Every tenth day of the mean year of 35 stations."""
+    bunch = load_canadian_weather()
+    (x, s), (y, t) = curves(bunch.X, 10), curves(bunch.Y, 10)
+    if response == "temperature":
+        x, s, y, t = y, t, x, s
+    labels = {"g": bunch.stations["region"].to_numpy(dtype=object)} if region else {}
+    return RealSet({"X": x, "Y": y} | labels, {"X": s, "Y": t})
+
+
+def lip() -> RealSet:
+    """Acceleration of the lip from the muscle's activity, at every 20th point."""
+    bunch = load_lip_emg(download=False)
+    (x, s), (y, t) = curves(bunch.X, 20), curves(bunch.Y, 20)
+    return RealSet({"X": x, "Y": y}, {"X": s, "Y": t})
+
+
+def tracts(load: Callable[..., Any], *, swap: bool = False, case: bool = False) -> RealSet:
+    """First complete scan of each person."""
+    bunch = load(visit="first", download=False)
+    (x, s), (y, t) = curves(bunch.X), curves(bunch.Y)
+    if swap:
+        x, s, y, t = y, t, x, s
+    labels = {"g": np.where(np.asarray(bunch.covariates["case"]) == 1, "case", "control")} if case else {}
+    return RealSet({"X": x, "Y": y} | labels, {"X": s, "Y": t})
+
+
+def intensive_care(curve: str, n: int) -> RealSet:
+    """Second day from the first, of stays that were observed in 19 hours of each or more; gaps are filled to fit."""
+    bunch = load_icu(curve, as_frame=True, download=False)
+    enough = (bunch.X.notna().sum(axis=1) > 18) & (bunch.Y.notna().sum(axis=1) > 18)
+    x, y = (days[enough].to_numpy()[:n] for days in (bunch.X, bunch.Y))
+    hours = np.arange(24.0)
+    return RealSet({"X": fill_linear(x, hours), "Y": fill_linear(y, hours)}, {"X": hours, "Y": hours}, ~np.isnan(y))
+
+
+def wear(n: int) -> RealSet:
+    """Share of each hour in which a device was worn: the second recorded day of persons from their first."""
+    bunch = load_nhanes_wear(minutes=60)
+    values, person = bunch.Y.data_matrix[..., 0], np.asarray(bunch.groups)
+    starts = np.flatnonzero(np.r_[True, person[1:] != person[:-1]])
+    starts = starts[(starts + 1 < len(person))]
+    starts = starts[person[starts + 1] == person[starts]][:n]
+    hours = bunch.Y.grid_points[0]
+    return RealSet({"X": values[starts], "Y": values[starts + 1]}, {"X": hours, "Y": hours})
+
+
+REAL: dict[str, Callable[[], RealSet]] = {
+    "weather: log rain from temperature": lambda: weather("rain"),
+    "weather: log rain from temperature and region": lambda: weather("rain", region=True),
+    "weather: temperature from log rain": lambda: weather("temperature"),
+    "lip: acceleration from muscle": lip,
+    "dti2: rcst from cca": lambda: tracts(load_dti2),
+    "dti2: cca from rcst": lambda: tracts(load_dti2, swap=True),
+    "dti: rcst from cca and case": lambda: tracts(load_dti, case=True),
+    "icu: heart rate of day 2 from day 1, 60": lambda: intensive_care("heart_rate", 60),
+    "icu: heart rate of day 2 from day 1, 300": lambda: intensive_care("heart_rate", 300),
+    "icu: pressure of day 2 from day 1, 100": lambda: intensive_care("pressure", 100),
+    "icu: pressure of day 2 from day 1, 300": lambda: intensive_care("pressure", 300),
+    "nhanes: hours worn, day 2 from day 1, 200": lambda: wear(200),
+}
+
+GRID = np.linspace(0, 1, 31)
+WEIGHTS = np.gradient(GRID)
+NEW = 300
+
+
+def smooth(length: float) -> Any:
+    """Root of a covariance of smooth curves."""
+    return np.linalg.cholesky(
+        np.exp(-(np.subtract.outer(GRID, GRID) ** 2) / (2 * length**2)) + 1e-8 * np.eye(GRID.size)
+    )
+
+
+EFFECTS = {
+    "wave": 3 * np.sin(np.pi * np.add.outer(GRID, GRID)),
+    "bump": 8 * np.exp(-((np.subtract.outer(GRID, GRID) / 0.15) ** 2)) * np.sin(4 * GRID),
+}
+"""Surfaces β(s, t): one that is smooth everywhere, and a ridge of width .15."""
+
+
+def errors(kind: str, n: int, draw: np.random.Generator) -> Any:
+    """Errors of curves: smooth and a little white; autoregressive with .6 from point to point; white."""
+    if kind == "smooth":
+        return 0.55 * draw.normal(size=(n, GRID.size)) @ smooth(0.15).T + 0.2 * draw.normal(size=(n, GRID.size))
+    steps = draw.normal(size=(n, GRID.size))
+    if kind == "rough":
+        for j in range(1, GRID.size):
+            steps[:, j] = 0.6 * steps[:, j - 1] + 0.8 * steps[:, j]
+    return 0.6 * steps
+
+
+def cohort(effect: str, kind: str, n: int, seed: int) -> tuple[Columns, Columns]:
+    """Curves to train on, and new ones."""
+    draw = np.random.default_rng([seed, n, list(EFFECTS).index(effect)])
+    x = draw.normal(size=(n + NEW, GRID.size)) @ smooth(0.15).T + 0.5 * draw.normal(size=(n + NEW, 1))
+    y = 1 + np.sin(2 * np.pi * GRID) + (x * WEIGHTS) @ EFFECTS[effect] + errors(kind, n + NEW, draw)
+    both = {"X": x, "Y": y}
+    return rows_of(both, slice(n)), rows_of(both, slice(n, None))
+
+
+SIMULATED = {
+    f"{effect}, {kind} errors, {n}": (effect, kind, n)
+    for effect in EFFECTS
+    for kind in ("smooth", "rough", "white")
+    for n in (30, 100)
+}
+
+# --- shares of held-out variance ---
+
+
+@dataclass(frozen=True)
+class Found:
+    """Shares explained by each model, and their differences from the default with standard errors."""
+
+    n: int
+    shares: dict[str, float]
+    differences: dict[str, tuple[float, float]]
+    seconds: dict[str, float]
+
+
+def compared(lost: dict[str, np.ndarray], about: np.ndarray) -> dict[str, tuple[float, float]]:
+    """Differences of shares from that of the default, paired by unit; `lost` and `about` are squares of each unit."""
+    out = {}
+    for name, own in lost.items():
+        less = lost["default"] - own
+        out[name] = float(less.sum() / about.sum()), float(np.sqrt(len(less)) * less.std(ddof=1) / about.sum())
+    return out
+
+
+def of_real(case: RealSet, repeats: int, models: dict[str, Predict]) -> Found:
+    """Ten folds, repeated."""
+    n = len(case.data["Y"])
+    seen = np.ones_like(case.data["Y"], dtype=bool) if case.seen is None else case.seen
+    lost, about, seconds = {name: np.zeros(n) for name in models}, np.zeros(n), dict.fromkeys(models, 0.0)
+    for seed in range(repeats):
+        for fit, left in KFold(10, shuffle=True, random_state=seed).split(case.data["Y"]):
+            train, new = rows_of(case.data, fit), rows_of(case.data, left)
+            truth, kept = new["Y"], seen[left]
+            about[left] += (kept * (truth - train["Y"].mean(axis=0)) ** 2).sum(axis=1)
+            given = {name: column for name, column in new.items() if name != "Y"}
+            for name, predict in models.items():
+                start = time.process_time()
+                lost[name][left] += (kept * (truth - predict(train, given, case.grids)) ** 2).sum(axis=1)
+                seconds[name] += (time.process_time() - start) / (10 * repeats)
+    shares = {name: 1 - float(own.sum() / about.sum()) for name, own in lost.items()}
+    return Found(n, shares, compared(lost, about), seconds)
+
+
+def of_cohorts(effect: str, kind: str, n: int, cohorts: int, models: dict[str, Predict]) -> Found:
+    """New curves of several cohorts."""
+    grids = {"X": GRID, "Y": GRID}
+    lost, about, seconds = {name: np.zeros(cohorts) for name in models}, np.zeros(cohorts), dict.fromkeys(models, 0.0)
+    for seed in range(cohorts):
+        train, new = cohort(effect, kind, n, seed)
+        about[seed] = ((new["Y"] - train["Y"].mean(axis=0)) ** 2).sum()
+        for name, predict in models.items():
+            start = time.process_time()
+            lost[name][seed] = ((new["Y"] - predict(train, {"X": new["X"]}, grids)) ** 2).sum()
+            seconds[name] += (time.process_time() - start) / cohorts
+    shares = {name: 1 - float(own.sum() / about.sum()) for name, own in lost.items()}
+    return Found(n, shares, compared(lost, about), seconds)
+
+
+def sets(wanted: list[str], repeats: int, cohorts: int, models: dict[str, Predict]) -> Iterator[tuple[str, Found]]:
+    """Each set with what was found; real ones that are not there are named on stderr."""
+    for name, make in REAL.items():
+        if not wanted or any(name.startswith(start) for start in wanted):
+            try:
+                case = make()
+            except MissingDataError as missing:
+                print(f"{name}: not there. {missing}", file=sys.stderr)
+                continue
+            yield name, of_real(case, repeats if len(case.data["Y"]) <= 150 else 1, models)
+    for name, (effect, kind, n) in SIMULATED.items():
+        if not wanted or any(name.startswith(start) for start in wanted):
+            yield name, of_cohorts(effect, kind, n, cohorts if n < 100 else max(cohorts // 2, 2), models)
+
+
+def line(name: str, found: Found) -> str:
+    """A row of the table: the best share in bold."""
+    best = max(round(share, 3) for share in found.shares.values())
+    cells = []
+    for model, share in found.shares.items():
+        value = f"**{share:.3f}**" if round(share, 3) == best else f"{share:.3f}"
+        less, se = found.differences[model]
+        cells.append(value if model == "default" else f"{value} ({less:+.3f} ± {se:.3f})")
+    return f"| {name} | {found.n} | " + " | ".join(cells) + " |"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="*", default=[], help="beginnings of their names")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--cohorts", type=int, default=20)
+    parser.add_argument("--models", nargs="*", default=list(MODELS))
+    asked = parser.parse_args(arguments)
+    models = {name: MODELS[name] for name in dict.fromkeys(("default", *asked.models))}
+    print(f"`python benchmarks/held_out.py`, fdadp {fdadp.__version__}.\n")
+    print("| set | curves | " + " | ".join(models) + " |\n" + "|---" * (2 + len(models)) + "|")
+    shares: dict[bool, list[dict[str, float]]] = {True: [], False: []}
+    seconds: list[dict[str, float]] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, found in sets(asked.sets, asked.repeats, asked.cohorts, models):
+            print(line(name, found), flush=True)
+            shares[name in REAL].append(found.shares)
+            seconds.append(found.seconds)
+    for real, title in ((True, "real sets"), (False, "simulated sets")):
+        if shares[real]:
+            means = (f"{np.mean([own[name] for own in shares[real]]):.3f}" for name in models)
+            print(f"| mean of {len(shares[real])} {title} | | " + " | ".join(means) + " |")
+    mean_seconds = (f"{np.mean([own[name] for own in seconds]):.2f}" for name in models)
+    print("| CPU seconds of a fit and its predictions | | " + " | ".join(mean_seconds) + " |")
+
+
+if __name__ == "__main__":
+    main()
