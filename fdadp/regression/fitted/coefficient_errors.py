@@ -140,8 +140,11 @@ class CoefficientErrors:
             raise InputError("kind must be 'cluster' or 'iid' with smoothing='groups', got 'curve'")
         if kind == "unconditional" and self.fit.on_eigenfunctions:
             raise InputError("kind='unconditional' is there for response_basis='splines', got 'eigen'")
-        if kind == "unconditional" and self.settings.family.name != "gaussian":
-            raise InputError(f"kind='unconditional' is there for family='gaussian', got {self.settings.family.name!r}")
+        if kind == "unconditional" and self.settings.family.name != "gaussian" and self.fit.chosen is None:
+            raise InputError(
+                "kind='unconditional' needs an ordinary fit by smoothing='reml', got smoothing parameters of "
+                f"family={self.settings.family.name!r} that were not chosen so"
+            )
         return kind
 
     def covariance(self, kind: str | None) -> FloatArray:

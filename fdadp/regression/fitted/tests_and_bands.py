@@ -109,7 +109,7 @@ def coefficient_names(fit: AdditiveFit) -> list[str]:
 def aic(errors: CoefficientErrors) -> float:
     """Akaike's information criterion as in mgcv, see :attr:`fdadp.FunctionalRegression.aic_`."""
     family = errors.settings.family
-    edf = corrected_edf(errors.fit, first_order=family.name != "gaussian")
+    edf = corrected_edf(errors.fit, first_order=family.name != "gaussian" and errors.fit.chosen is None)
     if errors.persons is not None:
         edf += errors.persons.n_parameters
     return -2 * errors.loglik + 2 * (edf + (not family.known_scale) + family.n_estimated)

@@ -18,7 +18,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.solve.errors.curve_precisions import ROUNDING, left_out_of_few
 from fdadp.solve.errors.leave_one_out_residuals import Residuals
-from fdadp.solve.fit.additive_fit import AdditiveFit
+from fdadp.solve.fit.additive_fit import AdditiveFit, ChosenSmoothing
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares, Solution
 
@@ -203,8 +203,7 @@ def with_smoothing_chosen_again(fit: AdditiveFit) -> FloatArray:
 def corrected_edf(fit: AdditiveFit, first_order: bool = False) -> float:
     """Effective degrees of freedom, with those that choosing smoothing parameters by REML adds: mgcv's ``edf2``.
 
-    To second order, but to first order on eigenfunctions, and of a fit that knows its scale or is of another family
-    (`first_order`).
+    To second order, but to first order on eigenfunctions, and of Cox's regression (`first_order`).
     """
     if fit.sigma2 <= 0 or fit.hessian is None or not fit.form.n_penalties:
         return fit.edf_total
@@ -241,7 +240,9 @@ PRIOR_PRECISION = 0.1
 
 
 def unconditional_covariance_of_fit(fit: AdditiveFit) -> FloatArray:
-    """Of all coefficients of a Gaussian fit whose smoothing parameters REML chose, shape (p, p).
+    """Of all coefficients of a fit whose smoothing parameters REML chose, shape (p, p).
+
+    Of families the expected weights are in the information, as in ``Vp``, the observed ones in how coefficients follow.
 
     The last part is taken in mgcv's coordinates; of terms whose products are not all coefficients (``sff``, ``af``) and
     of ``te`` in those of the fit.
@@ -257,10 +258,14 @@ def unconditional_covariance_of_fit(fit: AdditiveFit) -> FloatArray:
         )
     pull = fit.smoothing_parameters @ fit.form.stacked_penalties
     cross = fit.gram @ fit.coefficients + pull * fit.coefficients
+    known = fit.chosen is not None and len(fit.chosen.hessian) == fit.form.n_penalties
     free = fit.identified & (fit.form.stacked_penalties == 0).all(axis=0)
     total = fit.scale * (fit.n_rows - int(free.sum())) + float(cross @ fit.coefficients)
     with one_blas_thread():
-        problem = PenalizedLeastSquares(fit.gram, cross, total, fit.n_rows, fit.form.penalties, intercept=False)
+        scale = 1.0 if known else None
+        problem = PenalizedLeastSquares(
+            fit.gram, cross, total, fit.n_rows, fit.form.penalties, intercept=False, scale=scale
+        )
         solution = Solution(
             fit.smoothing_parameters,
             fit.coefficients,
@@ -275,7 +280,7 @@ def unconditional_covariance_of_fit(fit: AdditiveFit) -> FloatArray:
             fit.inverse,
             False,
         )
-        return unconditional_covariance(problem, solution, _from_mgcv(fit.form))
+        return unconditional_covariance(problem, solution, _from_mgcv(fit.form), fit.chosen)
 
 
 def _from_mgcv(form: LongForm) -> FloatArray:
@@ -288,7 +293,10 @@ def _from_mgcv(form: LongForm) -> FloatArray:
 
 
 def unconditional_covariance(
-    problem: PenalizedLeastSquares, solution: Solution, coordinates: FloatArray | None = None
+    problem: PenalizedLeastSquares,
+    solution: Solution,
+    coordinates: FloatArray | None = None,
+    chosen: ChosenSmoothing | None = None,
 ) -> FloatArray:
     """Bayesian covariance of the coefficients with that of the smoothing parameters, shape (p, p).
 
@@ -303,18 +311,21 @@ def unconditional_covariance(
     coordinates : ndarray of shape (p, p), optional
         C where the coefficients are ``C b`` of other coordinates b, mgcv's: the last part is not the same in all
         coordinates, as Cholesky roots are not. Standard errors of recorded fits are up to 15 % smaller without it.
+    chosen : ChosenSmoothing, optional
+        Of a family. Default: what least squares has.
     """
     keep = problem.identified
     within = np.ix_(keep, keep)
     inverse, gram, beta = solution.inverse[within], problem.gram[within], solution.coefficients[keep]
     heavy = solution.smoothing_parameters[:, None] * problem.penalties[:, keep]  # diagonals of λ_j S_j
-    hessian = _hessian(problem, solution, heavy @ beta**2)
+    hessian = _hessian(problem, solution, heavy @ beta**2) if chosen is None else chosen.hessian
+    moves = -(heavy * beta) @ inverse if chosen is None else chosen.moves[:, keep]
     if not np.isfinite(hessian).all():  # of a perfect fit: nothing is left by which smoothing could be uncertain
         return solution.covariance
     size, axes = np.linalg.eigh(hessian)
     count = len(heavy)
     down = size > 0
-    steps = (axes[:count, down] / np.sqrt(size[down])).T @ (-(heavy * beta) @ inverse)  # V_ρ^½ J'
+    steps = (axes[:count, down] / np.sqrt(size[down])).T @ moves  # V_ρ^½ J'
     found = solution.covariance[within] + steps.T @ steps
     spread = (axes / (np.maximum(size, 0.0) + PRIOR_PRECISION)) @ axes.T
     other = np.eye(len(gram)) if coordinates is None else coordinates[within]

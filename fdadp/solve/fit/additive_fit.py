@@ -22,6 +22,22 @@ CONSTANT = 1e-10
 
 
 @dataclass(frozen=True)
+class ChosenSmoothing:
+    """How REML of a family is curved at the smoothing parameters that it chose, and how coefficients follow these.
+
+    Attributes
+    ----------
+    hessian : ndarray of shape (M, M) or (M + 1, M + 1)
+        Of REML in all log λ and, where it is estimated, in the log scale.
+    moves : ndarray of shape (M, p)
+        Derivatives of the coefficients in all log λ, with observed weights.
+    """
+
+    hessian: FloatArray
+    moves: FloatArray
+
+
+@dataclass(frozen=True)
 class AdditiveFit:
     """Penalised estimates of all terms.
 
@@ -56,6 +72,8 @@ class AdditiveFit:
         Whether the information weights eigenfunctions, each by its own residual variance.
     family : Family or None
         With a parameter that the data chose. None: that of the settings.
+    chosen : ChosenSmoothing or None
+        Of a family whose smoothing parameters REML chose.
     """
 
     form: LongForm
@@ -75,6 +93,7 @@ class AdditiveFit:
     hessian: FloatArray | None = None
     on_eigenfunctions: bool = False
     family: Family | None = None
+    chosen: ChosenSmoothing | None = None
 
     @property
     def inverse(self) -> FloatArray:

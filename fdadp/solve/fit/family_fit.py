@@ -15,7 +15,7 @@ from fdadp._common.calling_language import warn
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
-from fdadp.solve.fit.additive_fit import AdditiveFit
+from fdadp.solve.fit.additive_fit import AdditiveFit, ChosenSmoothing
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.solve.form.response_families import Family
 from fdadp.solve.form.weighted_least_squares import Blocks, Observed, over_blocks
@@ -93,7 +93,10 @@ def fit_family(
         elif family.extremes and best.at.look.deviance < PERFECT:
             warn(PERFECT_FIT, IdentificationWarning)
         fit = _fit(form, problem, *found, n)
-        return fit if log_sp is not None else replace(fit, hessian=problem.derivatives(*found)[1])
+        if log_sp is not None:
+            return fit
+        chosen = problem.chosen(*found) if start is None else None
+        return replace(fit, hessian=problem.derivatives(*found)[1], chosen=chosen)
 
 
 class Optimum(NamedTuple):
@@ -290,6 +293,9 @@ STEPS = 100
 SEPARATED = 1e-10
 """Share of the null model's information about some unpenalised coefficients: less says that they go to infinity."""
 
+FORWARD = 1e-4
+"""Step in a log λ of differences of V's gradient."""
+
 _FIRST = np.zeros(1, dtype=np.int64)
 
 
@@ -468,6 +474,25 @@ class Laplace:
         if curvature:
             hessian -= np.outer(d1, d1) / (2 * curvature)
         return gradient, hessian / 2
+
+    def chosen(self, log_sp: FloatArray, at: Inside) -> ChosenSmoothing:
+        """How V is curved at its minimum, by differences of its exact gradient, and how coefficients follow log λ."""
+        weighted = np.exp(log_sp)[:, None] * self.penalties
+        moves = -(weighted * at.beta) @ (at.root.T @ at.root)
+        gradient, rows = self.derivatives(log_sp, at)[0], []
+        for step, move in zip(np.eye(len(log_sp)) * FORWARD, moves * FORWARD, strict=True):
+            near = self.inside(log_sp + step, at.beta + move)
+            rows.append((self.derivatives(log_sp + step, near)[0] - gradient) / FORWARD)
+        found = np.reshape(rows, (len(log_sp), len(log_sp)))
+        hessian = (found + found.T) / 2
+        scale, _, curvature = self.scale(at.penalized)
+        if curvature:  # the scale is profiled out of the gradient
+            mixed = -(weighted @ at.beta**2) / (2 * scale)
+            inner = hessian + np.outer(mixed, mixed) / curvature
+            hessian = np.block([[inner, mixed[:, None]], [mixed, np.array(curvature)]])
+        whole = np.zeros((len(log_sp), self.keep.size))
+        whole[:, self.keep] = moves
+        return ChosenSmoothing(hessian, whole)
 
     def working_optimum(self, beta: FloatArray) -> FloatArray:
         """Log smoothing parameters of the working response with its weights fixed, which is a Gaussian problem."""

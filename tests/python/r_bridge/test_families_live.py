@@ -83,6 +83,29 @@ def test_numbers(numbers, family, weighted):
     assert abs(rise - (one(other["score"]) - one(theirs["score"]))) < 1e-6 * (1 + abs(one(other["score"])))
 
 
+@pytest.mark.filterwarnings("ignore:R. Fitting terminated with step failure")  # at the limit of rounding
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_smoothing_adds(numbers, family):
+    """predict(unconditional = TRUE) and AIC, at optima that are the same to 1e-11 of the score."""
+    formula = f'{family} ~ s(z, bs = "ps", k = 9, m = c(2, 2)) + x'
+    theirs = fit_gam(formula, numbers, numbers, family=FAMILIES[family], tolerance=1e-11)
+    own = ScalarRegression(TERMS, response=family, family=named(family)).fit(numbers)
+    assert far(own.predict_se(numbers, kind="unconditional"), theirs["unconditional_se"]) < 1e-5
+    assert far(own.predict_se(numbers, kind="iid"), theirs["unconditional_se"]) > 0.005
+    # mgcv's gamma log-likelihood has another estimate of the scale.
+    assert abs(own.aic_ - one(theirs["aic"])) < (0.5 if family == "gamma" else 1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:R. Fitting terminated with step failure")
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_aic_counts_theta(seed):
+    """nb(): mgcv also counts that smoothing follows θ, which adds some thousandths."""
+    data = counts_of(200, 2.0, seed)
+    theirs = fit_gam('y ~ s(z, bs = "ps", k = 9, m = c(2, 2)) + x', data, family="nb()", tolerance=1e-11)
+    own = ScalarRegression(TERMS, family="negative_binomial").fit(data)
+    assert abs(own.aic_ - one(theirs["aic"])) < 0.02
+
+
 def fitted_curves(family: str) -> tuple[Any, Any, str, dict[str, Any]]:
     """Our fit at its optimum, what was observed, and the long form for mgcv."""
     rng = np.random.default_rng(5)

@@ -354,6 +354,45 @@ def test_curves_of_negative_binomial_counts_in_memory_chunks_and_files(tmp_path)
     assert str(again.summary()) == str(model.summary())
 
 
+@pytest.mark.parametrize("family", ["poisson", "gamma", "negative_binomial(1.5)"])
+def test_how_reml_is_curved_and_coefficients_follow(family):
+    """By differences of fits at smoothing parameters that are given; the scale of the gamma family among them."""
+    data = visits(n=200)
+    data["y"] += family == "gamma"
+    data["w"] = np.random.default_rng(5).uniform(size=200)
+    data["y"] = data["y"] * (1 + (data["w"] > 0.7))
+    formula = "y ~ s(x, bs='ps') + s(w, bs='ps', k=6)"
+    model = ScalarRegression(formula, family=family).fit(data)
+    fit, h = model.fitted_.fit, 0.02
+
+    def at(*steps):
+        sp = model.smoothing_parameters_ * np.exp(np.array(steps))
+        return ScalarRegression(formula, family=family, smoothing=sp).fit(data)
+
+    moves = [(at(*step).coefficients_ - at(*-step).coefficients_) / (2 * h) for step in h * np.eye(2)]
+    assert_allclose(fit.chosen.moves, moves, atol=2e-3 * np.abs(moves).max())
+    joint = fit.chosen.hessian
+    inner = joint[:2, :2] - (np.outer(joint[:2, 2], joint[2, :2]) / joint[2, 2] if family == "gamma" else 0.0)
+    corners = [[at(a, b).criterion_ for b in (h, 0.0, -h)] for a in (h, 0.0, -h)]
+    (pp, p0, pm), (zp, zz, zm), (mp, m0, mm) = corners
+    found = [[p0 - 2 * zz + m0, (pp - pm - mp + mm) / 4], [(pp - pm - mp + mm) / 4, zp - 2 * zz + zm]]
+    assert_allclose(inner * h**2, found, atol=2e-3 * np.abs(found).max())
+
+
+def test_smoothing_adds_to_errors_of_families(tmp_path):
+    data = visits()
+    model = counted(data, "poisson")
+    wider = model.predict_se(data, kind="unconditional") / model.predict_se(data, kind="iid")
+    assert wider.min() > 0.999
+    assert wider.max() > 1.01
+    again = ScalarRegression.load(model.save(tmp_path / "model"))
+    assert_allclose(again.vcov("unconditional"), model.vcov("unconditional"))
+    assert_allclose(again.aic_, model.aic_)
+    given = counted(data, "poisson", smoothing=model.smoothing_parameters_)
+    with pytest.raises(InputError, match=r"kind='unconditional' needs .*smoothing='reml'"):
+        given.vcov("unconditional")
+
+
 # --- what cannot be ---
 
 

@@ -278,10 +278,14 @@ def test_unconditional_needs_smoothing_by_reml(tmp_path):
         with pytest.raises(InputError, match="kind='unconditional' needs smoothing='reml'"):
             other.vcov("unconditional")
     counts = model(family="poisson").fit({**data, "Y": np.round(np.abs(data["Y"]))}, grids=GRIDS)
-    with pytest.raises(InputError, match="kind='unconditional' is there for family='gaussian', got 'poisson'"):
-        counts.predict_se(data, kind="unconditional")
+    assert (counts.predict_se(data, kind="unconditional") >= 0.999 * counts.predict_se(data, kind="iid")).all()
+    given = model(family="poisson", smoothing=counts.smoothing_parameters_)
+    with pytest.raises(InputError, match=r"kind='unconditional' needs .*smoothing='reml'.* family='poisson'"):
+        given.fit({**data, "Y": np.round(np.abs(data["Y"]))}, grids=GRIDS).predict_se(data, kind="unconditional")
     plain = ScalarRegression([terms.linear("z")]).fit({"z": data["z"], "y": data["Y"][:, 0]})  # nothing is penalised
     assert np.allclose(plain.vcov("unconditional"), plain.vcov("iid"), rtol=1e-12, atol=0)
+    plain = ScalarRegression([terms.linear("z")], family="poisson").fit({"z": data["z"], "y": np.arange(30) % 4})
+    assert np.allclose(plain.vcov("unconditional"), plain.vcov("iid"), rtol=1e-9, atol=0)
 
 
 def test_coverage_where_smoothing_is_uncertain():
