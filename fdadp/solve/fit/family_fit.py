@@ -84,7 +84,7 @@ def fit_family(
         are held by a millionth of the information that the data would have without covariates. Or smooth terms do so.
     """
     with one_blas_thread():
-        problem, beta = (start or problem_of)(form, blocks, family, n_unpenalized)
+        problem, beta = (start or first_problem)(form, blocks, family, n_unpenalized)
         log_sp = given(smoothing, form)
         best = optimum(problem, beta, log_sp, near)
         problem, found = best.problem, (best.log_sp, best.at)
@@ -124,7 +124,9 @@ def optimum(
     return Optimum(problem, *found, apart)
 
 
-def problem_of(form: LongForm, blocks: Blocks, family: Family, n_unpenalized: int | None) -> tuple[Laplace, FloatArray]:
+def first_problem(
+    form: LongForm, blocks: Blocks, family: Family, n_unpenalized: int | None
+) -> tuple[Laplace, FloatArray]:
     """The problem, and coefficients to start from."""
     penalties = form.stacked_penalties
     total, weight = over_blocks(blocks, partial(_totals, family), _sums)

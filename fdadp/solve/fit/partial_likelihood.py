@@ -241,7 +241,7 @@ class PartialLikelihood(Laplace):
             deviance = np.inf
         return PenalizedStep(deviance, gram, rows.T @ residual, pearson)
 
-    def _pull_of_weights(self, beta: FloatArray, inverse: FloatArray) -> FloatArray:
+    def pull_of_weights(self, beta: FloatArray, inverse: FloatArray) -> FloatArray:
         """Gradient of log|A| in the coefficients: third moments over those at risk, about their means."""
         self.passes += 1
         at, rows, deaths = self._at(beta), self._rows, self.risk.deaths

@@ -16,7 +16,7 @@ import numpy as np
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.fit.family_fit import APART, Laplace, Optimum, fit_family, given, optimum, problem_of
+from fdadp.solve.fit.family_fit import APART, Laplace, Optimum, first_problem, fit_family, given, optimum
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.solve.form.response_families import LEAST_THETA, MOST_THETA, Family, NegativeBinomial
 from fdadp.solve.form.weighted_least_squares import Blocks, Observed, over_blocks
@@ -66,7 +66,7 @@ def fit_with_theta(
     """
     with one_blas_thread():
         log_sp = given(smoothing, form)
-        best = _Along(*problem_of(form, blocks, NegativeBinomial(1.0), n_unpenalized), log_sp).lowest()
+        best = _Along(*first_problem(form, blocks, NegativeBinomial(1.0), n_unpenalized), log_sp).lowest()
     chosen = replace(_family(best.log_theta), chosen=True)
     near = best.found.log_sp if log_sp is None else None
     fit = fit_family(form, blocks, chosen, smoothing, n, n_unpenalized, near=near)

@@ -12,11 +12,13 @@ from test_weighted import T, form_of, records
 from fdadp import terms
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.solve.fit.additive_fit import fit_gaussian
-from fdadp.solve.fit.family_fit import _problem, fit_family
+from fdadp.solve.fit.family_fit import first_problem, fit_family
 from fdadp.solve.form.long_form_design import LongForm
-from fdadp.solve.form.response_families import FAMILIES, family_of
+from fdadp.solve.form.response_families import FAMILIES as BY_NAME
+from fdadp.solve.form.response_families import NegativeBinomial, family_of
 from fdadp.solve.form.weighted_least_squares import Observed, rows_on_grid, weighted_system
 
+FAMILIES = {**BY_NAME, "negative_binomial": NegativeBinomial(1.5)}
 NAMES = list(FAMILIES)
 
 
@@ -27,6 +29,7 @@ def responses(family, eta, rng):
         "binomial": lambda: (rng.uniform(size=mean.shape) < mean).astype(float),
         "poisson": lambda: rng.poisson(mean).astype(float),
         "gamma": lambda: rng.gamma(3.0, mean / 3.0),
+        "negative_binomial": lambda: rng.poisson(mean * rng.gamma(1.5, 1 / 1.5, mean.shape)).astype(float),
     }
     return draws[family]()
 
@@ -74,6 +77,7 @@ def test_likelihoods_are_those_of_statsmodels(name):
         "binomial": sm.families.Binomial(),
         "poisson": sm.families.Poisson(),
         "gamma": sm.families.Gamma(sm.families.links.Log()),
+        "negative_binomial": sm.families.NegativeBinomial(alpha=1 / 1.5),
     }[name]
     family, rng = FAMILIES[name], np.random.default_rng(1)
     eta = rng.normal(size=30)
@@ -108,7 +112,7 @@ def test_weights_of_the_binomial_are_trials():
 @pytest.mark.parametrize("name", NAMES)
 def test_the_gradient_is_that_of_the_criterion(name):
     form, blocks, _ = problem_of(name)
-    problem, beta = _problem(form, blocks, FAMILIES[name], None)
+    problem, beta = first_problem(form, blocks, FAMILIES[name], None)
     log_sp = np.log([3.0, 0.5, 20.0, 1.0])
     found = problem.derivatives(log_sp, problem.inside(log_sp, beta))[0]
     h, slopes = 1e-4, []
@@ -147,9 +151,10 @@ def test_models_without_penalties_are_those_of_statsmodels(name):
         "binomial": sm.families.Binomial(),
         "poisson": sm.families.Poisson(),
         "gamma": sm.families.Gamma(sm.families.links.Log()),
+        "negative_binomial": sm.families.NegativeBinomial(alpha=1 / 1.5),
     }[name]
     used = weights > 0
-    kwargs = {"freq_weights" if name in ("poisson", "binomial") else "var_weights": weights[used]}
+    kwargs = {"freq_weights" if name in ("poisson", "binomial", "negative_binomial") else "var_weights": weights[used]}
     model = sm.GLM(y[used], rows[used], family=theirs, offset=offset[used], **kwargs).fit(tol=1e-14)
     assert_allclose(ours.coefficients, model.params, rtol=1e-7)
     assert_allclose(ours.rss, model.deviance, rtol=1e-8)
@@ -233,7 +238,8 @@ def test_shares_need_numbers_of_trials():
 
 def test_unknown_families_and_criteria_are_refused():
     with pytest.raises(
-        InputError, match="family must be one of 'gaussian', 'binomial', 'poisson', 'gamma', got 'tweedie'"
+        InputError,
+        match="family must be one of 'gaussian', 'binomial', 'poisson', 'gamma', 'negative_binomial', got 'tweedie'",
     ):
         family_of("tweedie")
     form, blocks, data = problem_of("poisson", t=None)
