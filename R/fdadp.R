@@ -65,6 +65,8 @@
 #'   term that says where (`"indicator"`). By column: `list(X = "linear", age = "indicator")`.
 #' @param k Of terms that give no number of functions along the response: `"auto"`, 15 or as many as it has points, and curves are centred about their
 #'   mean curve; `"refund"`, 5 functions and curves as they are, as in refund.
+#' @param t_period Where t is a circle, its length, such as 24 for hours of a day: the mean curve and all effects are then periodic along t, mgcv's
+#'   `bs = "cc"`. Along s it is `ff(X, period = 24)`.
 #' @return An object of class `fdadp_regression`, plain R data: `fitted.values`, `residuals`, `sp`, `edf`, `term.edf`, `sigma2`, `criterion`, `r.sq`,
 #'   `dev.expl`, `t`, of curves of persons `persons`, and the columns, as other model objects of R hold them. It survives [saveRDS()]. Methods:
 #'   [predict][predict.fdadp_regression], [plot][plot.fdadp_regression] and [those of other models][fdadp-methods].
@@ -88,7 +90,7 @@
 fdadp <- function(formula, data = NULL, family = "gaussian", subset = NULL, groups = NULL, weights = NULL, offset = NULL, smoothing = "reml",
                   grids = list(), yind = NULL, ydata = NULL, se = NULL,
                   errors = c("iid", "curve"), response_basis = c("splines", "eigen"), npc = 0.99, person_rows = NULL,
-                  k = c("auto", "refund"), missing = "raise") {
+                  k = c("auto", "refund"), missing = "raise", t_period = NULL) {
   no_na(npc = npc, person_rows = person_rows)
   own <- substitute(list(groups = groups, weights = weights, offset = offset))
   rows <- eval(substitute(subset), data, parent.frame())
@@ -107,6 +109,8 @@ fdadp <- function(formula, data = NULL, family = "gaussian", subset = NULL, grou
   if (basis == "eigen" && model$spec$scalar) input_error("response_basis must be \"splines\" where the response is a number, got \"eigen\"")
   if (basis == "eigen") settings <- c(settings, list(response_basis = basis, n_components = as_whole(npc)))
   if (!model$spec$scalar) settings$k <- one_of(k, c("auto", "refund"), "k")
+  if (!is.null(t_period) && model$spec$scalar) input_error("t_period must be NULL where the response is a number, got ", t_period)
+  if (!is.null(t_period)) settings$t_period <- t_period
   asked <- as.list(substitute(list(groups = groups, weights = weights, offset = offset)))[-1]
   given <- names(Filter(Negate(is.null), own))
   beside <- lapply(stats::setNames(nm = given), function(name) list(value = own[[name]], rows = labels_of(asked[[name]], own[[name]], data, rows)))

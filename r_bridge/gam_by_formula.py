@@ -22,6 +22,7 @@ def fit_gam(
     weights: ArrayLike | None = None,
     tolerance: float = 1e-6,
     combine: ArrayLike | None = None,
+    knots: Mapping[str, ArrayLike] | None = None,
 ) -> dict[str, Any]:
     """Fit ``mgcv::gam(formula, family, data, weights, method = "REML")``.
 
@@ -40,6 +41,8 @@ def fit_gam(
         Of the search for smoothing parameters, relative to the score: mgcv's ``conv.tol``.
     combine : array_like of shape (m, n), optional
         Weights of combinations of the means of `new`, such as contrasts and average slopes.
+    knots : mapping of str to array_like, optional
+        By variable, such as all of a cyclic smooth's; default mgcv's.
 
     Returns
     -------
@@ -66,6 +69,7 @@ def fit_gam(
         weights=None if weights is None else np.asarray(weights, dtype=np.float64),
         tolerance=tolerance,
         combine=None if combine is None else np.asarray(combine, dtype=np.float64),
+        knots=None if knots is None else {name: np.asarray(at, dtype=np.float64) for name, at in knots.items()},
     )
     return {name: np.asarray(value) for name, value in answer.items() if value is not None}
 

@@ -13,7 +13,9 @@ __all__ = ["RULES", "quadrature_weights"]
 RULES = ("trapezoid", "simpson", "riemann", "simpson_legacy")
 
 
-def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid", *, uneven_simpson: bool = False) -> FloatArray:
+def quadrature_weights(
+    grid: ArrayLike, rule: str = "trapezoid", *, uneven_simpson: bool = False, period: float | None = None
+) -> FloatArray:
     r"""Weights of a quadrature rule on a strictly increasing grid.
 
     Parameters
@@ -29,6 +31,9 @@ def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid", *, uneven_simps
         ``ff`` and ``sff``, it becomes the trapezoid on an uneven grid.
     uneven_simpson : bool
         ``"simpson_legacy"`` stays what it is on an uneven grid, as if that were even: refund's ``lf`` and ``af``.
+    period : float, optional
+        Length of a circle that the grid lies on: the way from the last point to the first counts, by the trapezoid
+        rule, or to the first point with ``"riemann"``. ``"simpson_legacy"`` stays what it is.
 
     Returns
     -------
@@ -37,7 +42,8 @@ def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid", *, uneven_simps
     Raises
     ------
     InputError
-        Unknown rule, or a grid that is too short for it, not numeric, not finite or not strictly increasing.
+        Unknown rule, or a grid that is too short for it, not numeric, not finite or not strictly increasing; a period
+        that is shorter than the grid.
 
     References
     ----------
@@ -47,7 +53,26 @@ def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid", *, uneven_simps
     --------
     >>> quadrature_weights([0.0, 0.5, 1.0])
     array([0.25, 0.5 , 0.25])
+    >>> quadrature_weights([0.0, 0.25, 0.5], period=1.0)
+    array([0.375, 0.25 , 0.375])
     """
+    weights = _open_weights(grid, rule, uneven_simpson)
+    if period is None or rule == "simpson_legacy":
+        return weights
+    points = np.asarray(grid, dtype=np.float64)
+    length = float(points[-1] - points[0])
+    if not period >= length * (1 - 1e-9):
+        raise InputError(f"period must be at least the length of the grid, {length:g}, got {period:g}")
+    back = max(period - length, 0.0)
+    if rule == "riemann":
+        weights[0] = back
+    else:
+        weights[[0, -1]] += back / 2
+    return weights
+
+
+def _open_weights(grid: ArrayLike, rule: str, uneven_simpson: bool) -> FloatArray:
+    """Weights between the ends of the grid."""
     one_of(rule, "rule", RULES)
     try:
         t = np.asarray(grid, dtype=np.float64)

@@ -269,7 +269,9 @@ def derivative(
     own = asked.fitted.response.curves
     assert own is not None
     low, high = float(own.grid[0]), float(own.grid[-1])
-    up, down = (np.clip(asked.t + sign * STEP * (high - low), low, high) for sign in (1, -1))
+    beyond = (asked.t < low) | (asked.t > high)  # on a circle, whose functions go on
+    ends = np.where(beyond, -np.inf, low), np.where(beyond, np.inf, high)
+    up, down = (np.clip(asked.t + sign * STEP * (high - low), *ends) for sign in (1, -1))
     ask = asked.by(average)
 
     def between(new: Any) -> Means:

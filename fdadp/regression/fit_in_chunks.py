@@ -84,7 +84,9 @@ def fit_chunks(settings: ModelSettings, chunks: Any, grids: Grids | None, column
     known = {name: c for name, c in head.items() if isinstance(c, Curves) and c is not response}
     points = {name: c.grid for name, c in known.items()}
     return Fitted(
-        response=FittedResponse(name=spec.response, curves=curves, classes=_classes(settings)),
+        response=FittedResponse(
+            name=spec.response, curves=curves, classes=_classes(settings), periodic=settings.t_period is not None
+        ),
         errors=errors,
         covariates=Covariates(points, look.completion, units_of(known)),
         null_deviance=null_deviance,

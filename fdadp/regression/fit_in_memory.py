@@ -37,7 +37,7 @@ from fdadp.terms.numbers.scalar_linear import Intercept, Linear, MeanCurve
 from fdadp.terms.on_response_functions import in_scalar_form
 from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec
-from fdadp.terms.times_column import multiplier_of
+from fdadp.terms.times_column import multiplier_of, without_repeats
 
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis
@@ -154,8 +154,12 @@ def designs(spec: ModelSpec, terms: Sequence[TermSpec], seen: TrainingSummary, t
         mean: list[TermSpec] = [Intercept()] if parsed.intercept else []
         if t is not None and parsed.mean_curve and not any(isinstance(term, MeanCurve) for term in terms):
             mean.append(MeanCurve())
-        fixed = (term.fixed(seen, t) for term in (*mean, *terms))
-    made = tuple(fixed)
+        on_circle = replace(seen, t_cycle=spec.settings.t_cycle)
+        fixed = (term.fixed(on_circle, t) for term in (*mean, *terms))
+    numbers = {term.column for term in terms if isinstance(term, Linear)}
+    made = tuple(without_repeats(design, numbers) for design in fixed)
+    if spec.settings.t_period is not None:
+        refuse_open_ends(made)
     of_numbers = of_numbers or t is None
     if not spec.settings.as_refund and parsed.intercept and (of_numbers or parsed.mean_curve):
         # A product with a column is centred only if that column is a term by itself: its effect absorbs the change.
@@ -169,6 +173,13 @@ def designs(spec: ModelSpec, terms: Sequence[TermSpec], seen: TrainingSummary, t
     if not spec.settings.on_eigenfunctions:
         refuse_too_large(form)
     return form
+
+
+def refuse_open_ends(made: Sequence[TermDesign]) -> None:
+    """Raise an error if a term has functions along a circle that do not meet."""
+    odd = next((design.name for design in made if design.along.size > 1 and design.along.period is None), None)
+    if odd is not None:
+        raise InputError(f"t_period must be None with {odd}, whose functions of t do not go round a circle")
 
 
 def refuse_same_names(made: Sequence[TermDesign]) -> None:
@@ -398,6 +409,7 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
         response=FittedResponse(
             name=spec.response,
             curves=None if curves is None else curves.without_rows(),
+            periodic=settings.t_period is not None,
             classes=None if training.classes is None else training.classes.tolist(),
             observed_at=observed.points,
         ),

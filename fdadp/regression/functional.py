@@ -111,6 +111,14 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
     within : sequence of str
         Of such a fit: columns that vary within persons. Their effects are found by comparing rows of one person, with
         little noise; with ``"exchangeable"`` all rows are compared.
+    t_period : float, optional
+        Makes the mean curve and all effects periodic in t: t and t + period are the same point, 24 for hours of a day.
+        They are then periodic cubic splines, mgcv's ``bs = "cc"`` with k + 1 even knots from the least t on, whose
+        penalty is the integrated squared second derivative; `m` of terms is not used along t. All points of the
+        response must lie within one period; predictions are there at any t, of ``concurrent(X)`` where X is. A term may
+        have a `period` of its own along t (``linear``, ``concurrent``, factors). Refused in private fits, whose effects
+        are combinations of the prior's functions of t, on eigenfunctions, with ``fosr``, and with persons' curves of
+        free or given covariances.
 
     Attributes
     ----------
@@ -164,6 +172,7 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
     person_rows: str | None = None
     max_rows: int | None = None
     within: Sequence[str] = ()
+    t_period: float | None = None
 
     _default_response = "Y"
     _of_curves = True
@@ -245,7 +254,7 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         data : DataFrame or mapping
             As in :meth:`fit`, without the response.
         t : array_like of shape (T',), optional
-            Where to predict, within the domain of the response; default its grid.
+            Where to predict, within the domain of the response; default its grid. Anywhere with `t_period`.
         type : {"response", "link", "terms"}
             The mean, the linear predictor, or what each term adds to that.
         offset : array_like of shape (n,) or (n, T'), or str, optional

@@ -10,6 +10,7 @@ from fdadp._common.argument_checks import flag, one_of
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
 from fdadp.solve.form.response_families import FAMILIES, Family, family_of
+from fdadp.terms.cycles import Cycle
 from fdadp.terms.spec import TermSpec
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class ModelSettings:
     n_components: float | Eigenbasis = 0.99
     fpca: str = "face"
     k: str = "auto"
+    t_period: float | None = None
     n_unpenalized: int | None = None
     private: bool = False
 
@@ -96,6 +98,12 @@ class ModelSettings:
         one_of(self.errors, "errors", ("iid", "curve"))
         one_of(self.se, "se", ("curve", "cluster", "iid"))
         one_of(self.response_basis, "response_basis", ("splines", "eigen"))
+        if self.t_cycle is not None and (self.private or self.on_eigenfunctions):
+            where = "in a private fit" if self.private else "with response_basis='eigen'"
+            raise InputError(
+                f"t_period must be None {where}, where effects are combinations of given functions of t, got "
+                f"{self.t_period:g}"
+            )
         if self.private:
             return
         if self.errors == "curve" and self.family.name != "gaussian":
@@ -143,6 +151,11 @@ class ModelSettings:
         """Refuse ``se="cluster"`` without groups; `call` shows where they are given."""
         if self.se == "cluster" and groups is None:
             raise InputError(f"se='cluster' needs groups: {call}")
+
+    @property
+    def t_cycle(self) -> Cycle | None:
+        """The circle that points of the response lie on."""
+        return Cycle.of(self.t_period, "t_period")
 
     @property
     def on_eigenfunctions(self) -> bool:

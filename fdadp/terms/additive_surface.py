@@ -17,10 +17,11 @@ from fdadp._common.calling_language import warn
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.splines.bsplines import BSplines
+from fdadp.functional.splines.bsplines import BSplines, PeriodicBSplines
 from fdadp.functional.splines.diagonal_margins import SmoothMargin
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.terms._feature_rows import FeatureMap
+from fdadp.terms.cycles import refuse_other_circle
 from fdadp.terms.records import Records, refuse_other_domain
 from fdadp.terms.spec import TermDesign
 
@@ -115,6 +116,8 @@ class Surface(TermDesign):
         (:meth:`trained`). Its penalties are those over x and s, else those over s and x as in refund.
     mean_basis : ndarray of shape (S, kx), or None
         Mean of the B-splines of X(s) over the training curves, about which F is centred.
+    with_constant : bool
+        F has the constant, which is not the intercept's: numbers multiply it.
     """
 
     over_x: SmoothMargin
@@ -128,6 +131,7 @@ class Surface(TermDesign):
     transform: QuantileTransform | None = None
     centred: bool = False
     mean_basis: FloatArray | None = None
+    with_constant: bool = False
 
     @classmethod
     def on(cls, name: str, column: str, over_x: SmoothMargin, over_s: SmoothMargin, **fields: Any) -> Surface:
@@ -171,21 +175,28 @@ class Surface(TermDesign):
             return keep.reshape(-1)
         keep[0][np.ix_(self.over_s.eigenvalues == 0, self.along.eigenvalues == 0)] = False
         keep[0, 0] = True
-        keep[0, 0, 0] = False
+        keep[0, 0, 0] = self.with_constant
         return keep.reshape(-1)
+
+    def by_numbers(self) -> Surface:
+        """With the constant, as mgcv has it: times numbers it is an effect of theirs."""
+        return self if self.centred else replace(self, with_constant=True)
+
+    def beside_numbers(self) -> Surface:
+        """Without it, where the numbers have an effect of their own."""
+        return replace(self, with_constant=False)
 
     # --- features ---
 
     def weights(self, grid: FloatArray) -> FloatArray:
         """Quadrature weights on a grid; of a periodic domain the way from the last point to the first counts too."""
-        weights = quadrature_weights(grid, self.rule, uneven_simpson=self.uneven_simpson)
-        if self.period is not None and self.rule == "trapezoid":
-            weights[[0, -1]] += (self.period - (grid[-1] - grid[0])) / 2
-        return weights
+        return quadrature_weights(grid, self.rule, uneven_simpson=self.uneven_simpson, period=self.period)
 
     def feature_map(self, grid: FloatArray) -> FeatureMap:
         """From curves on a grid to integrals of products of B-splines."""
-        return FeatureMap(*self.splines, grid, self.weights(grid))
+        over_x, over_s = self.splines
+        on_basis = over_s.wrapped(grid) if isinstance(over_s, PeriodicBSplines) else grid
+        return FeatureMap(over_x, over_s, on_basis, self.weights(grid))
 
     def rows(self, x: Curves) -> FloatArray:
         """Integrals ``∫ B_l(X(s)) B_l'(s) ds`` of complete curves, each row by itself; shape (n, q').
@@ -200,7 +211,10 @@ class Surface(TermDesign):
         ExtrapolationWarning
             Some values lie outside the training range; says how many.
         """
-        refuse_other_domain(x, self.grid, self.columns[0])
+        if self.period is None:
+            refuse_other_domain(x, self.grid, self.columns[0])
+        else:
+            refuse_other_circle(x, self.grid, self.period, self.columns[0])
         self.warn_outside(x)
         features = self._own_map if x.grid is self.grid else self.feature_map(x.grid)
         return features.rows(self._levels(x))
@@ -280,6 +294,11 @@ class Surface(TermDesign):
     def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
         """Points of s, and the range of X."""
         return {"s": np.linspace(self.grid[0], self.grid[-1], 20), "x": np.linspace(*self.x_range, 20)}
+
+    @property
+    def periods(self) -> dict[str, float]:
+        """That of s, and that along the response."""
+        return super().periods if self.period is None else {**super().periods, "s": self.period}
 
     def effect(self, *points: Any) -> FloatArray:
         """Features of F at the product of points of s and x, s slowest."""

@@ -129,6 +129,11 @@ class OnFunctions(TermDesign):
         """Those of the term of a number."""
         return self.of.axes
 
+    @property
+    def periods(self) -> dict[str, float]:
+        """Those of the term of a number."""
+        return self.of.periods
+
     def effect(self, *points: Any) -> FloatArray:
         """Features of its coefficient function that have coefficients, shape (m, q)."""
         return self.of.effect(*points)[:, self.of.kept]

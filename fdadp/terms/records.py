@@ -15,6 +15,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.curve_inputs import Column, Labels
 from fdadp.functional.tables.curve_sample import Curves
+from fdadp.terms.cycles import Cycle, refuse_other_circle
 
 RECORDS_AT_A_TIME = 4096
 """That are added up at once."""
@@ -65,17 +66,20 @@ class Records:
     first: int = 0
     index: pd.Index[Any] | None = None
 
-    def curves(self, name: str, grid: FloatArray | None = None) -> Curves:
+    def curves(self, name: str, grid: FloatArray | None = None, period: float | None = None) -> Curves:
         """A column of curves.
 
         Raises
         ------
         InputError
-            No such column, one of numbers or labels, or curves on another domain than that of a training grid.
+            No such column, one of numbers or labels, or curves on another domain than that of a training grid. With a
+            period they may begin anywhere, but must go round once.
         """
         column = self._column(name, "curves")
         if isinstance(column, Curves):
-            if grid is not None:
+            if grid is not None and period is not None:
+                refuse_other_circle(column, grid, period, name)
+            elif grid is not None:
                 refuse_other_domain(column, grid, name)
             return column
         raise InputError(f"{name} must hold curves (an FDataGrid, or an array of shape (n, S)), got {_kind(column)}")
@@ -316,6 +320,8 @@ class TrainingSummary:
         Record and point t of every observation, shapes (N,), where these are not all records at all points.
     weights : ndarray of shape (n,) or None
         Of the rows; None: 1.
+    t_cycle : Cycle or None
+        The circle that the points of the response lie on, as the model says.
     """
 
     n: int
@@ -325,6 +331,7 @@ class TrainingSummary:
     over: Over
     observed: tuple[IntArray, FloatArray] | None = None
     weights: FloatArray | None = None
+    t_cycle: Cycle | None = None
 
     @classmethod
     def of(

@@ -22,6 +22,7 @@ from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.diagonal_margins import SmoothMargin
 from fdadp.privacy import rowwise_matmul
+from fdadp.terms.cycles import Cycle
 from fdadp.terms.records import Records, TrainingSummary
 
 MOST_ALONG = 15
@@ -88,6 +89,19 @@ class TermSpec(ABC):
         InputError
             A column that is not there or of another kind, or bases that do not suit it.
         """
+
+    def as_constant(self) -> TermSpec:
+        """The term with an effect that is the same at all points of the response.
+
+        Raises
+        ------
+        InputError
+            An effect that is a function of t by its nature.
+        """
+        if hasattr(self, "constant"):
+            return replace(self, constant=True)  # type: ignore[type-var]
+        wanted = "a column, a factor, s(), te() or re()"
+        raise InputError(f"c() must have a term that can be the same at all t: {wanted}, got {self.name}")
 
     def with_refund_sizes(self) -> TermSpec:
         """The term with refund's numbers of functions wherever it does not give its own.
@@ -162,6 +176,14 @@ class TermDesign(ABC):
         means : mapping of str
             Of columns of curves one curve (Curves), of numbers a float.
         """
+        return self
+
+    def by_numbers(self) -> TermDesign:
+        """The term that is to be multiplied by numbers: what was the intercept's is now an effect of these."""
+        return replace(self, without_constant=False)
+
+    def beside_numbers(self) -> TermDesign:
+        """The same where these numbers are a term of the model by themselves; mostly as it was, as in mgcv."""
         return self
 
     def trained(self, records: Records) -> tuple[FloatArray, Any]:
@@ -248,6 +270,11 @@ class TermDesign(ABC):
         """Axes of the coefficient function besides t with default points: ``{"s": points}`` of ``b(s, t)``; none."""
         return {}
 
+    @property
+    def periods(self) -> dict[str, float]:
+        """Periods of axes that are circles, ``{"t": 24.0}``; none."""
+        return {} if self.along.period is None else {"t": self.along.period}
+
     def effect(self, *points: Any) -> FloatArray:
         """Features of the coefficient function at the product of points of each axis, first axis slowest: (m, q)."""
         return np.ones((1, self.n_features))
@@ -271,6 +298,20 @@ class TermDesign(ABC):
             Points of each axis.
         """
         return None
+
+
+def own_cycle(period: float | None, name: str, seen: TrainingSummary, *, varies: bool) -> Cycle | None:
+    """The circle along the response of a term that has a period of its own, or else the model's.
+
+    Raises
+    ------
+    InputError
+        A period that is no number above 0, or of an effect that does not vary along the response.
+    """
+    own = Cycle.of(period, f"period of {name}")
+    if own is not None and not varies:
+        raise InputError(f"{own.name} must be None where the effect does not vary along the response, got {period:g}")
+    return seen.t_cycle if own is None else own
 
 
 def margin_rows(margin: SmoothMargin, x: FloatArray) -> FloatArray:
@@ -340,10 +381,17 @@ def along_response(
     constant: bool = False,
     centred: bool = False,
     name: str = "k",
+    cycle: Cycle | None = None,
 ) -> dict[str, Any]:
-    """Fields `along` and `along_norm` of a design: a P-spline over the response's points, or the constant."""
+    """Fields `along` and `along_norm` of a design: a P-spline over the response's points, or the constant.
+
+    On a circle (`cycle`, which a term has of its own or as ``seen.t_cycle``) it is a periodic cubic spline, whatever m.
+    """
     if t is None or constant:
         return {"along": SmoothMargin.constant(), "along_norm": 1.0}
-    margin = SmoothMargin.pspline(t, k, m, values=values, name=name)
+    if cycle is None:
+        margin = SmoothMargin.pspline(t, k, m, values=values, name=name)
+    else:
+        margin = cycle.margin(t, "the domain of the response", k, name=name)
     norm = margin.row_norm(t)
     return {"along": margin.centred(t) if centred else margin, "along_norm": norm}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -11,7 +11,7 @@ import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.terms.numbers.factors_and_random_effects import Levels, RandomEffect
+from fdadp.terms.numbers.levels import Levels
 from fdadp.terms.numbers.scalar_linear import Linear, NumberDesign
 from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec
@@ -81,6 +81,10 @@ class By(TermSpec):
             return fix(replace(term, by=self.column))  # type: ignore[type-var]
         return multiplied(fix(term), seen, self.column, name=self.name, coding=coding)
 
+    def as_constant(self) -> By:
+        """The product with the term that is the same at all t."""
+        return replace(self, term=self.term.as_constant())
+
     def with_refund_sizes(self) -> By:
         """With the term of refund's sizes."""
         return replace(self, term=self.term.with_refund_sizes())
@@ -119,7 +123,7 @@ def multiplied(
     n_copies = 1
     if coding == "numbers":
         seen.numbers_of(by)
-        design = replace(design, without_constant=False)
+        design = design.by_numbers()
     else:
         levels = Levels.of(seen, by)
         if by in design.columns:
@@ -138,6 +142,13 @@ def multiplied(
         levels=levels,
         n_copies=n_copies,
     )
+
+
+def without_repeats(design: TermDesign, numbers: Collection[str]) -> TermDesign:
+    """A design in a model that has these columns of numbers as terms: a column times 1 is not there twice."""
+    if not isinstance(design, _Times) or design.levels is not None or design.columns[-1] not in numbers:
+        return design
+    return replace(design, of=design.of.beside_numbers())
 
 
 def multiplier_of(design: TermDesign) -> str | None:
@@ -197,6 +208,10 @@ class _Times(TermDesign):
             own[self.columns[-1]] = self.levels.levels
         return {**own, **self.of.axes}
 
+    @property
+    def periods(self) -> dict[str, float]:
+        return self.of.periods
+
     def effect(self, *points: Any) -> FloatArray:
         if self.levels is None:
             return self.of.effect(*points)
@@ -238,12 +253,4 @@ def constant(term: TermSpec | str) -> TermSpec:
     """
     if isinstance(term, str):
         return Linear(term, constant=True)
-    if isinstance(term, RandomEffect) and not term.by_person:
-        return replace(term, k=None)
-    if isinstance(term, By):
-        return replace(term, term=constant(term.term))
-    if hasattr(term, "constant"):
-        return replace(term, constant=True)  # type: ignore[type-var]
-    raise InputError(
-        f"c() must have a term that can be the same at all t: a column, a factor, s(), te() or re(), got {term.name}"
-    )
+    return term.as_constant()

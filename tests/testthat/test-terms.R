@@ -312,3 +312,17 @@ test_that("terms are left out of predictions as in mgcv", {
   expect_error(predict(fit, d, exclude = "s(none)"), class = "fdadp_input_error")
   expect_error(predict(fit, d, exclude = "s(age)", se.fit = TRUE), "exclude", class = "fdadp_input_error")
 })
+
+test_that("circles and slopes of groups pass through", {
+  skip_without_python()
+  d <- terms_data()
+  fit <- fdadp(Y ~ ff(X, period = 2) + age, data = d, t_period = 2, smoothing = c(1, 1, 1, 1))
+  expect_same(unname(predict(fit, d[1:3, ])), unname(fitted(fit)[1:3, ]))
+  ends <- coef(fit, "ff(X)", s = c(0, 2), t = c(0, 2))$value
+  expect_lt(max(abs(ends - ends[1])), 1e-10)
+  expect_error(fdadp(Y ~ age, data = d, t_period = 0.1), "t_period must be at least the length of the domain of the response")
+  expect_error(fdadp(number ~ age, data = d, t_period = 2), "t_period must be NULL where the response is a number")
+  slopes <- fdadp(number ~ age + s(region, by = age, bs = "re"), data = d, smoothing = 2)
+  expect_same(fitted(slopes), fitted(fdadp(number ~ age + re(region, by = age), data = d, smoothing = 2)))
+  expect_identical(coef(slopes, "re(region):age")$region, levels(d$region))
+})

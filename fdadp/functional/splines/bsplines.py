@@ -147,6 +147,25 @@ class BSplines:
         return np.asarray(values.T @ (values * (half[:, None] * weights).reshape(-1, 1)), dtype=np.float64)
 
 
+@dataclass(frozen=True)
+class PeriodicBSplines(BSplines):
+    """B-splines on one period, ``[lower, upper]``, continued by points that are whole periods away.
+
+    That combinations of them meet at the ends is up to their coefficients; see
+    :meth:`fdadp.functional.splines.diagonal_margins.SmoothMargin.periodic`.
+    """
+
+    def wrapped(self, x: ArrayLike) -> FloatArray:
+        """Points (n,) less whole periods, within ``[lower, upper]``."""
+        points = np.atleast_1d(np.asarray(x, dtype=np.float64))
+        inside = (points >= self.lower) & (points <= self.upper)
+        return np.where(inside, points, self.lower + (points - self.lower) % (self.upper - self.lower))
+
+    def design(self, x: ArrayLike, derivative: int = 0) -> FloatArray:
+        """Basis functions, or a derivative of them, at `x`, as of :meth:`BSplines.design`."""
+        return super().design(self.wrapped(x), derivative)
+
+
 def _check_basis(lower: float, upper: float, n_basis: int, degree: int, name: str) -> tuple[int, int]:
     """Return both numbers as Python's integers, which do not overflow."""
     if not (np.isfinite(lower) and np.isfinite(upper) and lower < upper):

@@ -21,7 +21,10 @@ import numpy as np
 from fdadp._common.argument_checks import several
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.splines.bsplines import BSplines
+from fdadp.functional.splines.bsplines import BSplines, PeriodicBSplines
+
+FEWEST_PERIODIC = 3
+"""Periodic functions at least, as in mgcv."""
 
 
 class Basis(Protocol):
@@ -131,17 +134,22 @@ class SmoothMargin:
         """Periodic splines on even knots, with the integrated squared second derivative as penalty.
 
         Functions on ``[lower, lower + period]`` whose ends meet with all derivatives that the degree allows;
-        coefficients are values at even points. For cubic ones this is mgcv's ``bs = "cc"`` with ``k + 1`` even knots,
-        of which the last is the first again. Of the B-splines the last `degree` coefficients are the first ones.
+        coefficients are values at even points: the knots, or those midway where the degree is even (at the knots an
+        even number of values would not tell such functions apart). For cubic ones this is mgcv's ``bs = "cc"`` with
+        ``k + 1`` even knots, of which the last is the first again. Of the B-splines the last `degree` coefficients are
+        the first ones. Points beyond are those whole periods away.
 
         Raises
         ------
         InputError
             A period that is not above 0, or a basis too small for the degree.
         """
-        basis = BSplines.uniform(lower, lower + period, k + degree, degree=degree, margin=0.0, name=name)
+        if not hasattr(k, "__index__") or isinstance(k, bool | np.ndarray) or k < FEWEST_PERIODIC:
+            raise InputError(f"{name} must be an integer of at least {FEWEST_PERIODIC} with a period, got {k!r}")
+        basis = PeriodicBSplines.uniform(lower, lower + period, k + degree, degree=degree, margin=0.0, name=name)
         wrap = np.eye(k)[np.arange(k + degree) % k]
-        to_basis = wrap @ np.linalg.inv(basis.design(lower + period * np.arange(k) / k) @ wrap)
+        at = lower + period * (np.arange(k) + (0.5 if degree % 2 == 0 else 0.0)) / k
+        to_basis = wrap @ np.linalg.inv(basis.design(at) @ wrap)
         penalty = to_basis.T @ basis.derivative_penalty(min(2, degree)) @ to_basis
         penalty = penalty / np.linalg.eigvalsh((penalty + penalty.T) / 2)[-1]
         return diagonalised(basis, to_basis, penalty, 1, np.ones((k, 1)))
@@ -195,6 +203,12 @@ class SmoothMargin:
     def size(self) -> int:
         """Number of coordinates p."""
         return int(self.eigenvalues.size)
+
+    @property
+    def period(self) -> float | None:
+        """After which its functions come again; None: never."""
+        basis = self.basis
+        return basis.upper - basis.lower if isinstance(basis, PeriodicBSplines) else None
 
     @property
     def penalised(self) -> bool:

@@ -202,8 +202,8 @@ def prior_covariance(
             continue
         points.append(np.linspace(own[0], own[-1], count))
         moves = not np.allclose(own, np.asarray(other.axes[name]))
-        on_domain = _gaussian(points[-1], prior.surface_s * (points[-1][-1] - points[-1][0])) + prior.main
-        kernels.append(_kernel(points[-1], name, public, prior) if moves else on_domain)
+        of_curves = _on_domain(points[-1], prior, design.periods.get(name))
+        kernels.append(_kernel(points[-1], name, public, prior) if moves else of_curves)
     effect = np.asarray(design.effect(*points))
     half = _projection(effect)
     spread = half.reshape(len(half), *(len(kernel) for kernel in kernels))
@@ -224,17 +224,25 @@ def _projection(effect: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.pinv(np.hstack((effect, constant)), rcond=RANK)[:-1], dtype=np.float64)
 
 
+def _on_domain(at: FloatArray, prior: PublicPrior, period: float | None) -> FloatArray:
+    """Of an axis that is the domain of curves; on a circle by the length of chords."""
+    length, apart = prior.surface_s * (at[-1] - at[0]), at[:, None] - at
+    if period is not None:
+        apart = np.sin(np.pi * apart / period) * period / np.pi
+    return _gaussian(apart, length) + prior.main
+
+
 def _kernel(at: FloatArray, name: str, public: tuple[Column, ...], prior: PublicPrior) -> FloatArray:
     """Of an axis that has the values of a column, in standard units."""
     numbers = {column.name for column in public if isinstance(column, NumberColumn)}
     if name in numbers or len(numbers) == len(public):
-        return _gaussian(at, prior.surface_s * math.sqrt(3) * 2) + MAIN
+        return _gaussian(at[:, None] - at, prior.surface_s * math.sqrt(3) * 2) + MAIN
     share, length = at / (2 * HALF_WIDTH), prior.surface_x * 2 * HALF_WIDTH
-    return _gaussian(at, length) + prior.linear * np.outer(share, share)
+    return _gaussian(at[:, None] - at, length) + prior.linear * np.outer(share, share)
 
 
-def _gaussian(at: FloatArray, length: float) -> FloatArray:
-    return np.asarray(np.exp(-0.5 * ((at[:, None] - at) / (SMOOTHER * length)) ** 2))
+def _gaussian(apart: FloatArray, length: float) -> FloatArray:
+    return np.asarray(np.exp(-0.5 * (apart / (SMOOTHER * length)) ** 2))
 
 
 POINTS_OF_T = 30

@@ -181,6 +181,7 @@ def _declared(column: Column) -> str:
 NO_PENALTY = "how smooth effects are is up to the public prior"
 NO_RULE = "integrals are by the trapezoid rule"
 NO_PERIOD = "the public prior has no periodic surfaces"
+NO_CIRCLE = "effects vary along t as the prior's response functions do, which do not go round a circle"
 NO_RANKS = "ranks are those among other people's curves"
 BASIS = "functions are cubic B-splines on the public range with a Gaussian process of the prior, not mgcv's"
 ALONG_T = 5
@@ -254,7 +255,7 @@ def _ff(asked: TermRequest, spec: FunctionalLinear) -> WhiteTerm:
 
 def _concurrent(asked: TermRequest, spec: Concurrent) -> WhiteTerm:
     asked.of_curves("lf")
-    asked.only(m=NO_PENALTY)
+    asked.only(m=NO_PENALTY, period=NO_CIRCLE)
     asked.along_t(spec.k, default_of(spec, "k"))
     asked.curves_of(spec.column)
     return derived_term(asked, spec)
@@ -294,7 +295,7 @@ def _surface(asked: TermRequest, column: str, sizes: Any, default: Any) -> White
 
 def _linear(asked: TermRequest, spec: Linear) -> WhiteTerm:
     asked.varies()
-    asked.only(m=NO_PENALTY)
+    asked.only(m=NO_PENALTY, period=NO_CIRCLE)
     asked.along_t(spec.k, default_of(spec, "k"))
     return WhiteNumbers.of(asked.name, asked.numbers_of(spec.column).name)
 
@@ -309,7 +310,8 @@ def _together(asked: TermRequest, spec: ScalarsTogether) -> WhiteTerm:
 
 def _factor(asked: TermRequest, spec: Factor) -> WhiteTerm:
     asked.varies()
-    asked.only(m=NO_PENALTY, coding="a private fit has a mean of its own, and levels may differ in all that t has")
+    own_mean = "a private fit has a mean of its own, and levels may differ in all that t has"
+    asked.only(m=NO_PENALTY, coding=own_mean, period=NO_CIRCLE)
     asked.along_t(spec.k, default_of(spec, "k"))
     return WhiteLevels.of(asked.name, asked.labels_of(spec.column))
 

@@ -192,6 +192,11 @@ class CoefficientErrors:
 
     # --- variance of new responses ---
 
+    def _on_grid(self, points: FloatArray) -> FloatArray:
+        """Points of a circle less whole periods, so that they are near the grid of the fit."""
+        low, period = float(self.fit.form.t.min()), self.settings.t_period
+        return points if period is None else low + (points - low) % period
+
     def variance_of(self, kind: str) -> ResidualVariance:
         """Variance of new responses about their means: along the response ("t"), and also by covariates ("model")."""
         if kind not in self.variances and self.residuals is not None:
@@ -238,7 +243,7 @@ class CoefficientErrors:
             known = looks(records, fit.form.predictor(records, fit.coefficients), fit.form.designs)
         # Residuals of curves left out contain the variance of the mean already, on average.
         usual = fit.mean_variance(self.covariance(None))
-        variance = model.variance(known, points) + np.maximum(se**2 - usual, 0.0)
+        variance = model.variance(known, self._on_grid(points)) + np.maximum(se**2 - usual, 0.0)
         quantile = model.whole_curve_quantile(level) if simultaneous else model.quantile(level)
         return np.asarray(quantile * np.sqrt(variance))
 

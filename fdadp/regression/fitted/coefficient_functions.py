@@ -181,11 +181,13 @@ def effect_rows(form: LongForm, name: str, points: Mapping[str, Any] | None = No
     unknown = next((axis for axis in given if axis not in known), None)
     if unknown is not None:
         raise InputError(f"axes of {name} are {', '.join(known) or 'none'}, got points of {unknown!r}")
-    axes = {axis: _points(axis, given.get(axis), default) for axis, default in own.items()}
+    free = design.periods
+    axes = {axis: _points(axis, given.get(axis), default, axis in free) for axis, default in own.items()}
     effect = design.effect(*axes.values())
     if varies(design):
-        low, high = float(form.t.min()), float(form.t.max())
-        axes["t"] = _points("t", given.get("t"), np.linspace(low, high, POINTS.get(len(own) + 1, 20)))
+        low = float(form.t.min())
+        high = low + free["t"] if "t" in free else float(form.t.max())
+        axes["t"] = _points("t", given.get("t"), np.linspace(low, high, POINTS.get(len(own) + 1, 20)), "t" in free)
         along = design.along.design(axes["t"])
     else:
         along = np.ones((1, 1))
@@ -195,8 +197,8 @@ def effect_rows(form: LongForm, name: str, points: Mapping[str, Any] | None = No
     return EffectRows(name, axes, rows[:, design.kept], form.slices[number], absent, design.unseen(axes))
 
 
-def _points(axis: str, given: Any, default: Any) -> Any:
-    """Points of an axis; those of curves' domains lie within them."""
+def _points(axis: str, given: Any, default: Any, free: bool) -> Any:
+    """Points of an axis; those of curves' domains lie within them, but on a circle (`free`)."""
     if isinstance(default, tuple):
         return default if given is None else tuple(np.atleast_1d(np.asarray(given, dtype=object)).tolist())
     if given is None:
@@ -206,7 +208,7 @@ def _points(axis: str, given: Any, default: Any) -> Any:
         raise InputError(f"{axis} must be finite numbers, one or a sequence, got {given!r}")
     low, high = float(default.min()), float(default.max())
     slack = 1e-9 * (high - low)
-    if axis in ("s", "t") and (points.min() < low - slack or points.max() > high + slack):
+    if axis in ("s", "t") and not free and (points.min() < low - slack or points.max() > high + slack):
         raise InputError(f"{axis} must lie within [{low:g}, {high:g}], got [{points.min():g}, {points.max():g}]")
     return points
 

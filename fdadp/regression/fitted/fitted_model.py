@@ -55,15 +55,18 @@ class FittedResponse:
         The two classes of a binomial number.
     observed_at : PointwiseResponse or None
         Records and points, if each record has points of its own.
+    periodic : bool
+        Whether t is a circle, so that there are means at all t.
     """
 
     name: str
     curves: Curves | None = None
     classes: Any = None
     observed_at: PointwiseResponse | None = None
+    periodic: bool = False
 
     def points(self, t: ArrayLike | None) -> FloatArray:
-        """Points of the response, within its domain; default its own grid.
+        """Points of the response, within its domain, or anywhere on a circle; default its own grid.
 
         Raises
         ------
@@ -77,7 +80,7 @@ class FittedResponse:
         if np.asarray(t).dtype.kind in "mM":
             raise InputError(f"t must be numbers in the unit of the response, {unit or 'its grid'}, got dates")
         points = as_grid(np.atleast_1d(np.asarray(t)), np.size(t), "t")
-        if points[0] < own[0] or points[-1] > own[-1]:
+        if not self.periodic and (points[0] < own[0] or points[-1] > own[-1]):
             raise InputError(f"t must lie within [{own[0]:g}, {own[-1]:g}], got [{points[0]:g}, {points[-1]:g}]")
         return points
 

@@ -19,7 +19,7 @@ from fdadp.repeated.person_sums import PersonSums
 from fdadp.repeated.reml_search import WHITE, LevelCovariances
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form_design import LongForm
-from fdadp.terms.numbers.factors_and_random_effects import Levels
+from fdadp.terms.numbers.levels import Levels
 from fdadp.terms.records import Records
 
 AT_A_TIME = 256

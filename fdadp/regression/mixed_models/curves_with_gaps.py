@@ -29,7 +29,7 @@ from fdadp.repeated.reml_search import LevelCovariances, level_covariances
 from fdadp.repeated.reml_with_gaps import GapEffects, GapRows, gap_effects, gap_fit, gap_rows, gap_rows_at, gap_search
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form_design import LongForm, feature_slices
-from fdadp.terms.numbers.factors_and_random_effects import Levels
+from fdadp.terms.numbers.levels import Levels
 
 PAIRS = 2048
 """Rows whose matrices are worked on together."""

@@ -41,7 +41,8 @@ from fdadp.solve.errors.sandwich import ClusterErrors
 from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.fit.observations import ChunkedObservations, Observations
 from fdadp.solve.form.long_form_design import LongForm, LongSums, System, kept_of
-from fdadp.terms.numbers.factors_and_random_effects import Levels, RandomEffect, levels_of
+from fdadp.terms.numbers.factors_and_random_effects import RandomEffect, levels_of
+from fdadp.terms.numbers.levels import Levels
 from fdadp.terms.records import TrainingSummary
 from fdadp.terms.spec import TermSpec
 
@@ -91,6 +92,8 @@ def person_terms(terms: Sequence[TermSpec], settings: ModelSettings) -> tuple[Ra
         raise InputError(f"{called} needs family='gaussian', got {settings.family.name!r}")
     if settings.on_eigenfunctions or settings.errors != "iid":
         raise InputError(f"{called} needs response_basis='splines' and errors='iid': it has errors of its own")
+    if settings.t_period is not None:
+        raise InputError(f"t_period must be None with {called}, whose curves do not go round a circle")
     if isinstance(settings.smoothing, str) and settings.smoothing != "reml":
         raise InputError(f"smoothing must be 'reml' or numbers with {called}, got {settings.smoothing!r}")
     return own
@@ -106,7 +109,11 @@ def large_effect(
     random = [term for term in terms if isinstance(term, RandomEffect)]
     if len(random) != 1 or random[0].k is None or not settings.of_curves or observed.weighted or not observed.whole:
         return ()
+    if random[0].by is not None:
+        return ()
     if settings.family.name != "gaussian" or settings.on_eigenfunctions or settings.errors != "iid":
+        return ()
+    if settings.t_period is not None:
         return ()
     if not isinstance(settings.smoothing, str) or settings.smoothing != "reml":
         return ()

@@ -28,7 +28,7 @@ from fdadp.repeated.random_slopes import slope_covariances, slope_sums, weighed_
 from fdadp.repeated.reml_search import LevelCovariances, level_covariances
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.form.long_form_design import LongForm, kept_of
-from fdadp.terms.numbers.factors_and_random_effects import Levels
+from fdadp.terms.numbers.levels import Levels
 
 FEW = 500
 """Persons up to which it is counted that covariances are estimated; beyond, this adds some thousandths."""

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.argument_checks import is_number, is_one_of, several
+from fdadp._common.argument_checks import is_one_of, several
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.diagonal_margins import SmoothMargin
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.terms.additive_surface import AUTO, QuantileTransform, Surface, basis_sizes
+from fdadp.terms.cycles import Cycle
 from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
 from fdadp.terms.times_column import multiplied
@@ -75,7 +76,7 @@ class FunctionalAdditive(TermSpec):
             k = (size_along(None, k[0], t), *k[1:])
         if isinstance(k[0], str):
             raise InputError(f"k of {self.name} must begin with the number of B-splines over t, got {k[0]!r}")
-        along = along_response(t, k[0], self.m, values=True, name=f"k of {self.name}")
+        along = along_response(t, k[0], self.m, values=True, name=f"k of {self.name}", cycle=seen.t_cycle)
         own = self.name, self.column, seen, k[1:], self.m, self.rule
         return additive(*own, period=self.period, x_transform=self.x_transform, along_first=True, **along)
 
@@ -148,8 +149,7 @@ def additive(
     for size in (over_x, over_s):
         if isinstance(size, str) and size != AUTO:
             raise InputError(f"{what} must be of numbers of B-splines, or 'auto', got {size!r}")
-    if period is not None and not (is_number(period) and 0 < period < np.inf):
-        raise InputError(f"period of {name} must be a number above 0 or None, got {period!r}")
+    Cycle.of(period, f"period of {name}")
     if not is_one_of(x_transform, (None, "quantile")):
         raise InputError(f"x_transform of {name} must be None or 'quantile', got {x_transform!r}")
     transform = None
@@ -227,10 +227,8 @@ def surface_on(
     if period is None:
         over_s = SmoothMargin.pspline(grid, sizes[1], m, values=True, name=names[1])
     else:
-        length = float(grid[-1] - grid[0])
-        if not period >= length * (1 - 1e-9):
-            raise InputError(f"{names[2]} must be at least the length of the grid of X, {length:g}, got {period:g}")
-        over_s = SmoothMargin.periodic(float(grid[0]), float(period), sizes[1], m[0] + 1, name=names[1])
+        cycle = Cycle(float(period), names[2])
+        over_s = cycle.margin(grid, f"the grid of {column}", sizes[1], m[0] + 1, name=names[1])
     fixed = {"grid": grid, "x_range": x_range, "period": period, "transform": transform}
     return Surface.on(name, column, over_x, over_s, **fixed, **fields)
 

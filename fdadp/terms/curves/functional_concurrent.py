@@ -13,7 +13,7 @@ from fdadp.errors import InputError
 from fdadp.functional.tables.curve_inputs import refuse_other_axis
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.terms.records import Records, TrainingSummary
-from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, own_cycle, size_along
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Concurrent(TermSpec):
         Number of B-splines along the response. Default: 15, or as many as the response has points; ``"refund"``: 5.
     m : (int, int)
         Their degree less one, and the order of the difference penalty.
+    period : float, optional
+        Makes β periodic in t, as ``t_period`` of :class:`fdadp.FunctionalRegression` does for all terms.
 
     References
     ----------
@@ -44,6 +46,7 @@ class Concurrent(TermSpec):
     column: str
     k: int | Literal["refund"] | None = None
     m: tuple[int, int] = (2, 1)
+    period: float | None = None
 
     function = "concurrent"
     refund_k = 5
@@ -55,7 +58,8 @@ class Concurrent(TermSpec):
             raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use lf()")
         refuse_beyond(grid, t, self.column)
         refuse_other_axis(grid, t, self.column)
-        along = along_response(t, size_along(self.k, self.refund_k, t), self.m, name=f"k of {self.name}")
+        cycle, k = own_cycle(self.period, self.name, seen, varies=True), size_along(self.k, self.refund_k, t)
+        along = along_response(t, k, self.m, name=f"k of {self.name}", cycle=cycle)
         return _Value(name=self.name, columns=self.columns, own_penalties=no_penalties(1), **along)
 
 

@@ -15,6 +15,7 @@ from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.diagonal_margins import SmoothMargin
 from fdadp.functional.tables.curve_inputs import refuse_other_axis
+from fdadp.terms.cycles import Cycle
 from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
 from fdadp.terms.times_column import multiplied
@@ -48,6 +49,11 @@ class FunctionalLinear(TermSpec):
     by : str, optional
         Column of numbers that multiplies the effect, or of labels: a surface for each level, with smoothing parameters
         of its own.
+    period : float, optional
+        Makes β periodic in s: s and s + period are the same point, 24 for hours of a day. β(·, t) is then a periodic
+        spline, mgcv's ``bs = "cc"`` with k + 1 even knots, whose penalty is the integrated squared second derivative,
+        whatever the order in `m`. The integral goes once round, from the last point to the first too. New curves may
+        begin at another s. For t see ``t_period`` of :class:`fdadp.FunctionalRegression`.
 
     References
     ----------
@@ -68,6 +74,7 @@ class FunctionalLinear(TermSpec):
     rule: str = "trapezoid"
     limits: str | Limits | None = None
     by: str | None = None
+    period: float | None = None
 
     function = "ff"
     refund_k = (5, 5)
@@ -80,7 +87,7 @@ class FunctionalLinear(TermSpec):
         k_s, k_t = several(self.refund_k if unsized(self.k) else self.k, 2, f"k of {self.name}")
         k_t = size_along(None, k_t, t) if self.k is None else k_t
         m_s, m_t = (several(m, 2, f"m of {self.name}") for m in several(self.m, 2, f"m of {self.name}"))
-        along = along_response(t, k_t, m_t, values=True, name=f"k of {self.name}")
+        along = along_response(t, k_t, m_t, values=True, name=f"k of {self.name}", cycle=seen.t_cycle)
         used: FloatArray = grid
         if self.limits is not None:
             if isinstance(self.limits, str):
@@ -91,16 +98,28 @@ class FunctionalLinear(TermSpec):
                 raise InputError(
                     f"limits of {self.name} must leave points of {self.column} for some t, got {used.size}"
                 )
-        over_s = SmoothMargin.pspline(used, k_s, m_s, values=True, name=f"k of {self.name}")
+        over_s = _over_s(self, used, k_s, m_s, values=True)
         fields = _fields(self, over_s, used) | {"grid": grid, **along}
         design = Integral(**fields) if self.limits is None else _Historical(limits=self.limits, **fields)
         return design if self.by is None else multiplied(design, seen, self.by, name=self.name)
+
+
+def _over_s(
+    spec: FunctionalLinear | LinearFunctional, points: FloatArray, k: int, m: tuple[int, int], *, values: bool = False
+) -> SmoothMargin:
+    """P-splines over points of s, or periodic splines."""
+    name = f"k of {spec.name}"
+    cycle = Cycle.of(spec.period, f"period of {spec.name}")
+    if cycle is None:
+        return SmoothMargin.pspline(points, k, m, values=values, name=name)
+    return cycle.margin(points, f"the grid of {spec.column}", k, m[0] + 1, name=name)
 
 
 def _fields(spec: FunctionalLinear | LinearFunctional, over_s: SmoothMargin, points: FloatArray) -> dict[str, Any]:
     """Fields of :class:`Integral`: bases over s, with their penalty on mgcv's scale over points of s."""
     norm = over_s.row_norm(points)
     own = {"name": f"{spec.function}({spec.column})", "columns": (spec.column,), "rule": spec.rule, "over_s": over_s}
+    own["period"] = None if spec.period is None else float(spec.period)
     return own | {"own_norm": norm, "own_penalties": over_s.eigenvalues[None] * norm**2 / over_s.penalty_norm}
 
 
@@ -128,6 +147,8 @@ class Integral(TermDesign):
         See :func:`fdadp.functional.quadrature.quadrature_weights`.
     centre : ndarray of shape (S,) or None
         Curve that is subtracted from all curves first.
+    period : float or None
+        Of s, where it is a circle.
     """
 
     over_s: SmoothMargin
@@ -135,6 +156,7 @@ class Integral(TermDesign):
     rule: str
     uneven_simpson: bool = False
     centre: FloatArray | None = None
+    period: float | None = None
 
     def about(self, means: Mapping[str, Any]) -> TermDesign:
         """With the mean training curve as centre."""
@@ -146,9 +168,11 @@ class Integral(TermDesign):
         return (self.over_s,)
 
     def _weighted(self, records: Records, rule: str) -> tuple[FloatArray, FloatArray, FloatArray]:
-        x = records.curves(self.columns[0], self.grid)
-        weights = quadrature_weights(x.grid, rule, uneven_simpson=self.uneven_simpson)
-        values = x.values if self.centre is None else x.values - np.interp(x.grid, self.grid, self.centre)
+        x = records.curves(self.columns[0], self.grid, self.period)
+        weights = quadrature_weights(x.grid, rule, uneven_simpson=self.uneven_simpson, period=self.period)
+        values = x.values
+        if self.centre is not None:
+            values = values - np.interp(x.grid, self.grid, self.centre, period=self.period)
         return values, x.grid, self.over_s.design(x.grid) * weights[:, None]
 
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
@@ -158,8 +182,14 @@ class Integral(TermDesign):
 
     @property
     def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
-        """Points of s."""
-        return {"s": np.linspace(self.grid[0], self.grid[-1], 40)}
+        """Points of s, of a circle once round."""
+        end = self.grid[-1] if self.period is None else self.grid[0] + self.period
+        return {"s": np.linspace(self.grid[0], end, 40)}
+
+    @property
+    def periods(self) -> dict[str, float]:
+        """That of s, and that along the response."""
+        return super().periods if self.period is None else {**super().periods, "s": self.period}
 
     def effect(self, *points: Any) -> FloatArray:
         """The functions B_l at points of s."""
@@ -216,6 +246,8 @@ class LinearFunctional(TermSpec):
     by : str, optional
         Column of numbers that multiplies the effect, or of labels: a function for each level, with a smoothing
         parameter of its own.
+    period : float, optional
+        Makes β periodic, as in :class:`~fdadp.terms.curves.functional_linear.FunctionalLinear`.
 
     References
     ----------
@@ -234,6 +266,7 @@ class LinearFunctional(TermSpec):
     m: tuple[int, int] = (2, 2)
     rule: str = "trapezoid"
     by: str | None = None
+    period: float | None = None
 
     function = "lf"
 
@@ -242,7 +275,7 @@ class LinearFunctional(TermSpec):
         if t is not None:
             raise InputError(f"{self.name} must have a response that is a number; for curves use ff()")
         grid = seen.curves_of(self.column).grid
-        over_s = SmoothMargin.pspline(grid, self.k, self.m, name=f"k of {self.name}")
+        over_s = _over_s(self, grid, self.k, several(self.m, 2, f"m of {self.name}"))
         design = Integral(grid=grid, uneven_simpson=True, **_fields(self, over_s, grid))
         return design if self.by is None else multiplied(design, seen, self.by, name=self.name)
 

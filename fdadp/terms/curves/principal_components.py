@@ -72,7 +72,8 @@ class ComponentScores(TermSpec):
             raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use fpcr()")
         one_of(self.method, f"method of {self.name}", METHODS)
         grid = seen.curves_of(self.column).grid
-        along = along_response(t, size_along(self.k, self.refund_k, t), self.m, name=f"k of {self.name}")
+        k = size_along(self.k, self.refund_k, t)
+        along = along_response(t, k, self.m, name=f"k of {self.name}", cycle=seen.t_cycle)
         basis = self._components(seen) if self.basis is None else self.basis
         if not np.array_equal(basis.grid, grid):
             raise InputError(f"basis of {self.name} must be on the grid of {self.column}, use its on_grid()")

@@ -1,133 +1,19 @@
-"""Labels: their levels, a curve for each level of a factor, and random effects of groups."""
+"""A curve for each level of a factor, and random effects of groups."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from fdadp._common.argument_checks import numbers, one_of
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
+from fdadp.terms.numbers.levels import Levels
 from fdadp.terms.records import Records, TrainingSummary
-from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
-
-# Labels of rows against the levels of the training rows.
-
-
-MOST_SHOWN = 10
-
-
-@dataclass(frozen=True)
-class Levels:
-    """The levels of a column of labels.
-
-    Attributes
-    ----------
-    column : str
-    levels : tuple
-        In order; whole numbers 1 and 1.0 are the same level.
-    """
-
-    column: str
-    levels: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, seen: TrainingSummary, column: str) -> Levels:
-        """The levels that the training rows have.
-
-        Raises
-        ------
-        InputError
-            No such column, one of curves, missing labels, or labels of more than one kind.
-        """
-        levels = seen.levels_of(column)
-        if any(map(_missing, levels)):
-            raise InputError(_no_label(column, _first_missing(seen, column)))
-        kinds = {_kind(level): level for level in reversed(levels)}
-        if len(kinds) > 1:
-            examples = " and ".join(f"{level!r} ({kind})" for kind, level in sorted(kinds.items()))
-            raise InputError(f"labels of {column} must be of one kind, got {examples}")
-        return cls(column, tuple(str(level) if isinstance(level, str) else level for level in levels))
-
-    def __len__(self) -> int:
-        return len(self.levels)
-
-    @cached_property
-    def _codes(self) -> dict[Any, int]:
-        return {level: code for code, level in enumerate(self.levels)}
-
-    def codes(self, labels: Iterable[Any], *, unseen: bool = False) -> npt.NDArray[np.intp]:
-        """The number of the level of each label, shape (n,).
-
-        Parameters
-        ----------
-        labels : iterable
-        unseen : bool
-            Whether levels that were not seen are allowed; their number is -1.
-
-        Raises
-        ------
-        InputError
-            A missing label, or a level that was not seen: its row and the levels that there are.
-        """
-        labels = list(labels)
-        found = np.fromiter((self._codes.get(label, -1) for label in labels), dtype=np.intp, count=len(labels))
-        for row in np.flatnonzero(found < 0):
-            if _missing(labels[row]):
-                raise InputError(_no_label(self.column, int(row)))
-            if not unseen:
-                known = ", ".join(map(repr, self.levels[:MOST_SHOWN]))
-                more = f" and {len(self) - MOST_SHOWN} more" if len(self) > MOST_SHOWN else ""
-                raise InputError(
-                    f"{self.column} has level {labels[row]!r} in row {row}, unseen in training; "
-                    f"levels were {known}{more}"
-                )
-        return found
-
-    def indicators(self, records: Records, *, unseen: bool = False) -> FloatArray:
-        """One column of 0 and 1 for each level, shape (n, L); of an unseen level, where allowed, zeros."""
-        codes = self.codes(records.labels(self.column), unseen=unseen)
-        columns = np.zeros((codes.size, len(self)))
-        rows = np.flatnonzero(codes >= 0)
-        columns[rows, codes[rows]] = 1.0
-        return columns
-
-
-def _missing(label: Any) -> bool:
-    if label is None or type(label).__name__ == "NAType":
-        return True
-    return bool(label != label)  # NaN and NaT
-
-
-def _kind(label: Any) -> str:
-    if isinstance(label, str):
-        return "text"
-    if isinstance(label, (bool, np.bool_)):
-        return "yes or no"
-    if isinstance(label, (int, float, np.number)):
-        return "number"
-    return type(label).__name__
-
-
-def _first_missing(seen: TrainingSummary, column: str) -> int:
-    found: list[int] = seen.over(partial(_missing_rows, column), operator.add)
-    return found[0]
-
-
-def _missing_rows(column: str, block: Records) -> list[int]:
-    """The first in the block, if there is one."""
-    return [block.first + i for i, label in enumerate(block.labels(column)) if _missing(label)][:1]
-
-
-def _no_label(column: str, row: int) -> str:
-    return f"{column} must have a label in every row, got none in row {row}; leave such rows out or name the level"
-
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, own_cycle, size_along
+from fdadp.terms.times_column import multiplied
 
 CODINGS = ("treatment", "full", "levels")
 
@@ -153,6 +39,8 @@ class Factor(TermSpec):
         Their degree less one, and the order of the difference penalty.
     constant : bool
         The same at all t, refund's ``c(region)``.
+    period : float, optional
+        Makes the curves periodic in t, as ``t_period`` of :class:`fdadp.FunctionalRegression` does for all terms.
 
     References
     ----------
@@ -171,6 +59,7 @@ class Factor(TermSpec):
     k: int | Literal["refund"] | None = None
     m: tuple[int, int] = (2, 1)
     constant: bool = False
+    period: float | None = None
 
     refund_k = 5
 
@@ -192,8 +81,9 @@ class Factor(TermSpec):
                 f"{self.column} must have fewer levels, got {len(levels)} in {seen.n} rows, such as "
                 f"{levels.levels[0]!r}; re({self.column}) is for many levels, pandas.to_numeric makes numbers of text"
             )
-        k, beside = size_along(self.k, self.refund_k, t), {"constant": self.constant, "centred": centred}
-        along = along_response(t, k, self.m, name=f"k of {self.name}", **beside)
+        cycle = own_cycle(self.period, self.name, seen, varies=t is not None and not self.constant)
+        beside: dict[str, Any] = {"constant": self.constant, "centred": centred, "cycle": cycle}
+        along = along_response(t, size_along(self.k, self.refund_k, t), self.m, name=f"k of {self.name}", **beside)
         own = no_penalties(len(levels) - int(not every))
         fields = {"levels": levels, "own_penalties": own, "each_its_own": True, **along}
         return _Curves(name=self.name, columns=self.columns, **fields)
@@ -266,6 +156,10 @@ class RandomEffect(TermSpec):
         False: slopes without a curve of their own beside them, as ``(0 + week | id)``.
     functions, values : array_like of shape (K, T) and (K,), optional
         Eigenfunctions at the points of the response, and eigenvalues, of ``covariance="given"``.
+    by : str, optional
+        Column that multiplies the effect, mgcv's ``s(g, by = x, bs = "re")``: of numbers, a slope of each level,
+        independent of intercepts ``re(g)`` beside it; or of labels, an effect of each pair of levels, with a variance
+        for each label. Not with `slopes` or `covariance`.
 
     References
     ----------
@@ -288,6 +182,7 @@ class RandomEffect(TermSpec):
     intercept: bool = True
     functions: Any = None
     values: Any = None
+    by: str | None = None
 
     function = "re"
 
@@ -299,6 +194,8 @@ class RandomEffect(TermSpec):
             raise InputError(f"{self.name} needs slopes with intercept=False")
         if self.covariance is not None:
             one_of(self.covariance, f"covariance of {self.name}", COVARIANCES)
+        if self.by is not None and self.by_person:
+            raise InputError(f"by of {self.name} must be None with {self.said}, got {self.by!r}")
         if slopes and self.covariance not in (None, "free"):
             raise InputError(f"{self.name} needs covariance='free' with slopes, got {self.covariance!r}")
         given = (self.functions is not None, self.values is not None)
@@ -315,8 +212,8 @@ class RandomEffect(TermSpec):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column of labels, and those of slopes."""
-        return (self.column, *(self.slopes or ()))
+        """The column of labels, those of slopes, and the one that multiplies."""
+        return (self.column, *(self.slopes or ()), *(() if self.by is None else (self.by,)))
 
     @property
     def by_person(self) -> bool:
@@ -357,10 +254,15 @@ class RandomEffect(TermSpec):
         if self.by_person:
             raise InputError(f"{self.name} with {self.said} must explain curves, by itself, without privacy")
         levels = Levels.of(seen, self.column)
-        along = along_response(t, self.k or 1, self.m, values=True, constant=self.k is None, name=f"k of {self.name}")
-        return _Groups(
-            name=self.name, columns=self.columns, levels=levels, own_penalties=np.ones((1, len(levels))), **along
-        )
+        beside: dict[str, Any] = {"constant": self.k is None, "cycle": seen.t_cycle}
+        along = along_response(t, self.k or 1, self.m, values=True, name=f"k of {self.name}", **beside)
+        own = np.ones((1, len(levels)))
+        design = _Groups(name=f"re({self.column})", columns=(self.column,), levels=levels, own_penalties=own, **along)
+        return multiplied(design, seen, self.by, name=self.name)
+
+    def as_constant(self) -> TermSpec:
+        """A number for each level."""
+        return super().as_constant() if self.by_person else replace(self, k=None)
 
 
 def levels_of(design: TermDesign) -> Levels | None:

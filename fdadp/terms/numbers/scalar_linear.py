@@ -13,7 +13,7 @@ from fdadp.errors import InputError
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.splines.diagonal_margins import diagonalised
 from fdadp.terms.records import Records, TrainingSummary
-from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, own_cycle, size_along
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class MeanCurve(TermSpec):
             name=self.name,
             columns=(),
             own_penalties=no_penalties(1),
-            **along_response(t, self.k, self.m, centred=True, name="k of the mean curve"),
+            **along_response(t, self.k, self.m, centred=True, name="k of the mean curve", cycle=seen.t_cycle),
         )
 
 
@@ -83,6 +83,8 @@ class Linear(TermSpec):
         Their degree less one, and the order of the difference penalty.
     constant : bool
         The same at all t, refund's ``c(x)``.
+    period : float, optional
+        Makes β periodic in t, as ``t_period`` of :class:`fdadp.FunctionalRegression` does for all terms.
 
     References
     ----------
@@ -100,15 +102,16 @@ class Linear(TermSpec):
     k: int | Literal["refund"] | None = None
     m: tuple[int, int] = (2, 1)
     constant: bool = False
+    period: float | None = None
 
     refund_k = 5
 
     def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """One feature, the number."""
         seen.numbers_of(self.column)
-        along = along_response(
-            t, size_along(self.k, self.refund_k, t), self.m, constant=self.constant, name=f"k of {self.name}"
-        )
+        cycle = own_cycle(self.period, self.name, seen, varies=t is not None and not self.constant)
+        beside: dict[str, Any] = {"constant": self.constant, "cycle": cycle}
+        along = along_response(t, size_along(self.k, self.refund_k, t), self.m, name=f"k of {self.name}", **beside)
         return NumberDesign(name=self.name, columns=self.columns, own_penalties=no_penalties(1), **along)
 
 

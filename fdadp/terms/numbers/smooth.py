@@ -74,7 +74,8 @@ class Smooth(TermSpec):
         over_z = covariate_margin(
             z, k, self.bs, m, name=self.name, tensor=varies, sums_to_zero=varies and centred, period=self.period
         )
-        along = along_response(t, k_t, m_t, values=True, constant=not varies, name=f"k of {self.name}")
+        beside: dict[str, Any] = {"constant": not varies, "cycle": seen.t_cycle}
+        along = along_response(t, k_t, m_t, values=True, name=f"k of {self.name}", **beside)
         norm = own_norm(over_z.row_sums(z), seen, **along)
         if centred and not varies:
             over_z = over_z.centred(z)
@@ -190,7 +191,8 @@ class TensorSmooth(TermSpec):
         )
         k_t, m_t = ks[-1] if len(ks) > count else 5, orders[-1] if len(orders) > count else (2, 1)
         m_t = (m_t, m_t) if isinstance(m_t, int) else (2, 1) if m_t is None else m_t
-        along = along_response(t, k_t, m_t, values=True, constant=self.constant, name=f"k of {self.name}")
+        beside: dict[str, Any] = {"constant": self.constant, "cycle": seen.t_cycle}
+        along = along_response(t, k_t, m_t, values=True, name=f"k of {self.name}", **beside)
         row_sums = np.prod([margin.row_sums(z) for margin, z in zip(margins, values, strict=True)], axis=0)
         norm = own_norm(row_sums, seen, **along)
         penalties, shift = _penalties(margins) * norm**2, None

@@ -37,7 +37,11 @@ def data(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("formula", "kind"),
-    [("Y ~ ff(X) + s(age, k=5) + region", FunctionalRegression), ("log(risk) ~ lf(X, k=6) + age", ScalarRegression)],
+    [
+        ("Y ~ ff(X) + s(age, k=5) + region", FunctionalRegression),
+        ("Y ~ ff(X, k=(4, 5), period=2.2) + linear(age, k=5, period=1.2) + re(region, by=age)", FunctionalRegression),
+        ("log(risk) ~ lf(X, k=6) + age", ScalarRegression),
+    ],
 )
 def test_fit_and_predict_equal_the_python_api(folder: Path, tmp_path: Path, formula: str, kind: Any) -> None:
     files = ("--curves", f"X={folder / 'x.csv'}", "--table", folder / "people.csv")

@@ -19,7 +19,7 @@ from fdadp.private.plan.private_design import curves_column
 from fdadp.private.public.column_ranges import LabelColumn, NumberColumn, unit_grid
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.whitened.term_registry import white_term
-from fdadp.terms.numbers.factors_and_random_effects import Levels
+from fdadp.terms.numbers.levels import Levels
 from fdadp.terms.numbers.scalar_linear import Linear
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
 

@@ -8,7 +8,7 @@ import pytest
 
 from fdadp import FunctionalRegression, terms
 from fdadp.errors import InputError
-from fdadp.terms.numbers.factors_and_random_effects import Levels
+from fdadp.terms.numbers.levels import Levels
 from fdadp.terms.records import Records, TrainingSummary
 
 T = np.linspace(0, 1, 25)
