@@ -133,6 +133,24 @@ def test_more_starts_miss_the_optimum_less_often(script):
     assert found["seconds"][2] > 0
 
 
+@pytest.mark.mgcv
+def test_additive_models_beside_mgcv(script):
+    beside = script("beside_mgcv")
+    text = beside.main(["--n", "200", "--samples", "1", "--models", "counts", "persons"])
+    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in text.splitlines() if "|" in line]
+    equal = [row for row in rows if row[0].startswith("`gam(")]
+    assert len(equal) == 2 and all(row[1] == row[2] for row in equal)  # effective degrees of freedom
+    assert all(float(row[3]) < 1e-8 and float(row[5]) < 1e-6 for row in equal)  # means, and the lower score
+    own = {(row[0], row[1]): row for row in rows}
+    assert own["counts", "fdadp"][2] == own["counts", "mgcv"][2] and float(own["counts", "statsmodels"][3]) < 1
+    recorded = (BENCHMARKS / "results" / "beside-mgcv.md").read_text(encoding="utf-8")
+    assert all(
+        f"| {name} | {program} |" in recorded for name in beside.MODELS for program in ("fdadp", "mgcv", "pyGAM")
+    )
+    page = (BENCHMARKS.parent / "docs" / "from-mgcv.md").read_text(encoding="utf-8")
+    assert [line for line in recorded.splitlines() if "|" in line and line not in page] == []
+
+
 def test_limits_on_far_predictions(script):
     far = script("far_predictions")
     from fdadp.regression.fitted.coefficient_errors import FARTHEST

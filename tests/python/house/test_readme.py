@@ -19,6 +19,7 @@ PAGES = {
     "docs/deploy.md": 2,
     "docs/from-diffprivlib.md": 1,
     "docs/from-lme4.md": 1,
+    "docs/from-mgcv.md": 1,
     "docs/from-scikit-fda.md": 1,
     "docs/after-the-fit.md": 2,
     "docs/how-many.md": 3,
