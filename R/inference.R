@@ -49,6 +49,29 @@ mean_difference <- function(object, newdata1, newdata2, average = FALSE, t = NUL
   ask(object, "difference", list(average = average), list(new1 = newdata1, new2 = newdata2), t, scale, level, se, grids)
 }
 
+#' Which of two fits predicts new curves better
+#'
+#' By the squared error of each curve (or number) in the fit without it, integrated along t and averaged over curves; with groups whole persons are left out. No
+#' model is fitted again. `anova()` asks another question: whether the terms by which two fits differ have any effect.
+#'
+#' @param object,other Two fits of [fdadp()] to the same rows, Gaussian and without privacy, with any terms.
+#' @return A data frame of a row for each fit, that of fewer degrees of freedom first: `edf`, the error `loo` with its standard error `se`; in the second row
+#'   the `gain` over the first, in pairs of curves or persons, and its standard error `gain_se`; and which fit is `preferred`: the smaller one, unless
+#'   the gain is larger than its standard error.
+#' @seealso [fdadp-methods]
+#' @examples
+#' if (fdadp_available()) {
+#'   x <- rnorm(40)
+#'   people <- data.frame(x, z = rnorm(40), y = x + rnorm(40))
+#'   compare_predictions(fdadp(y ~ x, data = people), fdadp(y ~ x + z, data = people))
+#' }
+#' @export
+compare_predictions <- function(object, other) {
+  found <- as_frame(call_on_fit("compare_left_out", object, other = as_handle(other)))
+  rownames(found) <- c("smaller", "larger")
+  found
+}
+
 # What a factor is called in the fit: the text of the formula, such as "factor(arm)", where it made one of a column.
 factor_of <- function(object, column) {
   made <- paste0(c("factor(", "as.factor("), column, ")")

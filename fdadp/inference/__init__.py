@@ -6,6 +6,7 @@ from fdadp.inference.contrasts import contrasts, derivative, difference, hypothe
 from fdadp.inference.draws import Draws, draws, peak
 from fdadp.inference.estimates import EffectEstimates, design_rows
 from fdadp.inference.marginal_effects import for_marginaleffects
+from fdadp.inference.variance_tests import variance_test
 
 __all__ = [
     "Draws",
@@ -19,4 +20,5 @@ __all__ = [
     "hypothesis",
     "peak",
     "slopes",
+    "variance_test",
 ]

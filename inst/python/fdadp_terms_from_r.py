@@ -289,6 +289,11 @@ def compare_models(fit: Mapping[str, Any], other: Mapping[str, Any], errors: str
     return frame(model_of(fit).anova(model_of(other), errors))
 
 
+def compare_left_out(fit: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Two models by their errors of curves left out."""
+    return frame(model_of(fit).compare(model_of(other)))
+
+
 def summary_text(fit: Mapping[str, Any]) -> dict[str, Any]:
     """Tables as text."""
     return {"text": str(model_of(fit).summary())}

@@ -9,6 +9,27 @@ trial <- function(n = 90) {
   list(arm = arm, age = age, Y = Y, y = rowMeans(Y) + rnorm(n, sd = 0.2), t = t)
 }
 
+test_that("fits are compared by curves and numbers that they do not know", {
+  skip_without_python()
+  d <- trial()
+  d$z <- rnorm(90)
+  small <- fdadp(Y ~ age, data = d[c("age", "Y")])
+  found <- compare_predictions(fdadp(Y ~ factor(arm) + age, data = d[c("arm", "age", "Y")]), small)
+  expect_identical(rownames(found), c("smaller", "larger"))
+  expect_identical(found$preferred, c(FALSE, TRUE))
+  expect_equal(found$gain[2], -diff(found$loo), tolerance = 1e-8)
+  few <- lm(y ~ age, d[c("y", "age")])
+  more <- lm(y ~ age + z, d[c("y", "age", "z")])
+  left <- sapply(list(few, more), function(fit) (residuals(fit) / (1 - hatvalues(fit)))^2)
+  found <- compare_predictions(fdadp(y ~ age, data = d[c("y", "age")]), fdadp(y ~ age + z, data = d[c("y", "age", "z")]))
+  expect_equal(found$loo, colMeans(left), tolerance = 1e-6)
+  expect_equal(found$gain_se[2], sd(left[, 1] - left[, 2]) / sqrt(90), tolerance = 1e-6)
+  expect_error(compare_predictions(small, 1), "must be a fit", class = "fdadp_input_error")
+  smooth <- fdadp(Y ~ age, data = d[c("age", "Y")], smoothing = "curves")
+  expect_identical(smooth$smoothing, "curves")
+  expect_false(isTRUE(all.equal(smooth$sp, small$sp)))
+})
+
 test_that("contrasts, slopes and differences along t are those of predictions", {
   skip_without_python()
   d <- trial()

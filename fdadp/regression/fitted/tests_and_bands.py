@@ -18,7 +18,15 @@ from fdadp.regression.fitted.coefficient_functions import effect_of, effect_rows
 from fdadp.regression.reading.training_rows import clusters_of
 from fdadp.solve.errors.leave_one_out_residuals import Residuals
 from fdadp.solve.errors.sandwich import corrected_edf, resampled
-from fdadp.solve.errors.term_tests import LargestRatio, TermTest, flip_test, score_test, wald, wald_by_clusters
+from fdadp.solve.errors.term_tests import (
+    EffectSpectrum,
+    LargestRatio,
+    TermTest,
+    flip_test,
+    score_test,
+    wald,
+    wald_by_clusters,
+)
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.terms.numbers.factors_and_random_effects import levels_of
 from fdadp.terms.on_response_functions import OnFunctions
@@ -350,7 +358,8 @@ def numbers_tested(errors: CoefficientErrors, design: TermDesign, which: IntArra
     if len(penalties) != 1 or not (penalties > 0).all():
         return None
     with one_blas_thread():
-        return score_test(errors.fit, which, errors.settings.family.known_scale)
+        known = errors.settings.family.known_scale
+        return score_test(EffectSpectrum.of(errors.fit, which, known), known)
 
 
 def curves_tested(errors: CoefficientErrors, design: TermDesign) -> TermTest | None:

@@ -290,72 +290,133 @@ ROUNDING = 1e-9
 """Share of the largest eigenvalue, or of a column, below which nothing is left."""
 
 
-def score_test(fit: AdditiveFit, which: IntArray, known_scale: bool) -> TermTest:
+@dataclass(frozen=True)
+class EffectSpectrum:
+    """What the other terms leave of responses, by the directions of a random effect with independent coefficients.
+
+    With B the columns by which the effect has unit variance, and P what the other terms leave of y, at smoothing
+    parameters that REML chooses without it.
+
+    Attributes
+    ----------
+    values : ndarray of shape (J,)
+        Eigenvalues of ``B'PB`` that are not 0.
+    squares : ndarray of shape (J,)
+        Of ``B'Py`` along its eigenvectors. Without an effect independent, σ² times the values times χ² on 1.
+    left : float
+        ``y'Py``. Without an effect σ² times χ² on `dof`.
+    dof : int
+        Of observations less unpenalised coefficients.
+    """
+
+    values: FloatArray
+    squares: FloatArray
+    left: float
+    dof: int
+
+    @classmethod
+    def of(cls, fit: AdditiveFit, which: IntArray, known_scale: bool) -> EffectSpectrum:
+        """Of coefficients of a fit, which one penalty without a null space holds."""
+        here = which[fit.identified[which]]
+        others = np.setdiff1d(np.flatnonzero(fit.identified), which)
+        heavy = fit.smoothing_parameters @ fit.form.stacked_penalties
+        free = float(fit.coefficients[0]) if fit.form.has_intercept else 0.0
+        beta = fit.coefficients.copy()
+        if fit.form.has_intercept:
+            beta[0] = 0.0  # of responses less the constant, of which fewer digits are lost
+        pulled = heavy * fit.coefficients
+        cross = fit.gram @ fit.coefficients + pulled - fit.gram[0] * free
+        rss = fit.sigma2 * max(fit.n_rows - fit.edf_total, 1e-300)  # of other families that of the working responses
+        total = float(rss + 2 * beta @ pulled + beta @ fit.gram @ beta)
+        penalties = fit.form.stacked_penalties[:, others]
+        own = penalties.any(axis=1)
+        load = heavy[others]
+        if own.any() and not known_scale:
+            rest = PenalizedLeastSquares(
+                fit.gram[np.ix_(others, others)], cross[others], total, fit.n_rows, penalties[own], intercept=False
+            )
+            (found,) = rest.optimize()
+            load = found.smoothing_parameters @ penalties[own]
+        a = fit.gram[np.ix_(others, others)] + np.diag(load)
+        size = np.sqrt(np.maximum(a.diagonal(), 1e-300))
+        between = fit.gram[np.ix_(others, here)]
+        solved = np.linalg.solve(a / np.outer(size, size), np.column_stack((cross[others], between)) / size[:, None])
+        solved /= size[:, None]
+        unit = 1 / np.sqrt(fit.form.stacked_penalties[:, here].sum(axis=0))
+        z = (cross[here] - between.T @ solved[:, 0]) * unit
+        inner = (fit.gram[np.ix_(here, here)] - between.T @ solved[:, 1:]) * np.outer(unit, unit)
+        values, axes = np.linalg.eigh((inner + inner.T) / 2)
+        kept = values > ROUNDING * max(float(values.max(initial=0.0)), 0.0)
+        left = max(total - float(cross[others] @ solved[:, 0]), 1e-300)
+        return cls(values[kept], (z @ axes[:, kept]) ** 2, left, fit.n_rows - int((load == 0).sum()))
+
+
+def score_test(spectrum: EffectSpectrum, known_scale: bool) -> TermTest:
     """Test that a random effect on numbers has no variance.
 
     Parameters
     ----------
-    fit : AdditiveFit
-    which : ndarray of int
-        Its coefficients, which one penalty without a null space holds.
+    spectrum : EffectSpectrum
     known_scale : bool
         Whether errors have variance 1 (working responses of Poisson and binomial fits).
 
     Notes
     -----
-    ``T = r'BB'r / y'r``, B the columns by which the effect has unit variance, r what the other terms leave of y, at
-    smoothing parameters that REML chooses without it. Under the null hypothesis y'r/σ² is χ² on n - q degrees of
-    freedom, and T is a ratio of quadratic forms with the eigenvalues of ``B'PB``, so p is exact for Gaussian errors and
-    known smoothing parameters. It is the locally most powerful test, in any design.
+    ``T = |B'Py|² / y'Py``. Under the null hypothesis T is a ratio of quadratic forms with the eigenvalues of ``B'PB``,
+    so p is exact for Gaussian errors and known smoothing parameters. It is the locally most powerful test, in any
+    design.
     """
-    here = which[fit.identified[which]]
-    others = np.setdiff1d(np.flatnonzero(fit.identified), which)
-    heavy = fit.smoothing_parameters @ fit.form.stacked_penalties
-    free = float(fit.coefficients[0]) if fit.form.has_intercept else 0.0
-    beta = fit.coefficients.copy()
-    if fit.form.has_intercept:
-        beta[0] = 0.0  # of responses less the constant, of which fewer digits are lost
-    moved = fit.gram @ fit.coefficients
-    cross = moved + heavy * fit.coefficients - fit.gram[0] * free
-    pulled = heavy * fit.coefficients
-    rss = fit.sigma2 * max(fit.n_rows - fit.edf_total, 1e-300)  # of other families that of the working responses
-    total = float(rss + 2 * beta @ pulled + beta @ fit.gram @ beta)
-    penalties = fit.form.stacked_penalties[:, others]
-    own = penalties.any(axis=1)
-    load = heavy[others]
-    if own.any() and not known_scale:
-        rest = PenalizedLeastSquares(
-            fit.gram[np.ix_(others, others)], cross[others], total, fit.n_rows, penalties[own], intercept=False
-        )
-        (found,) = rest.optimize()
-        load = found.smoothing_parameters @ penalties[own]
-    a = fit.gram[np.ix_(others, others)] + np.diag(load)
-    size = np.sqrt(np.maximum(a.diagonal(), 1e-300))
-    between = fit.gram[np.ix_(others, here)]
-    solved = np.linalg.solve(a / np.outer(size, size), np.column_stack((cross[others], between)) / size[:, None])
-    solved /= size[:, None]
-    unit = 1 / np.sqrt(
-        (fit.form.stacked_penalties[:, here] > 0).any(axis=0) * fit.form.stacked_penalties[:, here].sum(0)
-    )
-    z = (cross[here] - between.T @ solved[:, 0]) * unit
-    left = total - float(cross[others] @ solved[:, 0])
-    inner = (fit.gram[np.ix_(here, here)] - between.T @ solved[:, 1:]) * np.outer(unit, unit)
-    values: FloatArray = np.asarray(np.linalg.eigvalsh((inner + inner.T) / 2), dtype=np.float64)
-    values = values[values > ROUNDING * max(float(values.max(initial=0.0)), 0.0)]
+    values = spectrum.values
     if not len(values):
         return TermTest(0.0, 0, 1.0)
-    squares = float(z @ z)
+    squares = float(spectrum.squares.sum())
     if known_scale:
         return TermTest(squares / float(values.mean()), len(values), _tail(values, np.ones(len(values)), squares))
-    dof = fit.n_rows - int((load == 0).sum())
-    ratio = squares / max(left, 1e-300)
-    rest_dof = max(dof - len(values), 0)
+    ratio = squares / spectrum.left
     p = _tail(
         np.asarray(np.append(values - ratio, -ratio), dtype=np.float64),
-        np.append(np.ones(len(values)), float(rest_dof)),
+        np.append(np.ones(len(values)), float(max(spectrum.dof - len(values), 0))),
         0.0,
     )
-    return TermTest(ratio * dof / float(values.mean()), len(values), p)
+    return TermTest(ratio * spectrum.dof / float(values.mean()), len(values), p)
+
+
+RATIOS = np.r_[0.0, np.logspace(-4, 6, 200)]
+"""Variances of an effect that likelihoods are compared at, of errors and the mean eigenvalue 1."""
+
+
+def ratio_test(
+    spectrum: EffectSpectrum, known_scale: bool, draws: int, rng: np.random.Generator
+) -> tuple[float, FloatArray]:
+    """The restricted likelihood ratio of the same hypothesis, and draws from its law without an effect.
+
+    Notes
+    -----
+    ``sup_λ dof log(y'Py / (y'Py - Σ_j λ s_j / (1 + λ v_j))) - Σ_j log(1 + λ v_j)`` with the spectrum's values v and
+    squares s; known variances of errors take the place of the logarithm. Both are sums of independent χ², so that the
+    exact law in this design is drawn without a fit.
+
+    References
+    ----------
+    Crainiceanu & Ruppert (2004), Likelihood ratio tests in linear mixed models with one variance component, JRSS-B
+    66(1), doi:10.1111/j.1467-9868.2004.00438.x.
+    """
+    values = spectrum.values
+    if not len(values):
+        return 0.0, np.zeros(draws)
+    sizes = RATIOS[:, None] / values.mean()
+    share = (sizes / (1 + sizes * values)).T
+    charge = np.log1p(sizes * values).sum(axis=1)
+
+    def largest(squares: FloatArray, left: FloatArray) -> FloatArray:
+        fallen = squares @ share
+        gain = fallen if known_scale else -spectrum.dof * np.log(np.maximum(1 - fallen / left[:, None], 1e-300))
+        return np.asarray((gain - charge).max(axis=1))
+
+    chi = rng.standard_normal((draws, len(values))) ** 2
+    rest = rng.chisquare(max(spectrum.dof - len(values), 0), draws) if spectrum.dof > len(values) else np.zeros(draws)
+    seen = largest(spectrum.squares[None], np.array([spectrum.left]))
+    return float(seen[0]), largest(chi * values, chi.sum(axis=1) + rest)
 
 
 @cache
@@ -372,7 +433,7 @@ def _tail(weights: FloatArray, degrees: FloatArray, beyond: float) -> float:
     u = v / (1 - v)
     turn = 0.5 * (degrees[:, None] * np.arctan(w * u)).sum(axis=0) - 0.5 * beyond * u
     size = 0.25 * (degrees[:, None] * np.log1p((w * u) ** 2)).sum(axis=0)
-    found = np.sin(turn) / (u * np.exp(size)) / (1 - v) ** 2
+    found = np.sin(turn) * np.exp(-size) / u / (1 - v) ** 2
     return float(np.clip(0.5 + (share * found).sum() / np.pi, 0.0, 1.0))
 
 

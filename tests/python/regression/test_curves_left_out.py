@@ -46,7 +46,7 @@ def test_it_is_the_error_of_refits(groups, gaps):
         square = (own["Y"] - np.asarray(left.predict(own))) ** 2
         weights = np.where(np.isnan(square), 0.0, quadrature_weights(T))
         errors.append((np.nansum(weights * square, axis=1) / weights.sum(axis=1)).mean())
-    assert model.loo_ == pytest.approx(np.mean(errors), rel=1e-6)
+    assert model.loo_ == pytest.approx(np.mean(errors), rel=1e-7)
     assert model.loo_se_ == pytest.approx(np.std(errors, ddof=1) / len(errors) ** 0.5, rel=1e-6)
 
 
@@ -62,17 +62,18 @@ def test_rows_of_persons_count_as_the_fit_counts_them():
 def test_a_null_covariate_is_seldom_preferred():
     """AIC takes it in eight of ten cohorts with smooth errors; beyond one standard error the score takes it in few."""
     taken, found = {"aic": 0, "loo": 0, "preferred": 0}, 0
-    for seed in range(20):
+    for seed in range(60):
         data = curves(seed, 50)
         small, large = (FunctionalRegression(f).fit(data, grids={"Y": T}) for f in ("Y ~ x", "Y ~ x + z"))
         table = large.compare(small)
         taken["aic"] += large.aic_ < small.aic_
         taken["loo"] += table.loc["larger", "gain"] > 0
         taken["preferred"] += bool(table.loc["larger", "preferred"])
-        none = FunctionalRegression("Y ~ 1").fit(data, grids={"Y": T})
-        found += bool(none.compare(small).loc["larger", "preferred"])
-    assert taken["aic"] >= 12
-    assert taken["loo"] <= 8
+        if seed < 20:
+            none = FunctionalRegression("Y ~ 1").fit(data, grids={"Y": T})
+            found += bool(none.compare(small).loc["larger", "preferred"])
+    assert taken["aic"] >= 36
+    assert taken["loo"] <= 15
     assert taken["preferred"] <= 3
     assert found >= 12
 
