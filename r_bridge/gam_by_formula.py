@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from r_bridge._rpy2 import call
 
 
 def fit_gam(
-    formula: str,
+    formula: str | Sequence[str],
     data: Mapping[str, Any],
     new: Mapping[str, Any] | None = None,
     *,
@@ -28,8 +28,8 @@ def fit_gam(
 
     Parameters
     ----------
-    formula : str
-        Of R.
+    formula : str or sequence of str
+        Of R; several where a family has several linear predictors, whose means then follow each other.
     data, new : mapping
         Columns of numbers, of text (factors), or matrices, which mgcv sums over; rows to predict.
     sp : array_like, optional
@@ -61,7 +61,7 @@ def fit_gam(
     answer = call(
         "gam_by_formula",
         "mgcv",
-        formula=formula,
+        formula=formula if isinstance(formula, str) else np.array(formula),
         data=_columns(data),
         new=None if new is None else _columns(new),
         sp=None if sp is None else np.asarray(sp, dtype=np.float64),

@@ -111,7 +111,10 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         elif _in_partitions(data, {"y": y, "response": long}):
             self.fit_chunks(data, grids=grids, **beside)
         else:
-            self._keep(fit_whole(settings, data, y, grids, by=by, long=long, **beside))
+            from fdadp.regression.location_and_scale import fit_location_and_scale
+
+            fit = fit_location_and_scale if settings.models_variance else fit_whole
+            self._keep(fit(settings, data, y, grids, by=by, long=long, **beside))
 
     def fit_chunks(
         self: Model,

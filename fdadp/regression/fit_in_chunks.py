@@ -52,6 +52,7 @@ def fit_chunks(settings: ModelSettings, chunks: Any, grids: Grids | None, column
     columns : dict
         Names of the columns of ``weights``, ``offset`` and ``groups``, or None.
     """
+    settings.refuse_variance_terms("fit_chunks")
     if settings.errors != "iid":
         raise InputError("errors must be 'iid' when fitting from chunks, got 'curve'")
     settings.check_groups(columns["groups"], "fit_chunks(chunks, groups=...)")

@@ -31,8 +31,10 @@ class ModelSettings:
         Whether the response is a curve, or else a number.
     default_response : str
         Name of the response where neither the formula nor `response` gives one.
-    se, variance : str or None
+    se : str or None
         None if the response is a number.
+    variance : str or None
+        How the variance of curves is taken; of numbers its terms, or None.
     fpca : {"face", "dense"}
         Eigenfunctions of the response with or without smoothing of the covariance.
     n_unpenalized : int or None
@@ -93,6 +95,7 @@ class ModelSettings:
             self._check_by_curves()
         one_of(self.k, "k", ("auto", "refund"))
         if not self.of_curves:
+            self._check_variance()
             return
         one_of(self.variance, "variance", ("auto", "t", "model", "constant"))
         one_of(self.errors, "errors", ("iid", "curve"))
@@ -114,6 +117,31 @@ class ModelSettings:
             raise InputError(
                 "errors must be 'iid' with response_basis='eigen', whose scores have residual variances of their own, "
                 f"got {self.errors!r}"
+            )
+
+    def _check_variance(self) -> None:
+        """Refuse terms of the variance that are no one-sided formula, or where they are not there."""
+        if self.variance is None:
+            return
+        if not isinstance(self.variance, str) or not self.variance.strip().startswith("~"):
+            raise InputError(f"variance must be a formula such as '~ s(x)', or None, got {self.variance!r}")
+        if self.private or self.family.name != "gaussian":
+            raise InputError(
+                f"variance={self.variance!r} is there for family='gaussian' without privacy, got "
+                + ("privacy" if self.private else f"{self.family.name!r}")
+            )
+
+    @property
+    def models_variance(self) -> bool:
+        """Whether the variance of a number has terms."""
+        return not self.of_curves and self.variance is not None
+
+    def refuse_variance_terms(self, what: str) -> None:
+        """Raise an error where the variance has terms: no one criterion is minimised."""
+        if self.models_variance:
+            raise InputError(
+                f"{what} is not there with variance={self.variance!r}: mean and variance are fitted in turn, and no "
+                "one criterion is minimised; hold rows out instead"
             )
 
     def _check_by_curves(self) -> None:

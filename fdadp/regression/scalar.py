@@ -69,6 +69,10 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         With ``person_rows="sum"`` in a private fit: rows of a person that count at most, a public number. It should
         hold all rows of nearly everybody: those beyond it are left out. An ordinary fit leaves out none, and refuses a
         number below that of a person's rows.
+    variance : str, optional
+        Terms of the logarithm of the variance, ``"~ s(x)"``, for Gaussian rows in memory without groups. Mean and
+        variance are fitted in turn (:mod:`fdadp.regression.location_and_scale`), so that AIC and `anova` are refused;
+        ``predict(type="sd")`` and `predict_interval` follow it. Standard errors take the variance as known.
 
     Attributes
     ----------
@@ -98,6 +102,7 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
     mechanism: str | Mechanism = "dp-aff"
     person_rows: str | None = None
     max_rows: int | None = None
+    variance: str | None = None
 
     _default_response = "y"
     _of_curves = False
@@ -171,9 +176,10 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         ----------
         data : DataFrame or mapping
             As in :meth:`fit`, without the response.
-        type : {"response", "link", "terms", "class"}
+        type : {"response", "link", "terms", "class", "sd"}
             Means (probabilities of the second class where responses are binomial), the linear predictor, a dict of
-            what each term adds to that, by the names of the terms, or the more probable class.
+            what each term adds to that, by the names of the terms, the more probable class, or standard deviations of
+            Gaussian responses of weight 1.
         offset : array_like of shape (n,) or str, optional
             What is added to the linear predictor; default what belongs to the model, or else nothing.
         grids : mapping of str to array_like, optional
@@ -184,7 +190,7 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         InputError
             As :meth:`fit`.
         """
-        one_of(type, "type", ("response", "link", "terms", "class"))
+        one_of(type, "type", ("response", "link", "terms", "class", "sd"))
         fitted = self._asked()
         records, t = fitted.records(data, grids), fitted.fit.form.t
         shown = fitted.response.kind(t, records)
@@ -192,11 +198,19 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
             form = fitted.fit.form
             parts = form.contributions(form.features(records), fitted.fit.coefficients)
             return {name: shown(part[:, 0]) for name, part in zip(fitted.names, parts, strict=True)}
+        if type == "sd":
+            fitted.settings.refuse_other_families("type='sd'")
+            return shown(np.sqrt(fitted.fit.sigma2 * self._variances(data, grids, records.n)))
         eta = fitted.predictor(records, data, offset, t)[:, 0]
         if type == "class":
             refuse_without_classes(fitted.family, "type='class'")
             return shown(self.classes_[(eta > 0).astype(int)])
         return shown(fitted.family.mean(eta) if type == "response" else eta)
+
+    def _variances(self, data: Any, grids: Mapping[str, ArrayLike] | None, n: int) -> FloatArray:
+        """By the terms of the variance, (n,); 1 where there are none."""
+        own = self._asked().variance
+        return np.ones(n) if own is None else own.of(data, grids)
 
     def predict_proba(
         self, data: Any, *, offset: ArrayLike | str | None = None, grids: Mapping[str, ArrayLike] | None = None
@@ -289,5 +303,7 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
             lower, upper = fitted.family.interval(mean, se, fit.sigma2, level)
             return shown(lower), shown(upper)
         left = max(fit.n_rows - fit.edf_total, 1.0)
-        half = student.ppf((1 + level) / 2, left) * np.sqrt(se**2 + fit.sigma2)
+        half = student.ppf((1 + level) / 2, left) * np.sqrt(
+            se**2 + fit.sigma2 * self._variances(data, grids, records.n)
+        )
         return shown(mean - half), shown(mean + half)

@@ -19,6 +19,7 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.curve_sample import Curves, as_grid
 from fdadp.regression.fitted.coefficient_errors import CoefficientErrors, near_the_mean
 from fdadp.regression.fitted.person_curves import PersonCurves
+from fdadp.regression.fitted.variance_model import VarianceModel
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.regression.reading.missing_entries import CompletedAgain
 from fdadp.regression.reading.table_columns import Covariates, Grids, check_grids, columns_of, read_response
@@ -189,6 +190,8 @@ class Fitted:
         None without privacy.
     steps : ndarray of shape (2, K) or None
         Of Cox's regression: times of events, and the share of the cumulated hazard at each.
+    variance : VarianceModel or None
+        Of a number whose variance has terms.
     """
 
     response: FittedResponse
@@ -205,6 +208,7 @@ class Fitted:
     rows: TrainedRows | None = None
     released: Released | None = None
     steps: FloatArray | None = None
+    variance: VarianceModel | None = None
 
     @property
     def settings(self) -> ModelSettings:

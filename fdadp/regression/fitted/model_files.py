@@ -84,7 +84,7 @@ def _computed(errors: CoefficientErrors) -> CoefficientErrors:
     if errors.residuals is not None:
         for kind in ("curve",) if errors.groups is None else BY_CLUSTERS:
             errors.by_clusters(kind)
-    if errors.has_rows and settings.variance is not None and gaussian:
+    if errors.has_rows and settings.variance is not None and settings.of_curves and gaussian:
         for kind in ("t", "model"):
             errors.variance_of(kind)
     for place in errors.fit.form.slices if settings.of_curves else ():

@@ -94,7 +94,7 @@ def _facts(fitted: Fitted) -> list[tuple[str, str, str, str]]:
 def _score(fitted: Fitted) -> tuple[str, str]:
     """The criterion for comparing models: the error of curves left out, or AIC if the response is a number."""
     errors = fitted.errors
-    if fitted.private:
+    if fitted.private or fitted.variance is not None:
         return "AIC", "not known"
     if not fitted.settings.of_curves:
         return "AIC", f"{aic(errors):.6g}"
@@ -208,6 +208,7 @@ def _notes(fitted: Fitted) -> list[str]:
             errors += "; covariances are estimated, too" if counted else "; covariances are taken as known"
     notes.append((errors or ERRORS[fitted.errors.kind_of(None)]) + ".")
     notes += fitted.family.notes
+    notes += [] if fitted.variance is None else [fitted.variance.note]
     if fitted.independent is not None and fitted.independent < SMOOTH_ERRORS:
         notes.append(ALONG_T)
     lost = fitted.fit.unidentified()

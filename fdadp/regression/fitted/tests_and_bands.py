@@ -117,6 +117,7 @@ def coefficient_names(fit: AdditiveFit) -> list[str]:
 def aic(errors: CoefficientErrors) -> float:
     """Akaike's information criterion as in mgcv, see :attr:`fdadp.FunctionalRegression.aic_`."""
     family = errors.settings.family
+    errors.settings.refuse_variance_terms("aic_")
     edf = corrected_edf(errors.fit, first_order=family.name != "gaussian" and errors.fit.chosen is None)
     if errors.persons is not None:
         edf += errors.persons.n_parameters
@@ -166,6 +167,8 @@ def nested_models(one: Fitted, other: Fitted, kind: str | None) -> pd.DataFrame:
     """Compare two models of which one has all terms of the other, by a Wald test in the larger one."""
     import pandas as pd
 
+    for model in (one, other):
+        model.settings.refuse_variance_terms("anova")
     mine, theirs = set(one.names), set(other.names)
     if not (mine < theirs or theirs < mine):
         raise InputError(

@@ -490,6 +490,21 @@ class Gamma(_LogLink):
         return gamma(1 / spread, scale=np.exp(eta + se**2 / 2) * spread)
 
 
+@dataclass(frozen=True)
+class ChiSquare(Gamma):
+    """Multiples of χ² with as many degrees of freedom as twice the weight, over these; link log.
+
+    It is the gamma family with a scale that is known: a weight of 1/2 is the square of one normal error.
+    """
+
+    name = "chi_square"
+    known_scale = True
+
+    def saturated(self, y: FloatArray, weights: FloatArray, scale: float) -> tuple[float, float, float]:
+        """As :meth:`Family.saturated`."""
+        return super().saturated(y, weights, 1.0)[0], 0.0, 0.0
+
+
 FAMILIES: dict[str, Family] = {
     family.name: family for family in (Gaussian(), Binomial(), Poisson(), Gamma(), NegativeBinomial())
 }

@@ -96,6 +96,22 @@ def test_what_smoothing_adds(numbers, family):
     assert abs(own.aic_ - one(theirs["aic"])) < (0.5 if family == "gamma" else 1e-3)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_terms_of_the_variance_are_near_mgcvs(seed):
+    """gaulss() minimises another criterion, and its standard deviations are .01 or more: near, not equal."""
+    rng = np.random.default_rng(seed)
+    z, x = rng.uniform(size=300), rng.normal(size=300)
+    data = {"z": z, "x": x, "y": np.sin(6 * z) + 0.5 * x + np.exp(-1 + 1.2 * z) * rng.normal(size=300)}
+    smooth = 's(z, bs = "ps", k = 10, m = c(2, 2))'
+    theirs = fit_gam([f"y ~ {smooth} + x", f"~ {smooth}"], data, data, family="gaulss()")
+    mean, rate = theirs["predicted"].reshape(2, -1)
+    own = ScalarRegression("y ~ s(z, bs='ps', m=(2, 2)) + x", variance="~ s(z, bs='ps', m=(2, 2))").fit(data)
+    sd = own.predict(data, type="sd")
+    assert np.abs(own.fitted_values_ - mean).max() < 0.05 * np.std(mean)
+    assert np.abs(np.log(sd * rate)).max() < 0.15
+    assert np.abs(own.predict_se(data) / theirs["predicted_se"].reshape(2, -1)[0] - 1).max() < 0.1
+
+
 @pytest.mark.filterwarnings("ignore:R. Fitting terminated with step failure")
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_aic_counts_theta(seed):
