@@ -83,12 +83,13 @@ class Releases:
         share: float | None = None,
         of: str | None = None,
         number: str = "",
+        nonnegative: bool = False,
     ) -> tuple[FloatArray, float]:
         """Sum over persons of a clipped vector, and the sd of the noise in each entry."""
         share = self.plan.budget_shares[key] if share is None else share
         most = clip * self.plan.max_rows
         name = self.plan.name(key, of) + number
-        total, sd = self.cohort.sum(f, clip=most, size=size, share=share, name=name)
+        total, sd = self.cohort.sum(f, clip=most, size=size, share=share, name=name, nonnegative=nonnegative)
         return np.asarray(total) / self.plan.rows, float(sd) / self.plan.rows
 
     def mean(self, key: str, f: RowFunction, **how: Any) -> tuple[FloatArray, float]:
@@ -230,8 +231,8 @@ def _level(releases: Releases, key: str, column: CurvesColumn, size: float) -> t
 def _locate_numbers(releases: Releases, rows: RowFunctions) -> None:
     """Means and variances of all numbers, in one release of (u, u² - 1/3), |u| <= 1, of norm √(q (1 + 4/9)) at most.
 
-    Where numbers may fill a small part of their range they are then counted in cells, twice: q counts a person, of norm
-    √q, or q where pure.
+    Where numbers may fill a small part of their range they are then counted in cells, twice: q counts a person, none
+    negative, of norm √q, or q where pure; replaced √2 √q, or 2 q.
     """
     columns, q = rows.design.numbers, len(rows.design.numbers)
     clip = norm_of_numbers(q, pure=releases.plan.pure)
@@ -240,7 +241,7 @@ def _locate_numbers(releases: Releases, rows: RowFunctions) -> None:
     for key in ("places", "places again"):
         if releases.affords(key):
             norm = norm_of(q, pure=releases.plan.pure)
-            cells, noise = releases.mean(key, rows.cells, clip=norm, size=q * CELLS)
+            cells, noise = releases.mean(key, rows.cells, clip=norm, size=q * CELLS, nonnegative=True)
             places = []
             for i, part in enumerate(rows.parts):
                 counts[i].append(Counted(part, cells[i * CELLS : (i + 1) * CELLS], noise))

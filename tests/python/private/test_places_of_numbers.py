@@ -127,10 +127,18 @@ def test_nobody_moves_a_sum_by_more_than_was_declared(adjacency, delta):
             null = np.zeros((1, values.shape[1]))
             others = values if adjacency == "replace" else null
             moved = np.linalg.norm(values[:, None] - others[None], ord=order, axis=2).max()
-            most = norms[key] * (2 if adjacency == "replace" else 1)
+            replaced = math.sqrt(2) if key == "places" and delta is not None else 2  # counts are not negative
+            most = norms[key] * (replaced if adjacency == "replace" else 1)
             assert moved <= most * (1 + 1e-12)
-            if key == "places" and part == WHOLE and adjacency != "replace":
+            if key == "places" and part == WHOLE:
                 assert moved == pytest.approx(most)  # and it is reached
+
+
+@pytest.mark.parametrize(("delta", "most"), [(1e-6, 2.0), (None, 4.0)])
+def test_counts_of_exchanged_people_cost_what_two_cells_do(delta, most):
+    """√2 √q with a δ, and 2 q: it was 2 √q."""
+    counts = Seen(people(), delta=delta, adjacency="replace").cohort.ledger.releases[1:]
+    assert [r.sensitivity for r in counts] == pytest.approx([most] * 2, rel=1e-6)
 
 
 # c
