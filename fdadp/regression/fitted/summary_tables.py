@@ -84,7 +84,9 @@ def _facts(fitted: Fitted) -> list[tuple[str, str, str, str]]:
         ("Total edf", f"{fit.edf_total:.2f}", *_score(fitted)),
     ]
     if fitted.settings.of_curves:
-        facts.insert(2, ("Points of t", f"{t.size}", "Domain", f"{t.min():.4g} to {t.max():.4g}"))
+        period = fitted.settings.t_period
+        domain = f"{t.min():.4g} to {t.max():.4g}" + ("" if period is None else f", period {period:.4g}")
+        facts.insert(2, ("Points of t", f"{t.size}", "Domain", domain))
         if fitted.basis is not None:
             share = _known(float(fitted.basis.explained_ratio.sum()), ".1%")
             facts.insert(3, ("Eigenfunctions", f"{fitted.basis.n_components}", "of the variance", share))

@@ -305,6 +305,9 @@ def test_chunks_and_files_keep_circles(cohort, tmp_path):
     chunked = FunctionalRegression(formula, smoothing=np.full(6, 0.1), t_period=DAY).fit_chunks(parts, grids=GRIDS)
     again = FunctionalRegression.load(model.save(tmp_path / "model.npz"))
     assert again.t_period == DAY
+    assert "0.5 to 22, period 24" in str(again.summary()) and "period" not in str(
+        FunctionalRegression("Y ~ z").fit(cohort, grids=GRIDS).summary()
+    )
     new = {name: column[:5] for name, column in cohort.items()}
     want = model.predict(new, t=T + DAY)
     np.testing.assert_array_equal(again.predict(new, t=T + DAY), want)
