@@ -186,7 +186,7 @@ class PersonSums:
     sums : ndarray of shape (I, d)
         Sum of v over a person's rows.
     counts : ndarray of shape (I,)
-    cross : ndarray of shape (I, p, p + k), optional
+    cross : ndarray of shape (I, p, d), optional
         ``Σ_j x_ij v_ij'`` of each person, for standard errors by person.
     loads : Loads, optional
     """
@@ -370,8 +370,8 @@ class PersonPass:
     intercept : bool
         Put a constant before them. The first chunk's means are then subtracted from the curves and columns of all
         chunks, which keeps digits. Without a constant nothing is subtracted: that would be another model.
-    cross : bool
-        Keep ``X_i'X_i`` and ``X_i'C_i`` of each person, I p (p + k) numbers.
+    cross : bool or int
+        Keep ``X_i'X_i`` and ``X_i'C_i`` of each person, I p (p + k) numbers; or only rows of the first features.
 
     Raises
     ------
@@ -388,17 +388,19 @@ class PersonPass:
     ([3, 2, 1], ['a', 'b', 'c'], [1, 2, 3])
     """
 
-    def __init__(self, phi: ArrayLike, n_features: int = 0, *, intercept: bool = True, cross: bool = False) -> None:
+    def __init__(
+        self, phi: ArrayLike, n_features: int = 0, *, intercept: bool = True, cross: bool | int = False
+    ) -> None:
         self.phi = numbers(phi, "phi")
         T, k = self.phi.shape
         if np.abs(self.phi.T @ self.phi - np.eye(k)).max() > 1e-10:
             raise InputError("phi must have orthonormal columns, got others")
-        self.intercept, self.with_cross = intercept, cross
-        self.p = n_features + intercept
+        self.intercept, self.p = intercept, n_features + intercept
+        self.crossed = self.p * cross if isinstance(cross, bool) else cross + intercept
         d = self.p + k
         self._places: dict[Any, int] = {}
         self._sums, self._counts = np.zeros((0, d)), np.zeros(0, dtype=np.int64)
-        self._cross = np.zeros((0, self.p * d))
+        self._cross = np.zeros((0, self.crossed * d))
         self._total, self._energy, self._products = np.zeros((d, d)), 0.0, np.zeros((self.p, T))
         self._shift: tuple[FloatArray, FloatArray] | None = None
 
@@ -447,7 +449,7 @@ class PersonPass:
             more = max(len(places), 2 * len(self._counts)) - len(self._counts)
             self._sums = np.vstack((self._sums, np.zeros((more, self._sums.shape[1]))))
             self._counts = np.concatenate((self._counts, np.zeros(more, dtype=np.int64)))
-            if self.with_cross:
+            if self.crossed:
                 self._cross = np.vstack((self._cross, np.zeros((more, self._cross.shape[1]))))
         return np.asarray(at[codes])
 
@@ -470,8 +472,8 @@ class PersonPass:
         adder = csr_array((np.ones(len(v)), local, np.arange(len(v) + 1)), shape=(len(v), own.size)).T
         self._sums[own] += adder @ v
         self._counts[own] += np.bincount(local, minlength=own.size)
-        if self.with_cross:
-            self._cross[own] += adder @ (v[:, : self.p, None] * v[:, None, :]).reshape(len(v), -1)
+        if self.crossed:
+            self._cross[own] += adder @ (v[:, : self.crossed, None] * v[:, None, :]).reshape(len(v), -1)
 
     def _means(self, features: FloatArray, curves: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.concatenate(([0.0], features.mean(axis=0))), np.asarray(curves.mean(axis=0), dtype=np.float64)
@@ -489,7 +491,7 @@ class PersonPass:
         InputError
             A pass with other functions or features.
         """
-        if (self.p, self.intercept, self.with_cross) != (other.p, other.intercept, other.with_cross) or not (
+        if (self.p, self.intercept, self.crossed) != (other.p, other.intercept, other.crossed) or not (
             self.phi.shape == other.phi.shape and np.array_equal(self.phi, other.phi)
         ):
             raise InputError("passes can be merged that have the same functions and features, got others")
@@ -502,7 +504,7 @@ class PersonPass:
         m = len(other._places)
         self._sums[rows] += moved._sums[:m]
         self._counts[rows] += moved._counts[:m]
-        if self.with_cross:
+        if self.crossed:
             self._cross[rows] += moved._cross[:m]
         self._total += moved._total
         self._energy += moved._energy
@@ -512,7 +514,8 @@ class PersonPass:
     def _about(self, shift_x: FloatArray, shift_y: FloatArray) -> PersonPass:
         """The same sums about another shift."""
         assert self._shift is not None
-        out = PersonPass(self.phi, self.p - self.intercept, intercept=self.intercept, cross=self.with_cross)
+        out = PersonPass(self.phi, self.p - self.intercept, intercept=self.intercept)
+        out.crossed = self.crossed
         dx, dy = self._shift[0] - shift_x, self._shift[1] - shift_y
         d = np.concatenate((dx, dy @ self.phi))
         n = self._counts[:, None]
@@ -526,9 +529,10 @@ class PersonPass:
         out._products = self._products + np.outer(dx, sum_y) + np.outer(sum_v[: self.p] + count * dx, dy)
         beyond = dy - self.phi @ (dy @ self.phi)
         out._energy = self._energy + float(2 * beyond @ sum_y + count * beyond @ beyond)
-        if self.with_cross:
-            own = self._sums[:, : self.p, None] * d + dx[:, None] * self._sums[:, None, :]
-            out._cross = self._cross + (own + n[:, :, None] * (dx[:, None] * d)).reshape(len(n), -1)
+        if self.crossed:
+            first = slice(self.crossed)
+            own = self._sums[:, first, None] * d + dx[first, None] * self._sums[:, None, :]
+            out._cross = self._cross + (own + n[:, :, None] * (dx[first, None] * d)).reshape(len(n), -1)
         return out
 
     def sums(self, features: IntArray | None = None, loads: int = 0) -> PersonSums:
@@ -564,7 +568,7 @@ class PersonPass:
         # A constant column differs from its mean by rounding.
         if rank_of(xx, np.maximum(np.diag(xx), 1e-14 * counts.sum() * shift**2)) < p:
             raise InputError("features must not be linear functions of each other (a constant is among them), got some")
-        cross = self._cross[:m].reshape(m, self.p, -1)[:, kept[:, None], v] if self.with_cross else None
+        cross = self._cross[:m].reshape(m, self.crossed, -1)[:, kept[:, None], v] if self.crossed else None
         return PersonSums(
             phi=self.phi,
             intercept=self.intercept,

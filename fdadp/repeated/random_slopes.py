@@ -33,7 +33,7 @@ class SlopeSums:
     vectors : ndarray of shape (I, q, p + k)
         ``Z_i'(X_i, C_i)``.
     moments : ndarray of shape (E, q (p + k), q (p + k))
-        Sums over persons of one design of the products of these vectors.
+        Sums over persons of one design of the products of these vectors; empty beside loads.
     """
 
     sums: PersonSums
@@ -96,7 +96,7 @@ def slope_sums(sums: PersonSums, mix: FloatArray, name: str = "re(id)") -> Slope
             f"person take up, got {spare}"
         )
     found = SlopeSums(sums, zz[first], design_of, np.bincount(design_of), vectors, np.zeros((0, 0, 0)))
-    return found.of(sums, vectors)
+    return found.of(sums, vectors) if sums.loads is None else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +186,15 @@ def slope_deviance_and_gradient(
     return w.value, wide.T @ d_g @ wide, back.T @ d_r @ back
 
 
+def slope_start(s: SlopeSums) -> tuple[FloatArray, FloatArray]:
+    """Where the search starts: a Cholesky factor of R (k, k), and G (qk, qk) over it, half of all variance each."""
+    xx, xc, cc = s.sums.split(s.sums.total)
+    R = (cc - xc.T @ np.linalg.solve(xx, xc)) / max(s.sums.n_rows - s.sums.p, 1) / 2
+    scale = np.einsum("e,eaa->a", s.persons, s.designs) / s.sums.n_rows
+    root = np.asarray(np.linalg.cholesky(R), dtype=np.float64)
+    return root, np.asarray(np.kron(np.diag(1 / np.sqrt(s.q * scale)), np.eye(s.sums.k)), dtype=np.float64)
+
+
 def slope_covariances(
     s: SlopeSums,
     *,
@@ -195,11 +204,7 @@ def slope_covariances(
 ) -> LevelCovariances:
     """REML of G (qk, qk), function by function of a person, and R (k, k), by L-BFGS over their factors."""
     if start is None:
-        xx, xc, cc = s.sums.split(s.sums.total)
-        R = (cc - xc.T @ np.linalg.solve(xx, xc)) / max(s.sums.n_rows - s.sums.p, 1) / 2
-        scale = np.einsum("e,eaa->a", s.persons, s.designs) / s.sums.n_rows
-        root = np.asarray(np.linalg.cholesky(R), dtype=np.float64)
-        first = np.asarray(np.kron(np.diag(1 / np.sqrt(s.q * scale)), np.eye(s.sums.k)), dtype=np.float64)
+        root, first = slope_start(s)
     else:
         root = np.asarray(np.linalg.cholesky(start[1]), dtype=np.float64)
         first = np.linalg.solve(np.kron(np.eye(s.q), root), root_of(start[0]))

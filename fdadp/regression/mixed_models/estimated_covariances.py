@@ -267,7 +267,9 @@ def _between_entries(levels: Sequence[VarianceLevel], errors: FloatArray) -> lis
 # Blocks of each kind of rows.
 
 
-def blocks_of_designs(sums: PersonSums, designs: FloatArray, design_of: IntArray, vectors: FloatArray) -> list[Block]:
+def blocks_of_designs(
+    sums: PersonSums, designs: FloatArray, design_of: IntArray, vectors: FloatArray, *, responses: bool = False
+) -> list[Block]:
     """A block of q rows for each design ``Z'Z`` (E, q, q), of all its persons; and one of rows beyond these.
 
     Parameters
@@ -277,9 +279,13 @@ def blocks_of_designs(sums: PersonSums, designs: FloatArray, design_of: IntArray
     design_of : ndarray of shape (I,)
     vectors : ndarray of shape (I, q, d)
         ``Z'(X, C)`` of each person, loads after them where there are some.
+    responses : bool
+        Whether the responses C are a last column of the features.
     """
     p, k, q, blocks = sums.p, sums.k, designs.shape[1], []
-    used = np.r_[:p, p + k : vectors.shape[2]]
+    loads = np.arange(p + k, vectors.shape[2]).reshape(k, -1)
+    loads = np.hstack((loads, np.arange(p, p + k)[:, None])) if responses else loads
+    used = np.concatenate((np.arange(p), loads.ravel()))
     left = sums.total[np.ix_(used, used)]
     for e, design in enumerate(designs):
         root = root_of(design)
@@ -288,8 +294,8 @@ def blocks_of_designs(sums: PersonSums, designs: FloatArray, design_of: IntArray
         pooled = X.reshape(len(X), -1)
         if len(X) > pooled.shape[1]:
             pooled = np.asarray(np.linalg.qr(pooled, mode="r"))
-        loads = _on_all(root.T[None], k), _on_all(np.eye(q)[:, :, None], k)
-        blocks.append(Block(loads, _on_functions(pooled.reshape(-1, q, used.size), p, k), float(len(X))))
+        units = _on_all(root.T[None], k), _on_all(np.eye(q)[:, :, None], k)
+        blocks.append(Block(units, _on_functions(pooled.reshape(-1, q, used.size), p, k), float(len(X))))
     return [*blocks, _plain_rows(left, p, k, (q * k,), sums.n_rows - q * len(vectors))]
 
 

@@ -152,8 +152,8 @@ def fit_by_person(
     Raises
     ------
     InputError
-        Weights, other groups, too few rows beyond one a person; gaps, or terms whose covariates vary with t, beside
-        slopes or sites, or beside each other.
+        Weights, other groups, too few rows beyond one a person; gaps beside slopes or sites; terms whose covariates
+        vary with t beside gaps or sites.
     """
     _refuse(own[0], len(own) > 1, form, observed)
     if not observed.whole:
@@ -191,7 +191,7 @@ def fit_by_person(
             weights = alike_along(form, terms, law.inner, white)
         else:
             keep = kept_of(form.designs)
-            weights = alike_beside_loads(sums, law.levels, parts)[np.ix_(keep, keep)]
+            weights = alike_beside_loads(sums, law.levels, law.moment, parts)[np.ix_(keep, keep)]
         smoothed = SmoothedTerms.of(settings, form, weights, system, sums.n_rows, scale)
         fit = _outcome(smoothed, rows, look, level)
         found = _person_curves(term, labels, law, fit, smoothed, mix, kept, chosen)
@@ -292,7 +292,7 @@ def _refuse(own: RandomEffect, sites: bool, form: LongForm, observed: Observatio
     if odd is not None:
         raise InputError(f"{called} needs terms without levels that are penalised, got {odd}; make it a fixed factor")
     varying = next((d.name for d in form.designs if not d.separable), None)
-    beside = "slopes of persons" if own.slopes else "persons within sites" if sites else ""
+    beside = "persons within sites" if sites else ""
     beside = beside or ("" if observed.whole else "curves with gaps or points of their own")
     if varying is not None and beside:
         raise InputError(
@@ -421,7 +421,8 @@ def _looked(look: _PersonLook, chunk: Observations) -> _PersonRows:
     if look.varying is not None:
         X = np.hstack((F, loads_of(look.form, look.phi, features)))
         long = LongSums.of(look.form, [*features, np.ones((len(F), 1))], y - look.level)
-    sums = PersonPass(look.phi, X.shape[1], intercept=look.constant, cross=bool(slopes)).add(X, y, ids[0])
+    cross = F.shape[1] if slopes else False
+    sums = PersonPass(look.phi, X.shape[1], intercept=look.constant, cross=cross).add(X, y, ids[0])
     return _PersonRows(triangle, sums, set(zip(*ids, strict=True)) if len(ids) > 1 else set(), long)
 
 

@@ -19,6 +19,7 @@ from fdadp.regression.mixed_models.estimated_covariances import (
     blocks_of_sites,
     free_levels,
 )
+from fdadp.regression.mixed_models.reml_of_blocks import slopes_beside_loads, weighed_blocks
 from fdadp.regression.mixed_models.terms_that_vary import VaryingTerms
 from fdadp.repeated.fixed_effects import Weighed, degrees_of_freedom, varying, weighed
 from fdadp.repeated.icc_and_tests import NoPersons, NoSites, NoSlopes, VarianceNull
@@ -260,8 +261,13 @@ def law_of(sums: PersonSums, mix: FloatArray, name: str, sites: Mapping[Any, Any
         return law.counted(blocks_of_sites(own), free_levels(at.S, at.G, at.R), 2) if law.few_persons else law
     if mix.shape[1]:
         s = slope_sums(sums, mix, name)
-        levels = slope_covariances(s)
-        inner = weighed_with_slopes(s, levels)
+        if sums.loads is None:
+            levels = slope_covariances(s)
+            inner = weighed_with_slopes(s, levels)
+        else:
+            blocks = blocks_of_designs(sums, s.designs, s.design_of, s.vectors, responses=True)
+            levels = slopes_beside_loads(s, blocks)
+            inner = weighed_blocks(blocks, (levels.G, levels.R))
         law = PersonLaw(sums, levels, inner, s.designs, s.design_of, s.vectors, mix)
     else:
         law = law_of_levels(sums, level_covariances(sums, name=name))

@@ -186,14 +186,16 @@ class VaryingTerms:
         return [max(min(degrees, spare), persons) for degrees in found]
 
 
-def alike_beside_loads(sums: PersonSums, levels: LevelCovariances, parts: TermParts) -> FloatArray:
+def alike_beside_loads(sums: PersonSums, levels: LevelCovariances, moment: FloatArray, parts: TermParts) -> FloatArray:
     """Weights of coefficients as if errors were alike along t: of persons and of rows, of their mean variances.
 
-    Outside Φ a column has the share that errors of persons leave of its information inside; shape (q, q).
+    Outside Φ a column has the share that errors of persons leave of its information inside; shape (q, q). `moment` is
+    that of what functions of persons multiply, whose variance is that of an average row.
     """
     T, k = len(sums.phi), sums.k
     row = (float(np.trace(levels.R)) + levels.noise_variance * (T - k)) / T
-    person = float(np.trace(levels.G)) / T
+    four = levels.G.reshape(len(moment), k, len(moment), k)
+    person = float(np.einsum("ab,aibi->", moment, four)) / T
     precisions = 1 / np.concatenate(([row], row + sums.sizes * person))
     alike = np.tile(np.eye(k), (len(precisions), 1, 1))
     inside, whole = (

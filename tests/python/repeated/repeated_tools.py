@@ -249,7 +249,10 @@ def weights_beside_loads(model, data, every):
     phi, levels, (T, k), q = own.phi, own.levels, own.phi.shape, every.shape[1]
     N, who = len(every) // T, np.asarray(data[own.persons.column])
     row = (np.trace(levels.R) + levels.noise_variance * (T - k)) / T
-    W = np.linalg.inv(row * np.eye(N) + np.trace(levels.G) / T * np.equal.outer(who, who))
+    z = own.multiplied(model.fitted_.records(data, None))
+    four = levels.G.reshape(z.shape[1], k, z.shape[1], k)
+    person = np.einsum("na,nb,aibi->", z, z, four) / N / T  # at an average row
+    W = np.linalg.inv(row * np.eye(N) + person * np.equal.outer(who, who))
     D = every.reshape(N, T, q)
     inner = np.einsum("tk,ntq->nkq", phi, D)
     inside, whole = np.einsum("nkp,nm,mkq->pq", inner, W, inner), np.einsum("nkp,nkq->pq", inner, inner)

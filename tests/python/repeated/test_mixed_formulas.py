@@ -265,7 +265,11 @@ def test_a_number_for_each_person_stays_what_it_was():
         (dict, "Y ~ re(id, covariance='free', k=60)", "k must be"),
         (dict, "Y ~ re(id, covariance='other')", "covariance of re.id. must be"),
         (dict, "Y ~ re(id, covariance='free') + re(site)", "only random effect"),
-        (dict, "Y ~ X + x + re(id, slopes=x)", "covariates are the same at all t beside slopes of persons, got .*(X)"),
+        (
+            dict,
+            "Y ~ X + x + re(site, covariance='free') + re(id, covariance='free')",
+            "covariates are the same at all t beside persons within sites, got .*(X)",
+        ),
         (dict, "Y ~ c(re(id, covariance='free'))", r"c\(\) must have a term"),
         (dict, "Y ~ re(id, covariance='free'):x", "must explain curves"),
     ],

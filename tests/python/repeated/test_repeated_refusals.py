@@ -61,8 +61,8 @@ def fitted(kind: str, rows: str, concurrent: bool, data: dict[str, Any]) -> tupl
 
 def sentence(kind: str, rows: str, concurrent: bool) -> str | None:
     """What is said of a combination that is refused; None of others."""
-    if concurrent and (kind in ("slopes", "sites") or "gaps" in rows or rows == "points of their own"):
-        beside = {"slopes": "slopes of persons", "sites": "persons within sites"}.get(kind, "curves with gaps")
+    if concurrent and (kind == "sites" or "gaps" in rows or rows == "points of their own"):
+        beside = "persons within sites" if kind == "sites" else "curves with gaps"
         return f"the same at all t beside {beside}.*, got concurrent.Z.; take its mean over t, or"
     if ("gaps" in rows or rows == "points of their own") and (kind != "free" or "chunks" in rows):
         return "must be observed at all points of one grid with .*, got gaps; fill them before the fit, or take re"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from repeated_tools import check_against_dense_law, draw, features_of
+from repeated_tools import RowsWithLoads, check_against_dense_law, draw, features_of
 
 from fdadp import FunctionalRegression, terms
 from fdadp.errors import InputError
+from fdadp.regression.mixed_models.estimated_covariances import blocks_of_designs
+from fdadp.regression.mixed_models.person_covariances import law_of_levels
+from fdadp.regression.mixed_models.reml_of_blocks import block_deviance_and_gradient
 from fdadp.repeated.person_sums import PersonPass, smooth_functions
 from fdadp.repeated.random_slopes import (
     slope_covariances,
@@ -16,7 +19,7 @@ from fdadp.repeated.random_slopes import (
     slope_sums,
 )
 from fdadp.repeated.reml_search import LevelCovariances, level_covariances
-from fdadp.repeated.two_level_model import deviance
+from fdadp.repeated.two_level_model import deviance, deviance_and_gradient
 
 
 def persons(seed: int, rank: int = 6, intercept: bool = True):
@@ -249,3 +252,80 @@ def test_coverage_beside_slopes_with_few_persons(persons):
     held = held_beside_slopes(persons, 200)
     print(f"{persons} persons: x, week, curves, slopes of persons {np.round(held, 3)}")
     assert (held >= 0.93).all() and (held[:2] <= 0.995).all() and (held[2:] <= 0.98).all()
+
+
+# ---- beside terms that vary with t
+
+
+@pytest.mark.parametrize("rank", [2, 6])
+def test_blocks_have_the_value_and_gradients_of_slopes(rank):
+    law, C = draw(np.random.default_rng(rank), rank=3)
+    a = np.random.default_rng(rank).normal(size=(6, rank))
+    sums = PersonPass(np.eye(3), 2, cross=True).add(law.X[:, 1:], C, law.who).sums()
+    s = slope_sums(sums, features_of(sums, (0, 2)))
+    blocks = blocks_of_designs(sums, s.designs, s.design_of, s.vectors, responses=True)
+    size = sums.p * sums.k + 1
+    value, gradients = block_deviance_and_gradient(blocks, (a @ a.T, law.R), np.zeros((size, size)))
+    wanted, *of_both = slope_deviance_and_gradient(s, a @ a.T, law.R)
+    assert value == pytest.approx(wanted, rel=1e-10)
+    for found, own in zip(gradients, of_both, strict=True):
+        np.testing.assert_allclose(found, own, atol=1e-8 * np.abs(own).max())
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_blocks_have_the_value_and_gradients_beside_loads(intercept):
+    rows = RowsWithLoads(3, 2, 4, intercept=intercept)
+    sums, noise = rows.sums(), 0.7
+    law = law_of_levels(sums, LevelCovariances(rows.G, rows.R, noise, 0.0))
+    blocks = blocks_of_designs(sums, law.designs, law.design_of, law.vectors, responses=True)
+    size = sums.p * sums.k
+    beyond, own = np.zeros((size + rows.P + 1,) * 2), sums.loads
+    noise = sums.noise_variance()
+    beyond[size:-1, size:-1], beyond[size:-1, -1], beyond[-1, size:-1] = own.gram, own.right, own.right
+    value, gradients = block_deviance_and_gradient(blocks, (rows.G, rows.R), beyond / noise)
+    wanted, *of_both = deviance_and_gradient(sums, rows.G, rows.R)
+    explained = own.outside()[0] / noise  # squares of responses outside, which do not depend on covariances
+    assert value == pytest.approx(wanted - explained, rel=1e-10)
+    for found, expected in zip(gradients, of_both, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
+
+
+def with_slopes_beside_a_curve(seed: int, persons: int, points: int = 30):
+    """A table whose persons differ in a curve and in a slope of `week`, beside a covariate that varies with t."""
+    rng, t = np.random.default_rng(seed), np.linspace(0, 1, points)
+    who = np.repeat(np.arange(persons), rng.integers(3, 7, persons))
+    shapes = np.stack([np.ones(points), np.sqrt(2) * np.sin(np.pi * t)])
+    own, slopes = (rng.normal(size=(persons, 2)) * [size, 0.5 * size] @ shapes for size in (1.0, 0.7))
+    week, waves = rng.uniform(0, 2, who.size), np.cos(np.pi * np.outer(np.arange(6), t))
+    Z = rng.normal(size=(persons, 1))[who] + rng.normal(size=(who.size, 6)) @ waves / np.sqrt(2)
+    Y = 0.5 * Z * np.sin(np.pi * t) + own[who] + week[:, None] * (slopes[who] + 0.4 * t)
+    Y += (rng.normal(size=(who.size, 2)) * [0.6, 0.3]) @ np.cos(np.pi * np.outer([1, 3], t))
+    return {"Y": Y + 0.4 * rng.normal(size=Y.shape), "Z": Z, "week": week, "id": who}, own, slopes, t
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "Y ~ week + concurrent(Z, k=5) + re(id, slopes=week, k=4)",
+        "Y ~ week + ff(Z, k=(4, 4), limits='s<=t') + re(id, slopes=week, intercept=False, k=4)",
+    ],
+)
+def test_slopes_beside_terms_that_vary_with_t_are_the_dense_law(formula):
+    data, *_ = with_slopes_beside_a_curve(0, 9, points=14)
+    check_against_dense_law(FunctionalRegression(formula).fit(data), data)
+
+
+def test_slopes_beside_terms_that_vary_with_t_in_chunks_and_files(tmp_path):
+    data, own, slopes, t = with_slopes_beside_a_curve(1, 40)
+    formula = "Y ~ week + concurrent(Z) + re(id, slopes=week, k=5)"
+    model = FunctionalRegression(formula).fit(data)
+    order = np.random.default_rng(0).permutation(len(data["id"]))
+    chunks = [{name: column[rows] for name, column in data.items()} for rows in np.array_split(order, 4)]
+    other = FunctionalRegression(formula).fit_chunks(chunks)
+    np.testing.assert_allclose(other.predict(data), model.predict(data), atol=1e-4)
+    for name, truth in (("re(id)", own), ("re(id):week", slopes)):
+        found = model.coef(name, se=True, t=t)
+        assert np.corrcoef(found["value"], truth.ravel())[0, 1] > 0.75
+        assert ((found["lower"] <= truth.ravel()) & (truth.ravel() <= found["upper"])).mean() > 0.88
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(FunctionalRegression.load(tmp_path / "model").predict(data), model.predict(data))
