@@ -1,10 +1,10 @@
 """Level and power of tests that random curves are 0: persons, slopes, sites, persons within sites, rows with gaps.
 
     python benchmarks/variance_tests.py                         200 samples of each kind and size of effect
-    python benchmarks/variance_tests.py --kinds sites --runs 50
+    python benchmarks/variance_tests.py --kinds sites --sites 6 8 12 --sizes 0 --runs 1000
 
-Samples are small: 12 persons, or 8 sites of 2, on 3 functions. Statistics are simulated 19 times at most, so that p
-is up to .05 where none is as large. Sizes are standard deviations of what is tested, beside those of rows.
+Samples are small: 12 persons, or 6 to 12 sites of 2, on 3 functions. Statistics are simulated 19 times at most, so
+that p is up to .05 where none is as large. Sizes are standard deviations of what is tested, beside those of rows.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -29,14 +30,12 @@ DRAWS, POINTS, K = 19, 8, 3
 PHI = np.linalg.qr(np.vander(np.linspace(-1, 1, POINTS), K, increasing=True))[0]
 SIZES = (0.0, 0.4, 0.8)
 KINDS = ("persons", "slopes", "sites", "persons within sites", "persons, rows with gaps")
-COLUMNS = ("tested", *(f"p ≤ .05 at {size:g}" for size in SIZES), "CPU s")
-HEAD = f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
 
 
-def null_of(kind: str, size: float, seed: int) -> VarianceNull:
+def null_of(kind: str, size: float, seed: int, sites: int = 8) -> VarianceNull:
     """Fits to rows of persons, of whom what is tested has a standard deviation of `size`, and what is not of 1."""
-    rng = np.random.default_rng([seed, KINDS.index(kind)])
-    site = np.repeat(np.arange(8), 2) if "sites" in kind else np.zeros(12, dtype=np.int64)
+    rng = np.random.default_rng([seed, KINDS.index(kind), *([sites] if "sites" in kind else [])])
+    site = np.repeat(np.arange(sites), 2) if "sites" in kind else np.zeros(12, dtype=np.int64)
     who = np.repeat(np.arange(site.size), rng.integers(2, 7, site.size))
     x, scale = rng.normal(size=who.size), np.array([1.0, 0.7, 0.5])
 
@@ -54,7 +53,7 @@ def null_of(kind: str, size: float, seed: int) -> VarianceNull:
     if kind == "slopes":
         C += x[:, None] * curves(site.size, size)[who]
     if "sites" in kind:
-        C += curves(8, size if kind == "sites" else 1.0)[site][who]
+        C += curves(sites, size if kind == "sites" else 1.0)[site][who]
     X = np.column_stack((np.ones(who.size), x))
     sums = PersonPass(np.eye(K), 2, intercept=False, cross=True).add(X, C, who).sums()
     if kind == "persons":
@@ -66,38 +65,43 @@ def null_of(kind: str, size: float, seed: int) -> VarianceNull:
     return NoSites(own, nested_covariances(own), persons=kind != "sites")
 
 
-def found(kind: str, size: float, seed: int) -> bool:
+def found(kind: str, size: float, seed: int, sites: int) -> bool:
     """Whether p is up to .05 by 19 draws: none is as large as the statistic. Drawing ends with the first that is."""
-    null, rng = null_of(kind, size, seed), np.random.default_rng(seed)
+    null, rng = null_of(kind, size, seed, sites), np.random.default_rng([seed, 99] if "sites" in kind else seed)
     statistic = max(null.statistic(), 0.0)
     return all(max(null.drawn(rng), 0.0) < statistic for _ in range(DRAWS))
 
 
-def row(kind: str, runs: int) -> str:
+def row(kind: str, sites: int, sizes: Sequence[float], runs: int) -> str:
     start, cells = time.process_time(), []
-    for size in SIZES:
+    for size in sizes:
         count = runs if size == 0 else max(runs // 5, 2)
-        share = np.mean([found(kind, size, seed) for seed in range(count)])
+        share = np.mean([found(kind, size, seed, sites) for seed in range(count)])
         cells.append(f"{share:.3f} ± {np.sqrt(share * (1 - share) / count):.3f}")
-    return f"| {kind} | {' | '.join(cells)} | {time.process_time() - start:.0f} |"
+    what = f"{kind}, {sites} sites" if "sites" in kind else kind
+    return f"| {what} | {' | '.join(cells)} | {time.process_time() - start:.0f} |"
 
 
 def main(arguments: list[str] | None = None) -> str:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kinds", nargs="+", default=KINDS)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument("--sites", nargs="+", type=int, default=[8], help="how many, one line each")
+    parser.add_argument("--sizes", nargs="+", type=float, default=SIZES, help="of the effect, 0 for the level")
     parser.add_argument("--runs", type=int, default=200, help="samples without an effect, and a fifth with")
     parser.add_argument("--out", type=Path, help="file for the table")
     asked = parser.parse_args(arguments)
-    rows = []
+    columns = ("tested", *(f"p ≤ .05 at {size:g}" for size in asked.sizes), "CPU s")
+    rows = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for kind in asked.kinds:
-        rows.append(row(kind, asked.runs))
-        print(rows[-1], flush=True)
-    table = "\n".join((HEAD, *rows))
+        for sites in asked.sites if "sites" in kind else asked.sites[:1]:
+            rows.append(row(kind, sites, asked.sizes, asked.runs))
+            print(rows[-1], flush=True)
+    table = "\n".join(rows)
     if asked.out:
         said = (
             f"`python benchmarks/variance_tests.py --runs {asked.runs}`: shares of as many samples (a fifth with an "
             "effect) with a p-value up to .05, by the size of what is tested, 0 being the level. 12 persons of 2 to 6 "
-            f"rows, or 8 sites of 2 such persons, on k = {K} functions; {DRAWS} draws at most of the restricted "
+            f"rows, or sites of 2 such persons, on k = {K} functions; {DRAWS} draws at most of the restricted "
             "likelihood ratio under the null."
         )
         asked.out.write_text(f"# Tests of random curves\n\n{said}\n\n{table}\n", encoding="utf-8")

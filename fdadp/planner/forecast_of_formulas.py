@@ -19,6 +19,7 @@ from fdadp.planner.simulated_fit_of_terms import (
     EFFECTS,
     EXPLAINABLE,
     OF_THE_REST,
+    CurvesOfPilot,
     OfTerms,
     Responses,
     Said,
@@ -342,7 +343,7 @@ def _said(
         effects=None if effects is None else one_of(effects, "effects", tuple(EFFECTS)),
         explained=None if explained is None else float(explained),
         usual=usual,
-        curves=curves,
+        curves={name: CurvesOfPilot.of(own) for name, own in curves.items()},
     )
 
 

@@ -405,7 +405,8 @@ def plan_hazards(
     effects, numbers, importances
         As of :func:`fdadp.plan`. What is not told is drawn anew for each cohort.
     curves : mapping of str to array_like of shape (m, S), optional
-        Public curves of at least 20 persons, as of an earlier study, by column: persons have curves like these.
+        Public curves of at least 20 persons, as of an earlier study, by column: persons have curves of their mean
+        and covariance, normal ones as far as these look so.
         Default: drawn from the prior, which has rougher ones than most; they have more directions to learn.
     family, baseline
         As of the fit.

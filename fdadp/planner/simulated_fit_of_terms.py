@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
@@ -55,6 +56,12 @@ ZERO, SHAPE, PART = 0.8, 2.0, 0.1
 """Of numbers that are mostly zero: the share that is, and the gamma law of the others, as parts of the range."""
 AT_ENDS = 1e-3
 """Least sum of both parameters of a beta law: numbers are at the ends of their range, as zeros and ones are."""
+NORMAL_SHARES = np.linspace(0.05, 1.0, 20)
+"""Of the variance of curves that were told: what may be drawn of the normal law."""
+MOST_TOLD = 1000
+"""Curves of an earlier study by which that share is chosen, at most: products of any two are taken."""
+ROUNDING = 1e-9
+"""Of a number of directions that would be whole."""
 Y_HALF = 8.0
 """Half-width of the public range of responses, which have variance one."""
 LATENT = math.pi**2 / 3
@@ -80,6 +87,79 @@ class OfTerms(NamedTuple):
 
 
 @dataclass(frozen=True)
+class CurvesOfPilot:
+    """Curves of an earlier study, and new ones like them: a smooth bootstrap that keeps mean and covariance.
+
+    Drawn again and again, a few hundred persons have nobody far out, where rates are worst known. A new curve is one of
+    them, drawn towards their mean, and a normal curve of their covariance. The share of the latter is the largest that
+    is as likely as the best, within a standard error, each curve being left out of what it is judged by.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (S,)
+    away : ndarray of shape (m, S)
+        Curves less their mean.
+    root : ndarray of shape (r, S)
+        Of their covariance, ``root' root``.
+    normal : float
+        Share of the variance that is drawn of the normal law.
+
+    References
+    ----------
+    Silverman & Young (1987), The bootstrap: to smooth or not to smooth?, doi:10.1093/biomet/74.3.469: the bootstrap.
+    Habbema, Hermans & van den Broek (1974), A stepwise discriminant analysis program using density estimation, and
+    Duin (1976), doi:10.1109/TC.1976.1674577: the likelihood. Breiman, Friedman, Olshen & Stone (1984), Classification
+    and Regression Trees: the standard error.
+    """
+
+    mean: FloatArray
+    away: FloatArray
+    root: FloatArray
+    normal: float
+
+    @classmethod
+    def of(cls, told: FloatArray) -> CurvesOfPilot:
+        """Of curves (m, S)."""
+        mean = told.mean(axis=0)
+        scores, sizes, directions = np.linalg.svd(told - mean, full_matrices=False)
+        few, root = math.sqrt(len(told)), directions * (sizes / math.sqrt(len(told)))[:, None]
+        if not (sizes > 0).any():
+            return cls(mean, told - mean, root, 1.0)
+        own = scores[:, : math.ceil(_directions(sizes**2) - ROUNDING)] * few
+        return cls(mean, told - mean, root, _normal_share(own[:: math.ceil(len(own) / MOST_TOLD)]))
+
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """New curves (n, S)."""
+        chosen = self.away[rng.integers(len(self.away), size=n)]
+        drawn = rng.normal(size=(n, len(self.root))) @ self.root
+        return np.asarray(self.mean + math.sqrt(1 - self.normal) * chosen + math.sqrt(self.normal) * drawn)
+
+
+def _directions(variances: FloatArray) -> float:
+    """How many directions would have as much in common, were all variances alike.
+
+    References
+    ----------
+    Bretherton et al. (1999), The effective number of spatial degrees of freedom of a time-varying field,
+    doi:10.1175/1520-0442(1999)012<1990:TENOSD>2.0.CO;2.
+    """
+    return float(variances.sum() ** 2 / (variances**2).sum())
+
+
+def _normal_share(scores: FloatArray) -> float:
+    """The largest of :data:`NORMAL_SHARES` at which scores (m, d) of unit variance are as likely as at the best."""
+    m, d = scores.shape
+    squares, products = (scores**2).sum(axis=1), scores @ scores.T
+    likely = np.empty((NORMAL_SHARES.size, m))
+    for i, share in enumerate(NORMAL_SHARES):
+        away = squares[:, None] + (1 - share) * squares - 2 * math.sqrt(1 - share) * products
+        np.fill_diagonal(away, math.inf)
+        likely[i] = logsumexp(-away / (2 * share), axis=1) - d / 2 * math.log(share)
+    less = likely[likely.sum(axis=1).argmax()] - likely
+    return float(NORMAL_SHARES[less.sum(axis=1) <= math.sqrt(m) * less.std(axis=1)].max())
+
+
+@dataclass(frozen=True)
 class Said:
     """What is said of the persons to simulate; what is not said is drawn.
 
@@ -96,8 +176,8 @@ class Said:
     explained : float, optional
         Share of the variance of responses that terms explain; else drawn about `usual`.
     usual : float
-    curves : dict of str to ndarray of shape (m, S)
-        Curves of persons of an earlier study, which are drawn from; others are drawn from the prior.
+    curves : dict of str to CurvesOfPilot
+        Curves of persons of an earlier study; others are drawn from the prior.
     """
 
     mostly_zero: tuple[str, ...] = ()
@@ -106,7 +186,7 @@ class Said:
     effects: str | None = None
     explained: float | None = None
     usual: float = EXPLAINABLE
-    curves: Mapping[str, FloatArray] = field(default_factory=dict)
+    curves: Mapping[str, CurvesOfPilot] = field(default_factory=dict)
 
     def people(self, seed: int) -> EffectLaw:
         """What one cohort has of what was not said: over cohorts, evenly between what is plausible."""
@@ -402,8 +482,7 @@ def _block(
         elif isinstance(column, NumberColumn) and column.name in said.numbers:
             out.append(_as_told(column, n, rng))
         elif column.name in said.curves:
-            own = said.curves[column.name]
-            out.append(own[rng.integers(len(own), size=n)])
+            out.append(said.curves[column.name].draw(n, rng))
         else:
             drawn = draw_column(column, prior, n, rng)
             out.append(drawn.values if isinstance(drawn, Curves) else drawn)

@@ -177,16 +177,29 @@ class NoSlopes(VarianceNull):
 
 @dataclass(frozen=True, eq=False)
 class NoSites(VarianceNull):
-    """Of persons within sites, curves of sites are 0; with `persons`, those of persons, and those of sites are not."""
+    """Of persons within sites, curves of sites are 0; with `persons`, those of persons, and those of sites are not.
+
+    Rows are drawn at ratios that are drawn together, of persons' variances or of sites': see :func:`drawn_together`.
+    """
 
     own: SiteSums
     at: NestedFit
     persons: bool
 
+    @property
+    def two_levels(self) -> PersonSums:
+        """The sums of the smaller fit."""
+        return self.own.by_site() if self.persons else self.own.sums
+
     @cached_property
     def smaller(self) -> LevelCovariances:
         """The fit of two levels."""
-        return level_covariances(self.own.by_site() if self.persons else self.own.sums)
+        return level_covariances(self.two_levels)
+
+    @cached_property
+    def root(self) -> FloatArray:
+        """Of the covariance between, of which rows are drawn."""
+        return root_of(drawn_together(self.smaller, self.two_levels))
 
     def statistic(self) -> float:
         """As :meth:`VarianceNull.statistic`."""
@@ -196,7 +209,7 @@ class NoSites(VarianceNull):
         """As :meth:`VarianceNull.drawn`."""
         own, k = self.own, self.own.sums.k
         shape = (len(own.sites) if self.persons else own.sums.n_persons), k
-        effects = rng.standard_normal(shape) @ root_of(self.smaller.G).T
+        effects = rng.standard_normal(shape) @ self.root.T
         effects = effects[own.site_of] if self.persons else effects
         s = own.of(drawn_sums(own.sums, effects, np.linalg.cholesky(self.smaller.R), rng))
         small = level_covariances(s.by_site() if self.persons else s.sums, tolerance=LOOSE)
@@ -225,6 +238,28 @@ class NoPersonsWithGaps(VarianceNull):
         rows = drawn_gaps(self.rows, at.R - at.noise_variance * np.eye(len(at.R)), at.noise_variance, rng)
         small = gap_search(rows, at, tolerance=LOOSE, persons=False)[0].deviance
         return small - gap_search(rows, replace(at, G=0.05 * at.R), tolerance=LOOSE)[0].deviance
+
+
+def drawn_together(levels: LevelCovariances, sums: PersonSums) -> FloatArray:
+    """G (k, k) whose variances over those of rows are shrunk to their mean, as far as chance has spread them.
+
+    Of few persons the largest ratio comes out too large, the least too small. Where a level is tested beside them,
+    its statistic is smaller then than it is at the true ratios, and too many are called large.
+
+    References
+    ----------
+    Chen, Wiesel, Eldar & Hero (2010), Shrinkage algorithms for MMSE covariance estimation,
+    doi:10.1109/TSP.2010.2053029: by the theorem of Rao and Blackwell.
+    """
+    ratios, turn = levels.ratios()
+    n = max(sums.n_persons - sums.p, 1)
+    of_means = ratios + float((sums.persons / sums.sizes).sum()) / sums.n_persons
+    squares, square = float((of_means**2).sum()), float(of_means.sum()) ** 2
+    apart = (n + 2) * (squares - square / ratios.size)
+    chance = (n - 2) / n * squares + square
+    share = chance / apart if apart > chance else 1.0
+    back = np.linalg.inv(turn)
+    return np.asarray((back.T * (ratios + share * (ratios.mean() - ratios))) @ back)
 
 
 def _plain_covariance(sums: PersonSums) -> FloatArray:

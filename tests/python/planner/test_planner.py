@@ -25,7 +25,7 @@ from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner import forecast_of_formulas, plan, simulation_table
 from fdadp.planner.forecast_settings import Cohorts
-from fdadp.planner.simulated_fit_of_terms import Said
+from fdadp.planner.simulated_fit_of_terms import CurvesOfPilot, Said
 from fdadp.planner.simulation_table import ETAS, SIZES, TABLE, SimulatedOutcomes
 from fdadp.privacy import Budget
 from fdadp.private.plan.budget_plan import plan_rows
@@ -524,6 +524,40 @@ def test_formulas_of_curves_that_are_told_are_forecast_as_fits_give(monkeypatch)
     told = plan("y ~ lf(X)", 200, 0.5, 1e-6, curves={"X": said}, **known)
     assert told.share == pytest.approx(np.mean(found), abs=0.04)
     assert plan("y ~ lf(X)", 200, 0.5, 1e-6, grids={"X": 15}, **known).share < told.share - 0.04
+
+
+def pilots(kind, m=200):
+    """Curves of persons whose levels have this law, of variance one."""
+    rng = np.random.default_rng(3)
+    z = {
+        "normal": rng.normal(size=m),
+        "two kinds": rng.choice([-1.0, 1.0], m) + 0.2 * rng.normal(size=m),
+        "one tail": rng.exponential(size=m) - 1,
+    }[kind]
+    waves = [np.ones(15), 0.5 * np.sin(2 * np.pi * np.linspace(0, 1, 15))]
+    return np.column_stack((z, rng.normal(size=m))) @ waves
+
+
+@pytest.mark.parametrize(("kind", "share"), [("normal", (1.0, 1.0)), ("two kinds", (0, 0.2)), ("one tail", (0, 0.5))])
+def test_new_curves_have_mean_and_covariance_of_those_that_were_told_and_are_as_normal(kind, share):
+    told = pilots(kind)
+    law = CurvesOfPilot.of(told)
+    assert share[0] <= law.normal <= share[1]
+    new = law.draw(40_000, np.random.default_rng(0))
+    np.testing.assert_allclose(new.mean(axis=0), told.mean(axis=0), atol=0.03)
+    np.testing.assert_allclose(np.cov(new.T), np.cov(told.T, bias=True), atol=0.04)
+
+
+def test_new_curves_go_beyond_those_that_were_told_or_keep_their_kinds():
+    """Of 200 persons drawn again nobody is beyond their largest, where most of the error of rates is made."""
+    rng, told = np.random.default_rng(0), pilots("normal")
+    levels = CurvesOfPilot.of(told).draw(10_000, rng).mean(axis=1)
+    assert np.abs(levels).max() > 1.1 * np.abs(told.mean(axis=1)).max()
+    levels = CurvesOfPilot.of(pilots("two kinds")).draw(10_000, rng).mean(axis=1)
+    assert (np.abs(levels) < 0.3).mean() < 0.06  # .24 of a normal law's
+    same = np.tile(np.arange(15.0), (20, 1))
+    np.testing.assert_allclose(CurvesOfPilot.of(same).draw(3, rng), same[:3])
+    assert CurvesOfPilot.of(pilots("two kinds", 2500)).normal <= 0.1
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,16 @@ from repeated_tools import curves_of_persons, draw, features_of, sums_of
 
 from fdadp import FunctionalRegression
 from fdadp.errors import InputError
-from fdadp.repeated.icc_and_tests import NoPersons, VarianceNull, drawn_gaps, drawn_slopes, drawn_sums
-from fdadp.repeated.nested_sites import site_sums
+from fdadp.repeated.icc_and_tests import (
+    NoPersons,
+    NoSites,
+    VarianceNull,
+    drawn_gaps,
+    drawn_slopes,
+    drawn_sums,
+    drawn_together,
+)
+from fdadp.repeated.nested_sites import nested_covariances, site_sums
 from fdadp.repeated.person_sums import PersonPass
 from fdadp.repeated.random_slopes import slope_sums
 from fdadp.repeated.reml_search import level_covariances
@@ -123,6 +131,36 @@ def test_draws_end_where_the_p_value_is_known_and_say_how_well():
     assert 0.035 < held < 0.065
     with pytest.raises(InputError, match="draws"):
         Uniform(0.5).tested(5)
+
+
+def at_sites(sites: int, ratios: tuple[float, ...], seed: int) -> NoSites:
+    """Rows of two persons a site, and no curves of sites; variances of persons over those of rows."""
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(2 * sites), rng.integers(2, 7, 2 * sites))
+    C = rng.normal(size=(who.size, 3)) + (rng.normal(size=(2 * sites, 3)) * np.sqrt(ratios))[who]
+    sums = PersonPass(np.eye(3), 1, intercept=False, cross=True).add(np.ones((who.size, 1)), C, who).sums()
+    own = site_sums(sums, dict(enumerate(np.repeat(np.arange(sites), 2))))
+    return NoSites(own, nested_covariances(own), persons=False)
+
+
+def apart(null: NoSites, G: np.ndarray) -> np.ndarray:
+    """Variances between over those of rows, from the least."""
+    return np.sort(np.linalg.eigvals(np.linalg.solve(null.smaller.R, G)).real)
+
+
+def test_rows_without_sites_are_drawn_at_ratios_that_few_persons_have_not_spread():
+    """Ratios of 12 persons come out as .3, .9 and 2.3 where all are 1: sites were found in .064 of 1,000 samples."""
+    found = [at_sites(6, (1, 1, 1), seed) for seed in range(12)]
+    fitted = np.array([apart(null, null.smaller.G) for null in found])
+    drawn = np.array([apart(null, null.root @ null.root.T) for null in found])
+    assert np.ptp(drawn, axis=1).mean() < 0.5 * np.ptp(fitted, axis=1).mean()
+    np.testing.assert_allclose(drawn.sum(axis=1), fitted.sum(axis=1))
+
+
+def test_ratios_that_many_persons_show_to_differ_stay_as_they_are():
+    null = at_sites(200, (3, 1, 0.2), 0)
+    together = drawn_together(null.smaller, null.own.sums)
+    np.testing.assert_allclose(apart(null, together), apart(null, null.smaller.G), atol=0.1)
 
 
 FORMULAS = {
