@@ -35,6 +35,8 @@ DRAWS, PARTS = 200, 32
 """Tables of counts that are drawn, and parts of an interval in which nobody is lost before the event."""
 COHORTS, MOST_PERSON_PERIODS = Cohorts(32, 64, 0.03), 80_000
 """Cohorts of hazards that are fitted, and their person-periods at most. Errors vary by a third: of 12, means by .1."""
+JUDGED = 3
+"""Share and both errors of hazards: whether enough cohorts are simulated is judged by them."""
 LEAST, FAR = 1e-9, 60.0
 """Probability of the event in a period, at least, and level of a linear predictor at most."""
 SPREAD = 0.8
@@ -457,7 +459,7 @@ def plan_hazards(
     said = _said((), None, effects, numbers, importances, told, design)
     law = _Hazards(design, course, float(spread), family == "poisson", said, names)
     found: list[OfHazards] = []
-    while not COHORTS.enough([one.share for one in found]):
+    while not COHORTS.enough(*([one[i] for one in found] for i in range(JUDGED))):
         found.append(law.one_cohort(few, fit, grid_of, len(found)))
     share, error, mean_error, survival_error = np.array(found).T
     return HazardsForecast(

@@ -18,6 +18,8 @@ from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.account.epsilon_mu_rho import noise_multiplier
 from fdadp.privacy.guarantee_checks import ADJACENCIES, said_delta
 
+TWENTIETH = 0.05
+"""Standard error of the mean of errors over it, above which more cohorts are simulated."""
 TENTH = 0.1
 """The worst share is this quantile of those of the simulated cohorts, and the best one that from above."""
 
@@ -78,11 +80,14 @@ class Cohorts(NamedTuple):
     most: int
     error: float
 
-    def enough(self, shares: Sequence[float]) -> bool:
-        """Whether these are enough."""
+    def enough(self, shares: Sequence[float], *errors: Sequence[float]) -> bool:
+        """Whether these are enough: of shares, and for means of errors that are known to :data:`TWENTIETH`."""
         if len(shares) < min(self.fewest, self.most):
             return False
-        return len(shares) >= self.most or Spread.of(np.array(shares)).error <= self.error * len(shares) / self.most
+        if len(shares) >= self.most:
+            return True
+        known = all((own := Spread.of(sizes)).error <= TWENTIETH * own.mean for sizes in errors)
+        return known and Spread.of(shares).error <= self.error * len(shares) / self.most
 
 
 @dataclass(frozen=True)

@@ -179,27 +179,22 @@ class NoSlopes(VarianceNull):
 class NoSites(VarianceNull):
     """Of persons within sites, curves of sites are 0; with `persons`, those of persons, and those of sites are not.
 
-    Rows are drawn at ratios that are drawn together, of persons' variances or of sites': see :func:`drawn_together`.
+    Without sites, rows are drawn at ratios of persons' variances that are drawn together: see :func:`drawn_together`.
     """
 
     own: SiteSums
     at: NestedFit
     persons: bool
 
-    @property
-    def two_levels(self) -> PersonSums:
-        """The sums of the smaller fit."""
-        return self.own.by_site() if self.persons else self.own.sums
-
     @cached_property
     def smaller(self) -> LevelCovariances:
         """The fit of two levels."""
-        return level_covariances(self.two_levels)
+        return level_covariances(self.own.by_site() if self.persons else self.own.sums)
 
     @cached_property
     def root(self) -> FloatArray:
         """Of the covariance between, of which rows are drawn."""
-        return root_of(drawn_together(self.smaller, self.two_levels))
+        return root_of(self.smaller.G if self.persons else drawn_together(self.smaller, self.own.sums))
 
     def statistic(self) -> float:
         """As :meth:`VarianceNull.statistic`."""
