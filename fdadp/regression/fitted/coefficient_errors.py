@@ -136,7 +136,7 @@ class CoefficientErrors:
             raise InputError("kind='cluster' needs groups, got a model without; fit(data, groups=...)")
         if kind == "curve" and not known:
             raise InputError("kind='curve' needs residuals of two training rows or more, which this model has not")
-        if kind == "curve" and self.settings.smoothing == "groups":
+        if kind == "curve" and self.settings.smooths_by_curves and self.settings.smoothing == "groups":
             raise InputError("kind must be 'cluster' or 'iid' with smoothing='groups', got 'curve'")
         if kind == "unconditional" and self.fit.on_eigenfunctions:
             raise InputError("kind='unconditional' is there for response_basis='splines', got 'eigen'")
