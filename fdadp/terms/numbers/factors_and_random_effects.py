@@ -195,7 +195,9 @@ class RandomEffect(TermSpec):
         if self.covariance is not None:
             one_of(self.covariance, f"covariance of {self.name}", COVARIANCES)
         if self.by is not None and self.by_person:
-            raise InputError(f"by of {self.name} must be None with {self.said}, got {self.by!r}")
+            raise InputError(
+                f"by of {self.name} must be None with {self.said}, got {self.by!r}: a number goes into slopes"
+            )
         if slopes and self.covariance not in (None, "free"):
             raise InputError(f"{self.name} needs covariance='free' with slopes, got {self.covariance!r}")
         given = (self.functions is not None, self.values is not None)

@@ -271,7 +271,7 @@ def test_a_number_for_each_person_stays_what_it_was():
             "covariates are the same at all t beside persons within sites, got .*(X)",
         ),
         (dict, "Y ~ c(re(id, covariance='free'))", r"c\(\) must have a term"),
-        (dict, "Y ~ re(id, covariance='free'):x", "must explain curves"),
+        (dict, "Y ~ re(id, covariance='free'):x", "got 'x': a number goes into slopes"),
     ],
 )
 def test_refusals(change, formula, said):
