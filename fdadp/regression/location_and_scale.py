@@ -21,16 +21,13 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.regression.fit_in_memory import fit_whole
 from fdadp.regression.fitted.fitted_model import Fitted
-from fdadp.regression.fitted.variance_model import VarianceModel
+from fdadp.regression.fitted.variance_model import CONVERGED, VarianceModel
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.regression.reading.table_columns import Covariates, Grids
 from fdadp.solve.form.response_families import ChiSquare
 
 ROUNDS = 50
 """Of fits of the mean and of the variance, at most."""
-
-CONVERGED = 1e-6
-"""Largest change of a log variance in the last round."""
 
 MOST_LEVERAGE = 0.95
 """Of a row: the rest of one that the mean follows says nothing of its variance."""

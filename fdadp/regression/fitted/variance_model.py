@@ -12,6 +12,9 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.regression.reading.table_columns import Covariates, columns_of
 from fdadp.solve.fit.additive_fit import AdditiveFit
 
+CONVERGED = 1e-6
+"""Largest change of a log variance in the last round."""
+
 
 @dataclass(frozen=True)
 class VarianceModel:
@@ -45,7 +48,7 @@ class VarianceModel:
     @property
     def note(self) -> str:
         """What summaries say."""
-        steady = "" if self.moved <= 1e-6 else f", and still moved by {self.moved:.1g} of its logarithm"
+        steady = "" if self.moved <= CONVERGED else f", and still moved by {self.moved:.1g} of its logarithm"
         return (
             f"The variance has the terms {self.formula} ({self.fit.edf_total:.2f} edf), fitted in turn with the mean: "
             f"{self.rounds} rounds{steady}. Standard errors take it as known."
