@@ -20,8 +20,8 @@ from fdadp.privacy.rows._sealed_row_functions import RowFunction, Rows
 if TYPE_CHECKING:
     from fdadp.privacy.cohort import Cohort
 
-SURE = 2.5
-"""A share counts as surely above a limit by so many sds of noise: 0.6 % by chance, 1.5 % with Laplace noise."""
+SURE, SURE_PURE = 3.0, 4.5
+"""Standard deviations of known noise, Gaussian and Laplace, that chance exceeds once in a thousand times."""
 
 
 class ReleasedShares(NamedTuple):
@@ -29,11 +29,13 @@ class ReleasedShares(NamedTuple):
 
     value: FloatArray
     sd: float
+    pure: bool = False
+    """Whether the noise is Laplace's."""
 
     @property
     def surely(self) -> FloatArray:
-        """What they are at least, but for a chance of about 1 %; within [0, 1]."""
-        return np.clip(self.value - SURE * self.sd, 0.0, 1.0)
+        """What they are at least, but for a chance of about one in a thousand; within [0, 1]."""
+        return np.clip(self.value - (SURE_PURE if self.pure else SURE) * self.sd, 0.0, 1.0)
 
 
 def release_shares(
@@ -96,7 +98,7 @@ def release_shares(
         raise PrivacyError(f"{name}: size must be the number of shares, a whole number of at least 1, got {size!r}")
     clip = size / 2 if cohort.pure else math.sqrt(size) / 2
     total, sd = cohort.sum(centred, clip=clip * cohort.law.most, size=size, share=share, name=name)
-    return ReleasedShares(np.asarray(total) / n + 0.5, float(sd) / n)
+    return ReleasedShares(np.asarray(total) / n + 0.5, float(sd) / n, cohort.pure)
 
 
 def warn_of_clipping(share: float, what: str, remedy: str, *, limit: float = 0.05) -> None:

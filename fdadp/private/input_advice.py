@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from fdadp.privacy.clipped_shares import SURE, SURE_PURE
 from fdadp.private.plan.budget_plan import Plan
 from fdadp.private.public.column_ranges import NUMBERS_HALF_WIDTH, Column, CurvesColumn, NumberColumn
 from fdadp.private.release.residual_sizes import PrivateFit
@@ -15,8 +16,6 @@ OUTSIDE = 0.05
 """Share of values outside a public range from which it is worth a warning."""
 WIDE = 50.0
 """Half-widths of a public range over the released scale, from which it is called far too wide."""
-SURE, SURE_PURE = 3.0, 4.5
-"""Standard deviations of known noise, Gaussian and Laplace, that chance exceeds once in a thousand times."""
 ASIDE, ASIDE_SDS, ASIDE_OF_RANGE = 0.77, 2.0, 0.25
 """Level of a response about where it was looked for, over its size there, and sds of noise beyond that: from both on it
 is most of the size, which then says little of the spread. From this share of half the range on that does harm."""

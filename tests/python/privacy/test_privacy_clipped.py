@@ -109,10 +109,23 @@ def test_one_entry_in_the_ledger_and_its_share_is_spent():
 
 
 def test_a_warning_comes_from_what_is_surely_there():
-    shares = ReleasedShares(np.array([0.30, 0.06, -0.1]), 0.02)
+    shares = ReleasedShares(np.array([0.31, 0.07, -0.1]), 0.02)
     np.testing.assert_allclose(shares.surely, [0.25, 0.01, 0.0])
     with pytest.warns(PublicInputWarning, match="at least 25 % of the values of Y were clipped: widen"):
         warn_of_clipping(shares.surely[0], "the values of Y", "widen the bounds")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_clipping(shares.surely[1], "the values of Y", "widen the bounds")
+
+
+@pytest.mark.parametrize("delta", [1e-6, None])
+def test_chance_warns_of_clipping_once_in_a_thousand_releases(delta):
+    alarms, releases = 0, 20_000
+    nobody = np.zeros(400)
+    for seed in range(40):
+        made = Cohort(nobody, budget=Budget(1.0, delta), n=400, noise=SeededNoise(seed))
+        shares = release_shares(
+            made, lambda rows: np.zeros((len(rows[0]), releases // 40)), n=400, share=0.5, name="none", size=releases // 40
+        )
+        alarms += int((shares.surely > 0).sum())
+    assert 0 < alarms <= 40  # the normal law says 27, Laplace's 17; 2.5 sds of Laplace noise gave 292
