@@ -49,7 +49,8 @@ from fdadp.regression.private.columns_read_privately import (
 )
 from fdadp.regression.private.private_table import is_pair, levels_of
 from fdadp.regression.reading.computed_columns import bounds_of, expression
-from fdadp.solve.form.response_families import Family, family_of
+from fdadp.solve.form.families_by_name import family_of
+from fdadp.solve.form.response_families import Family
 from fdadp.terms.curves.functional_additive import AdditiveFunctional, FunctionalAdditive
 from fdadp.terms.curves.functional_concurrent import Concurrent
 from fdadp.terms.curves.functional_linear import FunctionalLinear, LinearFunctional

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from fdadp._common.argument_checks import flag, one_of
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
-from fdadp.solve.form.response_families import FAMILIES, Family, family_of
+from fdadp.solve.form.families_by_name import FAMILIES, family_of
+from fdadp.solve.form.response_families import Family
 from fdadp.terms.cycles import Cycle
 from fdadp.terms.spec import TermSpec
 

@@ -19,7 +19,8 @@ from fdadp.privacy._unaccounted_fits import score_is_not_private
 from fdadp.private.release.mechanisms import Mechanism
 from fdadp.regression.estimator_base import TermModel
 from fdadp.regression.fitted.fitted_model import as_classes, explained_share_of_numbers, refuse_without_classes
-from fdadp.solve.form.response_families import Family, family_of
+from fdadp.solve.form.families_by_name import family_of
+from fdadp.solve.form.response_families import Family
 from fdadp.terms.spec import TermSpec
 
 

@@ -25,7 +25,8 @@ from fdadp.regression.private.private_table import DeclaredBounds, Entries, Priv
 from fdadp.regression.reading.computed_columns import bounds_of, expression, row_function
 from fdadp.regression.reading.missing_entries import Completion
 from fdadp.regression.reading.table_columns import ColumnTable, Grids, read_records
-from fdadp.solve.form.response_families import FAMILIES, Family
+from fdadp.solve.form.families_by_name import FAMILIES
+from fdadp.solve.form.response_families import Family
 from fdadp.terms.numbers.factors_and_random_effects import Factor
 from fdadp.terms.numbers.scalar_linear import Linear
 from fdadp.terms.records import Records

@@ -29,7 +29,7 @@ from fdadp.solve.errors.sandwich import cluster_errors, left_out
 from fdadp.solve.errors.variance_function import residual_variance
 from fdadp.solve.fit.additive_fit import AdditiveFit, ByFunction
 from fdadp.solve.fit.observations import Observations
-from fdadp.solve.form.response_families import family_of
+from fdadp.solve.form.families_by_name import family_of
 from fdadp.solve.form.training_sums import Moments
 from fdadp.terms.additive_surface import Surface
 from fdadp.terms.on_response_functions import OnFunctions, by_function

@@ -14,8 +14,8 @@ from fdadp.solve.errors.leave_one_out_residuals import Residuals
 from fdadp.solve.errors.sandwich import PRIOR_PRECISION
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.observations import Observations, fit_terms
+from fdadp.solve.form.families_by_name import FAMILIES
 from fdadp.solve.form.long_form_design import LongForm, System
-from fdadp.solve.form.response_families import FAMILIES
 from fdadp.solve.smoothing.penalized_least_squares import LOG_RANGE
 from fdadp.solve.smoothing.smoothing_search import Values, newton
 

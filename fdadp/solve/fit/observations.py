@@ -18,8 +18,9 @@ from fdadp.responses import PointwiseResponse
 from fdadp.solve.fit.additive_fit import AdditiveFit, Triangle, fit_gaussian
 from fdadp.solve.fit.family_fit import fit_family
 from fdadp.solve.fit.theta_search import fit_with_theta
+from fdadp.solve.form.families_with_theta import FamilyWithTheta
 from fdadp.solve.form.long_form_design import LongForm, LongSums, System
-from fdadp.solve.form.response_families import Family, NegativeBinomial
+from fdadp.solve.form.response_families import Family
 from fdadp.solve.form.weighted_least_squares import (
     Blocks,
     Elsewhere,
@@ -352,9 +353,10 @@ def fit_terms(
     n = observed.n
     with one_blas_thread():
         if family.name != "gaussian":
-            unknown = isinstance(family, NegativeBinomial) and family.theta is None
-            fit_to = fit_with_theta if unknown else fit_family
-            return fit_to(form, observed.in_blocks(form, family.placeholder), family, smoothing, n, n_unpenalized)
+            blocks = observed.in_blocks(form, family.placeholder)
+            if isinstance(family, FamilyWithTheta) and family.unknown:
+                return fit_with_theta(form, blocks, family, smoothing, n, n_unpenalized)
+            return fit_family(form, blocks, family, smoothing, n, n_unpenalized)
         level = observed.level if form.has_intercept else 0.0
         below = observed.below(level)
         triangle = None

@@ -16,8 +16,9 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.family_fit import Laplace, PenalizedStep, fit_family
+from fdadp.solve.form.families_by_name import FAMILIES
 from fdadp.solve.form.long_form_design import LongForm
-from fdadp.solve.form.response_families import FAMILIES, Family
+from fdadp.solve.form.response_families import Family
 from fdadp.solve.form.weighted_least_squares import Blocks, LongRows, Observed, over_blocks
 from fdadp.solve.smoothing.normal_equations import OWN_SCALE, identified
 

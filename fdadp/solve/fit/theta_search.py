@@ -1,11 +1,12 @@
-"""θ of negative binomial responses by REML, together with smoothing parameters: a search in one dimension about those.
+"""Parameters θ of families by REML, together with smoothing parameters: a search about the one for those.
 
 At each θ the smoothing parameters are those of :func:`fdadp.solve.fit.family_fit.optimum`, where V does not change with
-them. So the slope of V's minimum along log θ is the partial one, which is exact.
+them. So the slopes of V's minimum along θ are the partial ones, which are exact.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,24 +15,30 @@ from typing import NamedTuple
 import numpy as np
 
 from fdadp._common.threads import one_blas_thread
-from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.family_fit import APART, Laplace, Optimum, first_problem, fit_family, given, optimum
+from fdadp.solve.form.families_with_theta import FamilyWithTheta, ThetaSearch
 from fdadp.solve.form.long_form_design import LongForm
-from fdadp.solve.form.response_families import LEAST_THETA, MOST_THETA, Family, NegativeBinomial
 from fdadp.solve.form.weighted_least_squares import Blocks, Observed, over_blocks
 
-TRIED = (0.1, 1.0, 10.0, 100.0, MOST_THETA)
-"""Values of θ, of which the two with the lowest V are starts of the search."""
-
-STEP = 0.5
-"""First step of the search along log θ; further ones are longer."""
+FIRST = 0.01
+"""Step of differences of slopes, which say how V is curved where a search starts."""
 
 LONGEST = 2.0
-"""Of these steps."""
+"""Of the steps along a coordinate of θ."""
 
-SURE = 1e-8
-"""Error of log θ."""
+SURE = 1e-9
+"""A step after which the search ends."""
+
+NEAR = 1e-4
+"""A step after which the search ends once steps stop to become shorter: what is left is rounding."""
+
+ROUNDING = 1e-11
+"""By how much V may rise in a step, as a share of V."""
+
+STEPS, HALVINGS = 100, 20
+"""Of a search, and of one of its steps."""
 
 LOWER = 1e-7
 """By how much V must be lower at other smoothing parameters for these to be another minimum, as a share of V."""
@@ -43,20 +50,20 @@ AWAY = 8.0
 def fit_with_theta(
     form: LongForm,
     blocks: Blocks,
-    family: Family,
+    family: FamilyWithTheta,
     smoothing: str | ArrayLike,
     n: int,
     n_unpenalized: int | None = None,
 ) -> AdditiveFit:
-    """Fit negative binomial responses with the θ at which V, minimal in the smoothing parameters, is lowest.
+    """Fit responses with the θ at which V, minimal in the smoothing parameters, is lowest.
 
-    Where responses do not vary more than Poisson's, V falls for ever: θ is then :data:`MOST_THETA`.
+    Where V falls for ever, as of counts that do not vary more than Poisson's, θ is at an end of its search.
 
     Parameters
     ----------
     form, blocks, smoothing, n, n_unpenalized
         As of :func:`fdadp.solve.fit.family_fit.fit_family`.
-    family : NegativeBinomial
+    family : FamilyWithTheta
         Its θ is not used.
 
     Returns
@@ -66,50 +73,57 @@ def fit_with_theta(
     """
     with one_blas_thread():
         log_sp = given(smoothing, form)
-        best = _Along(*first_problem(form, blocks, NegativeBinomial(1.0), n_unpenalized), log_sp).lowest()
-    chosen = replace(_family(best.log_theta), chosen=True)
+        search = family.search(over_blocks(blocks, partial(_tally, family), operator.add))
+        first = first_problem(form, blocks, family.at(search.starts[0]), n_unpenalized)
+        best = _OverTheta(*first, family, search, log_sp).lowest()
+    chosen = family.at(best.theta).by_the_data()
     near = best.found.log_sp if log_sp is None else None
     fit = fit_family(form, blocks, chosen, smoothing, n, n_unpenalized, near=near)
     return replace(fit, family=chosen)
 
 
-def _family(log_theta: float) -> NegativeBinomial:
-    return NegativeBinomial(float(np.clip(np.exp(log_theta), LEAST_THETA, MOST_THETA)))
+def _tally(family: FamilyWithTheta, block: Observed) -> FloatArray:
+    here = block.weights > 0
+    return family.tally(block.y[here], block.weights[here])
 
 
 class _Point(NamedTuple):
-    """A θ, the minimum of V there, its value and its slope along log θ."""
+    """A θ (d,), the minimum of V there, its value and its slopes (d,) along θ."""
 
-    log_theta: float
+    theta: FloatArray
     found: Optimum
     value: float
-    slope: float
+    slopes: FloatArray
 
 
 @dataclass(frozen=True)
-class _Along:
-    """V along log θ.
+class _OverTheta:
+    """V over θ.
 
     Attributes
     ----------
     problem : Laplace
     beta : ndarray
         Coefficients of one mean.
+    family : FamilyWithTheta
+    search : ThetaSearch
     log_sp : ndarray or None
         Smoothing parameters that were given.
     """
 
     problem: Laplace
     beta: FloatArray
+    family: FamilyWithTheta
+    search: ThetaSearch
     log_sp: FloatArray | None
 
     def lowest(self) -> _Point:
         """The lowest minimum that is found from the best points tried, and from any lower one at the same θ."""
-        points = sorted((self.at(float(np.log(theta))) for theta in TRIED), key=lambda point: point.value)
+        points = sorted((self.at(theta) for theta in self.search.starts), key=lambda point: point.value)
         best = self.descended(points[0])
-        if self.apart(points[0], points[1]):
+        if self.apart(points[0], points[min(1, len(points) - 1)]):
             best = min(best, self.descended(points[1]), key=lambda point: point.value)
-        for _ in range(len(TRIED)):
+        for _ in range(len(points)):
             other = min(self.others(best), key=lambda point: point.value)
             if other.value >= best.value - LOWER * (1 + abs(best.value)) or not self.apart(other, best):
                 break
@@ -124,81 +138,112 @@ class _Along:
 
     def others(self, best: _Point) -> Iterator[_Point]:
         """Minima at the same θ from other starts; from rougher ones where a term is smoothed away."""
-        yield self.at(best.log_theta)
+        yield self.at(best.theta)
         centre = self.problem.centre
         for j in np.flatnonzero(best.found.log_sp > centre + AWAY) if self.log_sp is None else ():
             for start in (centre[j], centre[j] + AWAY / 2):
                 log_sp = best.found.log_sp.copy()
                 log_sp[j] = start
-                yield self.at(best.log_theta, best, log_sp)
+                yield self.at(best.theta, best, log_sp)
 
-    def at(self, log_theta: float, near: _Point | None = None, log_sp: FloatArray | None = None) -> _Point:
+    def at(self, theta: FloatArray, near: _Point | None = None, log_sp: FloatArray | None = None) -> _Point:
         """The minimum at a θ; the search for it starts at `near`, or from its coefficients at `log_sp`."""
-        problem = replace(self.problem, family=_family(log_theta))
+        problem = replace(self.problem, family=self.family.at(theta))
         if near is None:
             found = optimum(problem, self.beta, self.log_sp)
         else:
             start = near.found.log_sp if log_sp is None else log_sp
             found = optimum(problem, near.found.at.beta, self.log_sp, start)
         value = found.problem.criterion(found.log_sp, found.at)
-        return _Point(log_theta, found, value, slope_along_theta(found.problem, found))
+        return _Point(theta, found, value, slopes_along_theta(found.problem, found))
 
     def descended(self, start: _Point) -> _Point:
-        """The minimum next to a point: between the last θ at which V fell and the first at which it rose."""
-        from scipy.optimize import brentq
+        """The minimum next to a point, by Newton's method with the curvature that slopes have shown (BFGS)."""
+        point, last = start, np.inf
+        curvature = self.curvature(start) if self.free(start).any() else np.eye(start.theta.size)
+        for _ in range(STEPS):
+            step = self.step(point, curvature)
+            size = float(np.abs(step).max())
+            if size < SURE or last / 2 < size < NEAR:
+                break
+            trial = self.lower(point, step)
+            if trial is None:
+                break
+            curvature = _updated(curvature, trial.theta - point.theta, trial.slopes - point.slopes)
+            point, last = trial, size
+        return point
 
-        low, high = np.log(LEAST_THETA), np.log(MOST_THETA)
-        step, fell, point = -np.sign(start.slope) * STEP, start, start
-        while point.slope * start.slope > 0:
-            if point.log_theta == np.clip(point.log_theta + step, low, high):
-                return point
-            fell, point = point, self.at(float(np.clip(point.log_theta + step, low, high)), point)
-            step = np.sign(step) * min(2 * abs(step), LONGEST)
-        seen = {fell.log_theta: fell, point.log_theta: point}
+    def free(self, point: _Point) -> BoolArray:
+        """Which coordinates of θ do not stand at an end beyond which V falls."""
+        theta, low, high = point.theta, self.search.low, self.search.high
+        return np.asarray(~(((theta <= low) & (point.slopes > 0)) | ((theta >= high) & (point.slopes < 0))))
 
-        def slope(log_theta: float) -> float:
-            if log_theta not in seen:
-                near = min(seen, key=lambda other: abs(other - log_theta))
-                seen[log_theta] = self.at(log_theta, seen[near])
-            return seen[log_theta].slope
+    def curvature(self, point: _Point) -> FloatArray:
+        """Second derivatives of V's minimum, (d, d), by differences of slopes."""
+        rows = []
+        for axis in np.eye(point.theta.size):
+            step = np.where(point.theta + FIRST > self.search.high, -FIRST, FIRST) * axis
+            rows.append((self.at(point.theta + step, point).slopes - point.slopes) / step.sum())
+        found = np.reshape(rows, (len(rows), len(rows)))
+        return np.asarray((found + found.T) / 2)
 
-        root = point.log_theta
-        if fell.slope * point.slope < 0:
-            root = float(brentq(slope, fell.log_theta, point.log_theta, xtol=SURE, rtol=1e-12))
-            slope(root)
-        return seen[root]
+    def step(self, point: _Point, curvature: FloatArray) -> FloatArray:
+        """Newton's step with the absolute curvature along each axis, not too long and within the ends."""
+        free = self.free(point)
+        values, axes = np.linalg.eigh(curvature[np.ix_(free, free)])
+        along = (axes.T @ point.slopes[free]) / np.maximum(np.abs(values), 1e-12)
+        step = np.zeros(free.size)
+        step[free] = -axes @ along
+        step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
+        return np.clip(point.theta + step, self.search.low, self.search.high) - point.theta
+
+    def lower(self, point: _Point, step: FloatArray) -> _Point | None:
+        """The point after a step, halved until V does not rise; None where it does so even then."""
+        for halvings in range(HALVINGS):
+            trial = self.at(point.theta + step / 2**halvings, point)
+            if trial.value <= point.value + ROUNDING * (1 + abs(point.value)):
+                return trial
+        return None
+
+
+def _updated(curvature: FloatArray, step: FloatArray, change: FloatArray) -> FloatArray:
+    """The curvature after slopes changed in a step (Broyden, Fletcher, Goldfarb & Shanno); positive along it."""
+    own, seen = curvature @ step, float(step @ change)
+    before = float(step @ own)
+    if seen <= 0 or before <= 0:
+        return curvature
+    return np.asarray(curvature - np.outer(own, own) / before + np.outer(change, change) / seen)
 
 
 class _Moved(NamedTuple):
-    """Sums over observations: how V's parts move with log θ."""
+    """Sums over observations: how V's parts move with θ, shapes (d,), (d, p) and (d,)."""
 
-    loss: float
+    loss: FloatArray
     residual: FloatArray
-    determinant: float
+    determinant: FloatArray
 
     def plus(self, other: _Moved) -> _Moved:
         return _Moved(self.loss + other.loss, self.residual + other.residual, self.determinant + other.determinant)
 
 
-def slope_along_theta(problem: Laplace, found: Optimum) -> float:
-    """Derivative of V in log θ at the same smoothing parameters, with the coefficients that follow, in two passes."""
+def slopes_along_theta(problem: Laplace, found: Optimum) -> FloatArray:
+    """Derivatives (d,) of V in θ at the same smoothing parameters, with the coefficients that follow, in two passes."""
     keep, at = problem.keep, found.at
     inverse = at.root.T @ at.root
     full = np.zeros((keep.size, keep.size))
     full[np.ix_(keep, keep)] = inverse
-    assert isinstance(problem.family, NegativeBinomial)
+    assert isinstance(problem.family, FamilyWithTheta)
     move = partial(_moved, problem.family, problem.whole(at.beta), full)
     moved: _Moved = over_blocks(problem.blocks, move, _Moved.plus)
-    pull = problem.pull_of_weights(at.beta, inverse) @ inverse @ moved.residual[keep]
-    return float(moved.loss + (moved.determinant + pull) / 2)
+    pull = moved.residual[:, keep] @ (inverse @ problem.pull_of_weights(at.beta, inverse))
+    return np.asarray(moved.loss + (moved.determinant + pull) / 2)
 
 
-def _moved(family: NegativeBinomial, coefficients: FloatArray, inverse: FloatArray, block: Observed) -> _Moved:
+def _moved(family: FamilyWithTheta, coefficients: FloatArray, inverse: FloatArray, block: Observed) -> _Moved:
     slopes = family.slopes(block.y, block.rows.predictor(coefficients) + block.offset)
-    weights = block.weights
-    levers = block.rows.leverages(inverse)
+    weights, levers = block.weights, block.rows.leverages(inverse)
     return _Moved(
-        float((weights * slopes.loss).sum()),
-        block.rows.cross(weights * slopes.residual),
-        float((weights * levers * slopes.weight).sum()),
+        np.array([(weights * loss).sum() for loss in slopes.loss]),
+        np.array([block.rows.cross(weights * residual) for residual in slopes.residual]),
+        np.array([(weights * levers * weight).sum() for weight in slopes.weight]),
     )

@@ -1,18 +1,16 @@
 """Families of responses: what links the linear predictor η to the mean, and the likelihood about it.
 
 Every family here has a likelihood that is log-concave in η, so that a penalised fit has one maximum. Links are the
-canonical ones, but for the gamma and the negative binomial family, whose link is the logarithm.
+canonical ones, but for the gamma family, whose link is the logarithm.
 
 References
 ----------
 McCullagh & Nelder (1989), Generalized Linear Models, doi:10.1201/9780203753736; Wood (2011),
-doi:10.1111/j.1467-9868.2010.00749.x, section 2.2 on the scale of saturated likelihoods; Wood, Pya & Säfken (2016),
-doi:10.1080/01621459.2016.1180986, section 3.1 on parameters of families.
+doi:10.1111/j.1467-9868.2010.00749.x, section 2.2 on the scale of saturated likelihoods.
 """
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -34,14 +32,6 @@ class Derivatives(NamedTuple):
     weight: FloatArray
     slope: FloatArray
     fisher: FloatArray
-
-
-class ThetaSlopes(NamedTuple):
-    """Derivatives in log θ: of half the deviance less the saturated log-likelihood, of `residual` and of `weight`."""
-
-    loss: FloatArray
-    residual: FloatArray
-    weight: FloatArray
 
 
 class Family(ABC):
@@ -271,7 +261,7 @@ class Binomial(Family):
         return float((ways + weights * (xlogy(y, y) + xlogy(1 - y, 1 - y))).sum()), 0.0, 0.0
 
 
-class _LogLink(Family):
+class LogLink(Family):
     """Families whose link is the logarithm."""
 
     link = "log"
@@ -290,7 +280,7 @@ class _LogLink(Family):
 
 
 @dataclass(frozen=True)
-class Poisson(_LogLink):
+class Poisson(LogLink):
     """Counts; link log, so that an offset of log exposure makes them rates."""
 
     name = "poisson"
@@ -336,117 +326,8 @@ LEAST_EXCESS = 1e-9
 """Of the squared mean, by which a law's variance is above Poisson's where it is Poisson's."""
 
 
-LEAST_THETA, MOST_THETA = 1e-4, 1e5
-"""Of the search for θ. At the largest a count of mean 1 has .001 % more variance than Poisson's."""
-
-
 @dataclass(frozen=True)
-class NegativeBinomial(_LogLink):
-    """Counts whose variance is ``μ + μ²/θ``; link log. They are Poisson's where θ is infinite.
-
-    Parameters
-    ----------
-    theta : float, optional
-        θ, positive. Default: chosen by REML, together with the smoothing parameters.
-    chosen : bool
-        Whether the data chose θ. Standard errors take it as known; AIC counts it.
-
-    References
-    ----------
-    McCullagh & Nelder (1989), section 6.2; mgcv's ``negbin(theta)`` and ``nb()``.
-    """
-
-    theta: float | None = None
-    chosen: bool = False
-
-    name = "negative_binomial"
-    known_scale = True
-    valid = "counts of 0 or more"
-    extremes = (0.0,)
-    beyond_extremes = "a count above 0"
-
-    def __post_init__(self) -> None:
-        """Refuse a θ that is no positive number."""
-        if self.theta is not None and not (isinstance(self.theta, int | float) and 0 < self.theta < np.inf):
-            raise InputError(f"theta must be a positive number or None, got {self.theta!r}")
-
-    @property
-    def known(self) -> float:
-        """θ; without one the likelihood is not defined."""
-        if self.theta is None:
-            raise InputError("theta must be given, or chosen by a fit, got None")
-        return float(self.theta)
-
-    @property
-    def n_estimated(self) -> int:
-        """1 where the data chose θ."""
-        return int(self.chosen)
-
-    @property
-    def shown(self) -> str:
-        """With θ."""
-        return self.name if self.theta is None else f"{self.name}({self.theta:.6g})"
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """θ, and that standard errors know it."""
-        if not self.chosen:
-            return ()
-        if self.known >= 0.999 * MOST_THETA:
-            return (
-                f"Counts vary no more than Poisson's: theta stopped at {MOST_THETA:g}, where family='poisson' is the "
-                "same.",
-            )
-        return (f"REML chose theta = {self.known:.6g}; standard errors and tests take it as known.",)
-
-    def variance(self, mean: FloatArray) -> FloatArray:
-        """``μ + μ²/θ``."""
-        return mean + mean**2 / self.known
-
-    def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
-        """``y log(y / μ) - (y + θ) log((y + θ) / (μ + θ))``."""
-        mean = np.exp(eta)
-        return np.asarray(xlogy(y, y) - y * eta - (y + self.known) * np.log1p((y - mean) / (mean + self.known)))
-
-    def working(self, y: FloatArray, eta: FloatArray) -> Derivatives:
-        """Observed weights are ``(y + θ) p (1 - p)`` with ``p = μ / (μ + θ)``, expected ones ``θ p``."""
-        theta = self.known
-        p, rest = self._shares(eta)
-        weight = (y + theta) * p * rest
-        return Derivatives(y * rest - theta * p, weight, weight * (rest - p), theta * p)
-
-    def slopes(self, y: FloatArray, eta: FloatArray) -> ThetaSlopes:
-        """In log θ, of each observation with weight 1."""
-        theta = self.known
-        p, rest = self._shares(eta)
-        away = (y - np.exp(eta)) / (np.exp(eta) + theta)
-        saturated = psi(y + theta) - psi(theta) - np.log1p(y / theta)
-        loss = theta * (away - np.log1p(away) - saturated)
-        residual = p * (y * rest - theta * p)
-        return ThetaSlopes(loss, residual, p * rest * (theta + (y + theta) * (p - rest)))
-
-    def _shares(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """``p = μ / (μ + θ)``, and ``1 - p``."""
-        odds = eta - np.log(self.known)
-        return np.asarray(expit(odds)), np.asarray(expit(-odds))
-
-    def _possible(self, y: FloatArray, weights: FloatArray | None) -> BoolArray:
-        return np.asarray((y >= 0) & (y == np.floor(y)) & np.isfinite(y))
-
-    def saturated(self, y: FloatArray, weights: FloatArray, scale: float) -> tuple[float, float, float]:
-        """As :meth:`Family.saturated`."""
-        theta = self.known
-        ways = gammaln(y + theta) - gammaln(theta) - gammaln(y + 1)
-        own = ways + xlogy(y, y) - y * np.log(y + theta) - theta * np.log1p(y / theta)
-        return float((weights * own).sum()), 0.0, 0.0
-
-    def law(self, eta: FloatArray, se: FloatArray, scale: float) -> Any:
-        """As :meth:`Family.law`."""
-        return counts_about(eta, se, 1 / self.known)
-
-
-@dataclass(frozen=True)
-class Gamma(_LogLink):
+class Gamma(LogLink):
     """Positive numbers whose standard deviation is in proportion to their mean; link log."""
 
     name = "gamma"
@@ -503,31 +384,3 @@ class ChiSquare(Gamma):
     def saturated(self, y: FloatArray, weights: FloatArray, scale: float) -> tuple[float, float, float]:
         """As :meth:`Family.saturated`."""
         return super().saturated(y, weights, 1.0)[0], 0.0, 0.0
-
-
-FAMILIES: dict[str, Family] = {
-    family.name: family for family in (Gaussian(), Binomial(), Poisson(), Gamma(), NegativeBinomial())
-}
-
-
-def family_of(family: str | Family) -> Family:
-    """A family by its name; ``"negative_binomial(2.5)"`` is the one with θ = 2.5.
-
-    Raises
-    ------
-    InputError
-        No such family, or a θ that is no positive number.
-    """
-    if isinstance(family, Family):
-        return family
-    name = family.strip().lower() if isinstance(family, str) else ""
-    given = re.fullmatch(r"negative_binomial\(([^()]+)\)", name)
-    if given is not None:
-        try:
-            theta = float(given[1])
-        except ValueError:
-            raise InputError(f"theta must be a positive number, got {family!r}") from None
-        return NegativeBinomial(theta)
-    if name not in FAMILIES:
-        raise InputError(f"family must be one of {', '.join(map(repr, FAMILIES))}, got {family!r}")
-    return FAMILIES[name]

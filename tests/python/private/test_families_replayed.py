@@ -16,7 +16,7 @@ from fdadp.privacy import Budget, rowwise_exp
 from fdadp.private.release.dp_aff_of_families import DPAFFOfFamily, in_entries
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.rows.count_and_binary_rows import BoundedResponse, BoundedRows
-from fdadp.solve.form.response_families import FAMILIES
+from fdadp.solve.form.families_by_name import FAMILIES
 
 GRID = np.linspace(0, 1, 21)
 N = 60

@@ -17,7 +17,7 @@ from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.kernel._kernel import Kernel
 from fdadp.private.release import dp_aff_of_families
 from fdadp.private.rows.count_and_binary_rows import BoundedResponse, BoundedRows, bins_of
-from fdadp.solve.form.response_families import FAMILIES
+from fdadp.solve.form.families_by_name import FAMILIES
 
 POISSON = FAMILIES["poisson"]
 

@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from fdadp.private.denoise.posterior_from_gradients import ReleasedGradients, gaussian_draws
 from fdadp.private.rows.count_and_binary_rows import BoundedResponse, bins_of, count_table, interpolated, level_of
-from fdadp.solve.form.response_families import FAMILIES
+from fdadp.solve.form.families_by_name import FAMILIES
 
 THETA = np.array([0.3, 1.2, -0.8, 0.5])[:, None]
 ONES_AND_ZEROS = BoundedResponse(FAMILIES["binomial"], (0.0, 1.0))

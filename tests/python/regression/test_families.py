@@ -10,7 +10,7 @@ from skfda import FDataGrid
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp.errors import InputError
-from fdadp.solve.form.response_families import NegativeBinomial
+from fdadp.solve.form.families_with_theta import NegativeBinomial, ThetaSlopes
 
 S, T = np.linspace(0, 1, 21), np.linspace(0, 1, 15)
 
@@ -231,7 +231,7 @@ def test_derivatives_of_the_negative_binomial(theta):
     assert_allclose(at.weight, -(up.residual - down.residual) / (2 * h), rtol=1e-6, atol=1e-8)
     assert_allclose(at.slope, (up.weight - down.weight) / (2 * h), rtol=1e-6, atol=1e-8)
     more, less = (NegativeBinomial(theta * np.exp(step)) for step in (h, -h))
-    slopes, ones = family.slopes(y, eta), np.ones(1)
+    slopes, ones = ThetaSlopes(*(slope for (slope,) in family.slopes(y, eta))), np.ones(1)
     loss = [
         [f.half_deviance(y, eta)[i] - f.saturated(y[i : i + 1], ones, 1.0)[0] for i in range(12)] for f in (more, less)
     ]

@@ -10,7 +10,7 @@ from fdadp.regression.fit_in_memory import read_spec
 from fdadp.regression.reading.training_rows import read_rows
 from fdadp.solve.errors.gls import JUDGES, judging_system
 from fdadp.solve.fit.observations import fit_terms
-from fdadp.solve.form.response_families import family_of
+from fdadp.solve.form.families_by_name import family_of
 from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
 from fdadp.solve.smoothing.smoothing_search import newton
 

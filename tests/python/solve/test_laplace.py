@@ -13,9 +13,10 @@ from fdadp import terms
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.solve.fit.additive_fit import fit_gaussian
 from fdadp.solve.fit.family_fit import first_problem, fit_family
+from fdadp.solve.form.families_by_name import FAMILIES as BY_NAME
+from fdadp.solve.form.families_by_name import family_of
+from fdadp.solve.form.families_with_theta import NegativeBinomial
 from fdadp.solve.form.long_form_design import LongForm
-from fdadp.solve.form.response_families import FAMILIES as BY_NAME
-from fdadp.solve.form.response_families import NegativeBinomial, family_of
 from fdadp.solve.form.weighted_least_squares import Observed, rows_on_grid, weighted_system
 
 FAMILIES = {**BY_NAME, "negative_binomial": NegativeBinomial(1.5)}
