@@ -76,7 +76,7 @@ def fit_with_theta(
         search = family.search(over_blocks(blocks, partial(_tally, family), operator.add))
         first = first_problem(form, blocks, family.at(search.starts[0]), n_unpenalized)
         best = _OverTheta(*first, family, search, log_sp).lowest()
-    chosen = family.at(best.theta).by_the_data()
+    chosen = family.at(best.theta, chosen=True)
     near = best.found.log_sp if log_sp is None else None
     fit = fit_family(form, blocks, chosen, smoothing, n, n_unpenalized, near=near)
     return replace(fit, family=chosen)

@@ -45,18 +45,14 @@ class FamilyWithTheta(Family):
     A search goes along coordinates of them that have no unit, such as logarithms.
     """
 
-    @abstractmethod
-    def by_the_data(self) -> FamilyWithTheta:
-        """The same, whose θ the data chose."""
-
     @property
     @abstractmethod
     def unknown(self) -> bool:
         """Whether a fit is to choose θ."""
 
     @abstractmethod
-    def at(self, point: FloatArray) -> FamilyWithTheta:
-        """The same with θ at a point (d,) of its search."""
+    def at(self, point: FloatArray, chosen: bool = False) -> FamilyWithTheta:
+        """The same with θ at a point (d,) of its search; whether the data chose it."""
 
     def tally(self, y: FloatArray, weights: FloatArray) -> FloatArray:
         """Sums over observations with positive weights, of which :meth:`search` is made."""
@@ -120,13 +116,9 @@ class NegativeBinomial(LogLink, FamilyWithTheta):
         """As :attr:`FamilyWithTheta.unknown`."""
         return self.theta is None
 
-    def by_the_data(self) -> NegativeBinomial:
-        """As :meth:`FamilyWithTheta.by_the_data`."""
-        return NegativeBinomial(self.theta, chosen=True)
-
-    def at(self, point: FloatArray) -> NegativeBinomial:
+    def at(self, point: FloatArray, chosen: bool = False) -> NegativeBinomial:
         """With a log θ."""
-        return NegativeBinomial(float(np.clip(np.exp(point[0]), LEAST_THETA, MOST_THETA)))
+        return NegativeBinomial(float(np.clip(np.exp(point[0]), LEAST_THETA, MOST_THETA)), chosen)
 
     def search(self, tally: FloatArray) -> ThetaSearch:
         """Along log θ."""
