@@ -25,9 +25,6 @@ WHAT = "A formula, as 'Y ~ ff(X) + s(age) + region', of --curves and --table; or
 FAMILIES = "gaussian, binomial, poisson, gamma, negative_binomial, or with theta negative_binomial(2.5)"
 Family = Annotated[str | None, typer.Option(help=f"{FAMILIES}. (default: gaussian)")]
 
-ROUND = "Makes curves and effects of a formula periodic along the response, t = 0 and 24 the same: --t-period 24."
-TPeriod = Annotated[float | None, typer.Option("--t-period", metavar="PERIOD", help=ROUND)]
-
 
 @dataclass(frozen=True)
 class Sizes:
@@ -151,7 +148,6 @@ def fit(
     groups: option.Groups = None,
     of_persons: option.RowsOptions,
     offset: Annotated[str | None, typer.Option(help="Column, or expression of some, that is added as it is.")] = None,
-    t_period: TPeriod = None,
     events: EventOptions,
     sizes: Sizes,
     how: FileFormat,
@@ -184,7 +180,7 @@ def fit(
     has_persons = groups is not None or rows.id is not None or person_of(what[0]) is not None
     law = of_persons.law(has_persons=has_persons)
     privacy = private.privacy()
-    beside = {"--curves": rows.curves, "--family": family, "--offset": offset, "--t-period": t_period, **given(events)}
+    beside = {"--curves": rows.curves, "--family": family, "--offset": offset, **given(events)}
     settings = {"smoothing": smoothing, "missing": missing, "progress": "auto" if progress is None else progress}
     request = _requested(what, sizes, beside, (rows, groups, how), settings | law)
     if privacy is None:
@@ -242,8 +238,7 @@ def _requested(
     settings = settings | {"missing": input_files.treatments_of(missing)}
     if what[0].lstrip().startswith("Surv("):
         refuse_given(
-            {name: beside[name] for name in ("--offset", "--t-period")}
-            | {"--max-rows": settings.get("max_rows"), **within},
+            {"--offset": beside["--offset"], "--max-rows": settings.get("max_rows"), **within},
             "must be left out of Surv()",
         )
         settings["times"] = private_files.edges_of(beside["--times"], "--times")
@@ -252,8 +247,7 @@ def _requested(
     refuse_given(
         {name: beside[name] for name in ("--times", "--baseline")}, "is there for formulas of Surv(time, event)"
     )
-    settings |= {"family": beside["--family"] or "gaussian"}
-    return Formula(*files, settings, what[0], beside["--offset"], beside["--t-period"])
+    return Formula(*files, settings | {"family": beside["--family"] or "gaussian"}, what[0], beside["--offset"])
 
 
 @dataclass(frozen=True)
@@ -262,14 +256,13 @@ class Formula(RegressionRequest):
 
     formula: str
     offset: str | None
-    t_period: float | None
 
     def fit(self) -> Any:
         """Fit without privacy."""
         data, by = input_files.read_columns(self.rows, self.how)
         refuse_given({"--within": self.settings.get("within")}, ONLY_PRIVATE)
         kind = model_of(self.formula, [name for name, c in data.items() if getattr(c, "ndim", 1) == 2], data)
-        model = kind(self.formula, **self._settings_of(kind))
+        model = kind(self.formula, **self.settings)
         beside = {"groups": self.groups, "offset": self.offset, "by": by}
         return model.fit(data, **{name: value for name, value in beside.items() if value is not None})
 
@@ -283,7 +276,7 @@ class Formula(RegressionRequest):
             refuse_given(
                 {"--within": self.settings.get("within")}, "is there for curves, with re(id, covariance='free')"
             )
-        model = kind(self.formula, privacy=privacy, bounds=bounds, **self._settings_of(kind))
+        model = kind(self.formula, privacy=privacy, bounds=bounds, **self.settings)
         named = input_files.named_in(self.formula)
         files.check_has([*(name for name in bounds if name in named), *filter(None, (self.groups, self.offset))])
         beside: dict[str, Any] = {"groups": self.groups, "offset": self.offset}
@@ -292,13 +285,6 @@ class Formula(RegressionRequest):
         if dry_run:
             return None
         return model.fit_chunks(files.tables if files.id is None else files.joined(), grids=files.grids(), **beside)
-
-    def _settings_of(self, kind: Any) -> dict[str, Any]:
-        """Settings of the kind of model; raises InputError for a circle where the response is a number."""
-        if kind is fdadp.FunctionalRegression:
-            return self.settings | {"t_period": self.t_period}
-        refuse_given({"--t-period": self.t_period}, "must be left out where the response is a number")
-        return self.settings
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.errors import InputError, PublicInputWarning
+from fdadp.errors import InputError, PrivacyError, PublicInputWarning
 from fdadp.privacy.noise.distributed import DistributedNoise, NextRound, noise_source
 
 if TYPE_CHECKING:
@@ -162,6 +162,12 @@ def check_data(contract: Contract, data: tuple[Any, ...]) -> None:
         raise InputError(
             f"data must be a tuple of {len(wanted)} arrays of equal length with rows of shapes {wanted}, got {found}"
         )
+
+
+def check_seed(contract: Contract, random_state: int | None) -> None:
+    """Refuse seeded noise under a contract that is no simulation; raises PrivacyError."""
+    if random_state is not None and not contract.simulation:
+        raise PrivacyError("random_state must be None unless the contract is a simulation: seeded noise hides nobody")
 
 
 def fingerprint(contract: Contract) -> bytes:

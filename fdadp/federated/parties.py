@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 from fdadp._common.typing import IntArray
-from fdadp.errors import FdadpError, FdadpWarning, InputError, PrivacyError
+from fdadp.errors import FdadpError, FdadpWarning, InputError
 from fdadp.federated import federated_models, wire_format
 from fdadp.federated.federated_models import seed_of
 from fdadp.federated.paillier import PublicKey, Randomness, SecretKey, add, ciphertexts, keys, pack, unpack
@@ -126,10 +126,7 @@ class Owner(Party):
             raise ProtocolError(f"the key must be the one that the contract names for {name}, got another one, or none")
         self._signer = signer
         federated_models.check_data(contract, data)
-        if random_state is not None and not contract.simulation:
-            raise PrivacyError(
-                "random_state must be None unless the contract is a simulation: seeded noise hides nobody"
-            )
+        federated_models.check_seed(contract, random_state)
         self._data, self._n_jobs, self._random_state = data, n_jobs, random_state
         self._randomness: Randomness | None = None
 

@@ -16,6 +16,7 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import date
 from functools import cached_property
 from typing import Any
 
@@ -64,6 +65,8 @@ class Contract:
     owner_keys : sequence of str, optional
         Ed25519 public keys of the owners, in their order, in 64 hexadecimal digits each: their greetings and shares
         must be signed with them. Without, a party is who it says it is, and Flower's server does not begin.
+    expires : str, optional
+        First day, as ``"2027-01-31"`` and in UTC, on which owners of masked sums answer nothing any more.
     simulation : bool
         Whether shares may be seeded or seen: then nothing that comes of it is for release, and every ledger says so.
     run : str
@@ -99,6 +102,7 @@ class Contract:
     key_bits: int = 3072
     key: str | None = None
     owner_keys: tuple[str, ...] = ()
+    expires: str | None = None
     simulation: bool = False
     run: str = field(default_factory=lambda: secrets.token_hex(8))
 
@@ -121,6 +125,8 @@ class Contract:
             raise InputError(f"key must be a SHA-256 in 64 hexadecimal digits, got {self.key!r}")
         object.__setattr__(self, "owner_keys", tuple(self.owner_keys))
         check_keys(self.owner_keys, self.owners)
+        if self.expires is not None:
+            check_day(self.expires)
         try:
             plain = json.loads(json.dumps(dict(self.settings), allow_nan=False))
         except (TypeError, ValueError) as exc:
@@ -223,7 +229,17 @@ class Signer:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        key = secret_key(path)
+        self._set(secret_key(path))
+
+    @classmethod
+    def new(cls) -> Signer:
+        """A fresh key that is nowhere else, for owners who live and die in one process."""
+        _, ed25519 = ed25519_modules()
+        made = cls.__new__(cls)
+        made._set(ed25519.Ed25519PrivateKey.generate())
+        return made
+
+    def _set(self, key: Any) -> None:
         self._key, self.public = key, raw_key(key.public_key()).hex()
 
     def sign(self, data: bytes) -> bytes:
@@ -241,6 +257,16 @@ def public_key_of(path: str | os.PathLike[str]) -> str:
     if not isinstance(key, ed25519.Ed25519PublicKey):
         raise InputError(f"owners' keys must be public keys of Ed25519 in PEM, got {path!s}")
     return raw_key(key).hex()
+
+
+def check_day(day: Any) -> None:
+    """Refuse what is no day as ``"2027-01-31"``; raises InputError."""
+    try:
+        right = date.fromisoformat(day).isoformat() == day
+    except (TypeError, ValueError):
+        right = False
+    if not right:
+        raise InputError(f"expires must be a day as '2027-01-31', got {day!r}")
 
 
 def check_keys(keys: Sequence[str], owners: int) -> None:

@@ -76,11 +76,13 @@ class NextRound(Exception):
         Bits of an entry, w: totals lie in [-2^(w-1), 2^(w-1)).
     share : ndarray of int64, or None
         This owner's noisy share (d,). None where the noise only listens.
+    sd : float
+        Standard deviation of the noise in each share, in lattice steps.
     """
 
-    def __init__(self, index: int, size: int, width: int, share: IntArray | None) -> None:
+    def __init__(self, index: int, size: int, width: int, share: IntArray | None, sd: float) -> None:
         super().__init__(f"release {index} waits for its total")
-        self.index, self.size, self.width, self.share = index, size, width, share
+        self.index, self.size, self.width, self.share, self.sd = index, size, width, share, sd
 
 
 class DistributedNoise:
@@ -202,9 +204,9 @@ class DistributedNoise:
 
         def draw(exact: IntArray) -> IntArray:
             if self._listen:
-                raise NextRound(index, size, width, None)
+                raise NextRound(index, size, width, None, share_sd)
             noise = np.clip(self._share(share_sd, size), -(2**62), 2**62)  # the law changes by less than 10^-80
-            raise NextRound(index, size, width, np.clip(exact, -int(most), int(most)) + noise)
+            raise NextRound(index, size, width, np.clip(exact, -int(most), int(most)) + noise, share_sd)
 
         sd = share_sd * math.sqrt(count)
         least = share_sd * math.sqrt(self.honest)

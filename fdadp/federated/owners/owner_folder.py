@@ -1,0 +1,117 @@
+"""The folder of an owner: files that are on the disk, with their names, before anything that rests on them leaves.
+
+A process holds the lock of its folder as long as it lives. Files belong to this user alone; links are refused, for
+whoever keeps a second name of a file keeps what it held.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from typing import Protocol
+
+from fdadp.errors import PrivacyError
+
+
+class Keeper(Protocol):
+    """Where an owner keeps what it must not forget."""
+
+    def read(self, name: str) -> bytes | None:
+        """What was written under a name; None: nothing."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Keep bytes under a name, in place of what was there; they are kept when this returns."""
+
+
+class OwnerFolder:
+    """A folder that this user alone can read and one process at a time can use.
+
+    Parameters
+    ----------
+    path : path
+        Made if it is not there.
+
+    Raises
+    ------
+    PrivacyError
+        The folder or a file in it is a link, another user's, or open to others; or another process uses it.
+    OSError
+        The disk's. What was to be written may be there or not: whoever writes must end.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fspath(path)
+        os.makedirs(self._path, mode=0o700, exist_ok=True)
+        self._folder = self._open(None, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            self._lock = self._open("lock", os.O_RDWR | os.O_CREAT)
+        except BaseException:
+            os.close(self._folder)
+            raise
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            self.close()
+            raise PrivacyError(f"folder must be used by one process at a time, and another uses {self._path}") from exc
+
+    def close(self) -> None:
+        """Give the folder free."""
+        os.close(self._lock)
+        os.close(self._folder)
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a file; None: it is not there."""
+        try:
+            handle = self._open(name, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(handle, "rb") as stream:
+            return stream.read()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Replace a file as a whole; content and name are on the disk when this returns."""
+        new = f"{name}.new"
+        if new in os.listdir(self._folder):  # of a process that died over it: nothing has left that rests on it
+            os.unlink(new, dir_fd=self._folder)
+        with os.fdopen(self._open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(new, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        os.fsync(self._folder)
+
+    def _open(self, name: str | None, flags: int) -> int:
+        """Open a file of the folder, or with None the folder itself, which must be as the class says."""
+        try:
+            if name is None:
+                handle = os.open(self._path, flags | os.O_NOFOLLOW)
+            else:
+                handle = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self._folder)
+        except FileNotFoundError:
+            raise
+        except OSError as exc:
+            raise PrivacyError(
+                f"folder must hold regular files and no links, got {self._path}, {name or 'itself'}"
+            ) from exc
+        found = os.fstat(handle)
+        regular = stat.S_ISDIR(found.st_mode) if name is None else stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+        if not regular or found.st_uid != os.getuid() or found.st_mode & 0o077:
+            os.close(handle)
+            raise PrivacyError(
+                "folder must be this user's alone, and hold regular files of one name each, got "
+                f"{self._path}, {name or 'itself'}"
+            )
+        return handle
+
+
+class MemoryKeeper(dict[str, bytes]):
+    """What parties in one process keep: it dies with them all."""
+
+    def read(self, name: str) -> bytes | None:
+        """What was written under a name; None: nothing."""
+        return self.get(name)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Keep bytes under a name."""
+        self[name] = data

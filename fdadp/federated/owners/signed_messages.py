@@ -1,0 +1,374 @@
+"""Messages between owners, bytes of a fixed layout that their sender signs, and the coordinator, who forwards them.
+
+======== ===== =======================================================================================
+offset   bytes field (integers are big-endian)
+======== ===== =======================================================================================
+0        4     ``FDAO``
+4        1     version of this format, 1
+5        1     kind of message
+6        2     sender: 0 is the coordinator, i = 1 ... L an owner
+8        4     number k of the release it belongs to, from 0
+12       32    digest of the contract
+44       4     length of the body, then the body
+..       64    Ed25519 signature of ``fdadp owners v1``, a zero byte and all the above; the coordinator's is zeros
+======== ===== =======================================================================================
+
+========= =========== ==========================================================================================
+kind      from        body
+========= =========== ==========================================================================================
+consent   owner       nothing
+ask k     coordinator the L shares of k - 1 whole, in order; for k = 0 the L consents
+ready k   owner       T_k 32, fresh X25519 key 32, size u32, width u8, sd of the share f64, SHA-256 of public arrays 32
+go k      coordinator the L readies whole, in order
+share k   owner       T_k 32, R_k 32, the masked share as size numbers of u64
+done      owner       T_K 32
+refusal   owner       a code u8 of :class:`Refusal`: no words, so nothing of its rows
+========= =========== ==========================================================================================
+
+T_k stands for all that was said before release k, R_k for the readies of release k (:func:`first_transcript`,
+:func:`ready_transcript`, :func:`next_transcript`). Nothing here is secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from fdadp._common.typing import IntArray
+from fdadp.federated.wire_format import ProtocolError
+
+if TYPE_CHECKING:
+    from fdadp.federated.run_contract import Contract
+
+_MAGIC, _VERSION, _COORDINATOR, _HASH = b"FDAO", 1, 0, 32
+_HEAD = struct.Struct(">4sBBHI32sI")
+_SIGNATURE = 64
+_READY = struct.Struct(">32s32sIBd32s")
+_SIGNED = b"fdadp owners v1\0"
+LARGEST = 2**28
+"""Numbers of a release: fewer than these."""
+
+
+class MessageKind(IntEnum):
+    """Kinds of messages."""
+
+    CONSENT, ASK, READY, GO, SHARE, DONE, REFUSAL = range(1, 8)
+
+
+class Refusal(IntEnum):
+    """Why an owner does not answer a message."""
+
+    FORM = 1
+    CONTRACT = 2
+    SENDER = 3
+    ORDER = 4
+    SIGNATURE = 5
+    ANSWERED = 6
+    TRANSCRIPT = 7
+    RELEASE = 8
+    KEY = 9
+    TOTAL = 10
+    MODEL = 11
+    EXPIRED = 12
+
+
+_MEANING = {
+    Refusal.FORM: "it has not the form of a message of this kind",
+    Refusal.CONTRACT: "it belongs to another contract",
+    Refusal.SENDER: "it is of another sender than it should be",
+    Refusal.ORDER: "it is not its turn",
+    Refusal.SIGNATURE: "it is not signed with the key that the contract names",
+    Refusal.ANSWERED: "another message in its place was answered already",
+    Refusal.TRANSCRIPT: "it does not follow from what was said before",
+    Refusal.RELEASE: "owners differ in size, width, public arrays or noise of the release",
+    Refusal.KEY: "a key is no usable key of X25519, or stands there twice",
+    Refusal.TOTAL: "a total is outside of its width: the run has ended",
+    Refusal.MODEL: "the model cannot be computed from the totals",
+    Refusal.EXPIRED: "the contract has expired",
+}
+
+
+class RefusedMessage(ProtocolError):
+    """A message that is not answered.
+
+    Attributes
+    ----------
+    code : Refusal
+    """
+
+    def __init__(self, code: Refusal) -> None:
+        super().__init__(f"message is refused: {_MEANING[code]}")
+        self.code = code
+
+
+def meaning_of(body: bytes) -> str:
+    """A refusal's code in words."""
+    return {bytes([code]): words for code, words in _MEANING.items()}.get(body, "for no reason of the list")
+
+
+def accept(right: bool, code: Refusal) -> None:
+    """Raise RefusedMessage with this code unless `right`."""
+    if not right:
+        raise RefusedMessage(code)
+
+
+@dataclass(frozen=True)
+class SignedMessage:
+    """One message; ``to_bytes`` and ``from_bytes`` are inverse to each other."""
+
+    kind: int
+    sender: int
+    index: int
+    digest: bytes
+    body: bytes = b""
+    signature: bytes = bytes(_SIGNATURE)
+
+    @property
+    def signed(self) -> bytes:
+        """What the signature is of."""
+        return _SIGNED + self.to_bytes()[:-_SIGNATURE]
+
+    def to_bytes(self) -> bytes:
+        """Bytes for the wire."""
+        head = _HEAD.pack(_MAGIC, _VERSION, self.kind, self.sender, self.index, self.digest, len(self.body))
+        return head + self.body + self.signature
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> SignedMessage:
+        """Read a message that is as long as it says.
+
+        Raises
+        ------
+        RefusedMessage
+        """
+        accept(len(data) >= _HEAD.size + _SIGNATURE, Refusal.FORM)
+        magic, version, kind, sender, index, digest, length = _HEAD.unpack_from(data)
+        right = magic == _MAGIC and version == _VERSION and len(data) == _HEAD.size + length + _SIGNATURE
+        accept(right, Refusal.FORM)
+        body, signature = data[_HEAD.size : -_SIGNATURE], data[-_SIGNATURE:]
+        return cls(kind, sender, index, digest, body, signature)
+
+
+def request(contract: Contract, kind: MessageKind, index: int, answers: Sequence[bytes]) -> bytes:
+    """The coordinator's message: answers of all owners, forwarded."""
+    return SignedMessage(kind, _COORDINATOR, index, contract.digest, b"".join(answers)).to_bytes()
+
+
+def check_request(message: SignedMessage, contract: Contract) -> None:
+    """Refuse what is no coordinator's message under this contract; raises RefusedMessage."""
+    accept(message.digest == contract.digest, Refusal.CONTRACT)
+    accept(message.sender == _COORDINATOR and message.signature == bytes(_SIGNATURE), Refusal.SENDER)
+    accept(message.kind in (MessageKind.ASK, MessageKind.GO), Refusal.FORM)
+
+
+def split(body: bytes, owners: int) -> list[bytes]:
+    """The messages of all owners that a coordinator's message holds, one after the other; raises RefusedMessage."""
+    found, at = [], 0
+    for _ in range(owners):
+        accept(len(body) >= at + _HEAD.size, Refusal.FORM)
+        *_, length = _HEAD.unpack_from(body, at)
+        end = at + _HEAD.size + length + _SIGNATURE
+        found.append(body[at:end])
+        at = end
+    accept(at == len(body), Refusal.FORM)
+    return found
+
+
+def body_of(data: bytes, contract: Contract, kind: MessageKind, sender: int, index: int) -> bytes:
+    """The body of an owner's message, once contract, kind, sender, index and signature are as they should be.
+
+    Raises
+    ------
+    RefusedMessage
+    """
+    message = SignedMessage.from_bytes(data)
+    accept(message.digest == contract.digest, Refusal.CONTRACT)
+    accept(message.sender == sender, Refusal.SENDER)
+    accept((message.kind, message.index) == (kind, index), Refusal.ORDER)
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(contract.owner_keys[sender - 1]))
+        key.verify(message.signature, message.signed)
+    except (InvalidSignature, ValueError) as exc:
+        raise RefusedMessage(Refusal.SIGNATURE) from exc
+    return message.body
+
+
+class Ready(NamedTuple):
+    """What an owner says before a release: see the table of the module."""
+
+    transcript: bytes
+    key: bytes
+    size: int
+    width: int
+    sd: float
+    arrays: bytes
+
+    def to_bytes(self) -> bytes:
+        """Body of the message."""
+        return _READY.pack(*self)
+
+    @classmethod
+    def from_bytes(cls, body: bytes) -> Ready:
+        """Read it; raises RefusedMessage."""
+        accept(len(body) == _READY.size, Refusal.FORM)
+        return cls(*_READY.unpack(body))
+
+
+class Share(NamedTuple):
+    """An owner's masked share, and what it was made for."""
+
+    transcript: bytes
+    readies: bytes
+    values: np.ndarray[tuple[int], np.dtype[np.uint64]]
+
+    def to_bytes(self) -> bytes:
+        """Body of the message."""
+        return self.transcript + self.readies + self.values.astype(">u8").tobytes()
+
+    @classmethod
+    def from_bytes(cls, body: bytes, size: int | None = None) -> Share:
+        """Read it, with so many numbers; raises RefusedMessage."""
+        numbers, rest = divmod(len(body) - 2 * _HASH, 8)
+        accept(numbers >= 0 and rest == 0 and size in (None, numbers), Refusal.FORM)
+        values = np.frombuffer(body, ">u8", numbers, 2 * _HASH).astype(np.uint64)
+        return cls(body[:_HASH], body[_HASH : 2 * _HASH], values)
+
+
+def total_of(shares: Sequence[Share]) -> IntArray:
+    """The sum of all owners' shares, in which the masks cancel: modulo 2^64, read as int64 (d,)."""
+    total = np.zeros(len(shares[0].values), dtype=np.uint64)
+    for share in shares:
+        total = total + share.values
+    return total.view(np.int64)
+
+
+def hashed(label: bytes, *parts: bytes) -> bytes:
+    """SHA-256 of the parts, each with its length, 32 bytes."""
+    state = hashlib.sha256()
+    for part in (label, *parts):
+        state.update(len(part).to_bytes(8, "big") + part)
+    return state.digest()
+
+
+def first_transcript(contract: Contract, consents: Sequence[bytes]) -> bytes:
+    """T_0, of the contract and all owners' consents, 32 bytes."""
+    return hashed(b"T", contract.digest, *consents)
+
+
+def ready_transcript(transcript: bytes, readies: Sequence[bytes]) -> bytes:
+    """R_k, of T_k and all owners' readies, 32 bytes."""
+    return hashed(b"R", transcript, *readies)
+
+
+def next_transcript(transcript: bytes, readies: bytes, shares: Sequence[bytes]) -> bytes:
+    """T_(k+1), of T_k, R_k and the SHA-256 of all owners' shares, 32 bytes."""
+    return hashed(b"T", transcript, readies, *(hashlib.sha256(share).digest() for share in shares))
+
+
+def check_masked_contract(contract: Contract) -> None:
+    """Refuse a contract that is not for masked sums; raises ProtocolError."""
+    if contract.key is not None or not contract.owner_keys or contract.lost or contract.owners >= 2**16:
+        raise ProtocolError(
+            "the contract must name a key of each owner, no data user's key, and no owner that may be lost, for "
+            "masked sums"
+        )
+
+
+_ANSWERS = {
+    None: (MessageKind.CONSENT,),
+    MessageKind.ASK: (MessageKind.READY, MessageKind.DONE),
+    MessageKind.GO: (MessageKind.SHARE,),
+}
+"""What owners answer to a request; first of all, to none."""
+_FOLLOWING = {
+    MessageKind.CONSENT: MessageKind.ASK,
+    MessageKind.READY: MessageKind.GO,
+    MessageKind.SHARE: MessageKind.ASK,
+}
+"""In what request answers are forwarded."""
+
+
+class Coordinator:
+    """Whoever collects the answers of all owners and sends them to all owners.
+
+    Parameters
+    ----------
+    contract : Contract
+    requests : sequence of bytes
+        :attr:`requests_` of an earlier object, which died.
+
+    Attributes
+    ----------
+    requests_ : list of bytes
+        All requests so far; the last one is what owners are asked now.
+    missing : set of int
+        Numbers of the owners that have not answered it. First of all they are asked for their consent.
+    done_ : bool
+        Whether all owners have the model.
+    """
+
+    def __init__(self, contract: Contract, requests: Sequence[bytes] = ()) -> None:
+        check_masked_contract(contract)
+        self.contract, self.requests_, self.done_ = contract, list(requests), False
+        self._answers: dict[int, bytes] = {}
+
+    @property
+    def missing(self) -> set[int]:
+        """Numbers of the owners that have not answered yet."""
+        return set() if self.done_ else set(range(1, self.contract.owners + 1)) - self._answers.keys()
+
+    def take(self, number: int, answer: bytes) -> None:
+        """Take one owner's answer; the last one makes the next request.
+
+        Raises
+        ------
+        ProtocolError
+            It is no answer of this owner to what is asked now, or a refusal. Nothing has changed.
+        """
+        asked, index = self._asked
+        found = SignedMessage.from_bytes(answer)
+        if found.kind == MessageKind.REFUSAL:
+            code = body_of(answer, self.contract, MessageKind.REFUSAL, number, found.index)
+            raise ProtocolError(f"owner {number} refuses release {found.index}: {meaning_of(code)}")
+        kind = next((kind for kind in _ANSWERS[asked] if kind == found.kind), _ANSWERS[asked][0])
+        body_of(answer, self.contract, kind, number, index)
+        self._answers[number] = answer
+        if self.missing:
+            return
+        answers = [self._answers[i] for i in sorted(self._answers)]
+        kinds = {SignedMessage.from_bytes(one).kind for one in answers}
+        if len(kinds) > 1:
+            raise ProtocolError(f"owners must be at the same place in release {index}, and are not")
+        if kind == MessageKind.DONE:
+            self.done_ = True
+            return
+        ask, following = _FOLLOWING[kind], index + (kind == MessageKind.SHARE)
+        self.requests_.append(request(self.contract, ask, following, answers))
+        self._answers = {}
+
+    @property
+    def _asked(self) -> tuple[MessageKind | None, int]:
+        """Kind and index of the last request."""
+        if not self.requests_:
+            return None, 0
+        last = SignedMessage.from_bytes(self.requests_[-1])
+        return MessageKind(last.kind), last.index
+
+    @property
+    def totals_(self) -> list[IntArray]:
+        """The totals that can be added up so far, (d,) each; whoever has the requests has them."""
+        found = []
+        for asked in map(SignedMessage.from_bytes, self.requests_):
+            if asked.kind == MessageKind.ASK and asked.index > 0:
+                parts = enumerate(split(asked.body, self.contract.owners), start=1)
+                bodies = [body_of(part, self.contract, MessageKind.SHARE, i, asked.index - 1) for i, part in parts]
+                found.append(total_of([Share.from_bytes(body) for body in bodies]))
+        return found
