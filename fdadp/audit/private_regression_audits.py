@@ -102,8 +102,9 @@ Data = tuple[Any, Any, Any]
 Mode = tuple[float | None, str, bool]
 MODES = tuple(itertools.product((1e-6, None), ("zero-out", "add-remove", "replace"), (False, True)))
 """δ, adjacency, whether persons have several rows."""
-SIZES = ((60, 1.0), (150, 1.0), (60, 8.0), (150, 20.0), (300, 1.0), (300, 8.0), (100, 0.3))
-"""Persons and ε; among them requests that are hopeless, and refused where the released n says so."""
+SIZES = ((60, 1.0), (120, 400.0), (60, 8.0), (150, 20.0), (300, 1.0), (300, 8.0), (100, 0.3))
+"""Persons and ε; among them requests that are hopeless, and refused where the released n says so, and one that affords
+every release there is."""
 BOUNDS = ((1.0, 1.0), (2.0, 1.0), (0.5, 0.6))
 """Public ranges, relative to the right ones."""
 
@@ -159,7 +160,7 @@ def _curve_pair(number: int, mechanism: str, kind: str, mode: Mode, rng: np.rand
     wide_x, wide_y = BOUNDS[int(rng.integers(len(BOUNDS)))]
 
     def make(persons: IntArray) -> tuple[IntArray, dict[str, Any]]:
-        x, y, _ = simulated(1 + number % 3, len(persons), rng)
+        x, y, _ = simulated(1 + number % 3, len(persons), rng, n_points=33)  # which carry looks at roughness
         return persons[rng.permutation(len(persons))] if mode[2] else persons, {"X": x, "Y": y}
 
     def put(table: dict[str, Any], rows: IntArray, kind: str) -> None:

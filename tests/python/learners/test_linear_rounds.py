@@ -1,35 +1,20 @@
-"""Linear regression by rounds: what one person moves, what is released when, and where it holds."""
+"""Linear regression by rounds: what is released when, and where it holds."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 
 import numpy as np
 import pytest
 from learner_registry import odd_columns
-from privacy_tools import distance
 
-from fdadp.audit import black_box_audit
 from fdadp.errors import PublicInputWarning
 from fdadp.learners import DPLinearRegression
-from fdadp.privacy import SeededNoise, TapeNoise
-
-ROWS = [[0.0, 0.0], [1.0, 1.0], [-1.0, 0.2], [1e30, -1e30], [1e300, 1e300], [np.nan, 0.0], [np.inf, 0.0]]
-TARGETS = [-9.0, 0.1, np.inf, -1e300]
 
 
 def rounds(**more):
     public = {"epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "bounds_y": (-2, 2), "random_state": 0}
     return DPLinearRegression(**{**public, "mechanism": "rounds", **more})
-
-
-def taped(monkeypatch, model, X, y, tape=None):
-    noise = TapeNoise(SeededNoise(0), tape)
-    with monkeypatch.context() as patch:
-        patch.setattr("fdadp.privacy.noise.sources.SeededNoise", lambda seed: noise)
-        model.fit(X, y)
-    return noise.entries
 
 
 def line(n, seed=0, d=3, scale=1.0, at=0.0, error=0.5):
@@ -41,32 +26,6 @@ def line(n, seed=0, d=3, scale=1.0, at=0.0, error=0.5):
 
 def explained(model, X, f):
     return 1 - np.mean((model.predict(X) - f) ** 2) / np.var(f)
-
-
-@pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")
-@pytest.mark.parametrize("pure", [True, False])
-@pytest.mark.parametrize("targets", [1, 2])
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace", "zero-out"])
-def test_no_person_moves_any_release_by_more_than_its_sensitivity(monkeypatch, adjacency, targets, pure):
-    """Every pair of extreme rows, given the same releases before, on the integers; and nothing is far from it."""
-    n = None if adjacency == "add-remove" else 5
-    settings = {"delta": None if pure else 1e-6, "adjacency": adjacency, "n": n}
-    rng = np.random.default_rng(0)
-    X, y = rng.uniform(-1, 1, (4, 2)), rng.uniform(-1, 1, (4, targets))
-    rows = [(x, np.resize([t, 0.3], targets)) for x, t in itertools.product(ROWS, TARGETS)]
-
-    def fit(row, tape):
-        whole = (X, y) if row is None else (np.vstack([X, row[0]]), np.vstack([y, row[1]]))
-        return taped(monkeypatch, rounds(**settings), *whole, tape)
-
-    tape = fit(rows[1], None)
-    found = [fit(row, tape) for row in rows]
-    absent = fit(None if adjacency == "add-remove" else (np.full(2, np.nan), np.zeros(targets)), tape)
-    pairs = [(absent, one) for one in found] if adjacency != "replace" else itertools.combinations(found, 2)
-    moves = [[distance(a, b) / a.sensitivity for a, b in zip(one, other, strict=True)] for one, other in pairs]
-    largest = np.max(moves, axis=0)
-    assert (largest <= 1).all()
-    assert (largest > 0.25).all(), largest
 
 
 @pytest.mark.parametrize(("adjacency", "delta"), [("zero-out", 1e-6), ("zero-out", None), ("add-remove", 1e-6)])
@@ -154,18 +113,3 @@ def test_the_coefficients_are_those_within_the_walls():
     assert (model.walls_[0] > -1000).all() and (model.walls_[1] < 1000).all() and (model.walls_[1] > 1).all()
     far = np.full((1, 3), 900.0)
     np.testing.assert_array_equal(model.predict(far), model.predict(model.walls_[1][None]))
-
-
-@pytest.mark.statistics
-@pytest.mark.parametrize("delta", [None, 1e-4])
-def test_an_audit_finds_no_violation(delta):
-    X, y = np.full((3, 1), 0.5), np.full(3, -0.5)
-
-    def score(seed, present):
-        row = np.array([[1.0]]) if present else np.array([[np.nan]])
-        model = rounds(delta=delta, n=4, adjacency="zero-out", random_state=seed)
-        return float(model.fit(np.vstack([X, row]), np.append(y, 2.0)).predict([[1.0]])[0])
-
-    scores = [[score(seed, present) for seed in range(200)] for present in (False, True)]
-    audit = black_box_audit(np.array(scores[1]), np.array(scores[0]), epsilon=1.0, delta=delta or 0.0)
-    assert audit.passed, str(audit)

@@ -1,36 +1,25 @@
-"""Additive regression where public ranges are too wide: what one person moves, what is released when, and the gain."""
+"""Additive regression where public ranges are too wide: what is released when, and the gain."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
-from learner_registry import fit, odd_columns
-from privacy_tools import distance
+from learner_registry import odd_columns
 
-from fdadp.audit import black_box_audit
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.learners import Categorical, DPAdditiveRegressor, Numeric
-from fdadp.privacy import Budget, SeededNoise, TapeNoise
+from fdadp.privacy import Budget
 
-ROWS = [[0.0, 0.0], [1.0, 1.0], [-1.0, 0.2], [1e30, -1e30], [1e300, 1e300], [np.nan, 0.0], [np.inf, 0.0]]
-TARGETS = [-9.0, 0.1, np.inf, -1e300]
 COUNTED = [*(f"counts in cells {t}" for t in (1, 2, 3)), "distances from places"]
 
 
 def additive(**more):
     public = {"epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "bounds_y": (-4, 4), "random_state": 0, "narrow": True}
     return DPAdditiveRegressor(**(public | more))
-
-
-def taped(monkeypatch, model, X, y, tape=None):
-    noise = TapeNoise(SeededNoise(0), tape)
-    fit(monkeypatch, noise, model, X, y)
-    return noise.entries
 
 
 def curved(n, seed=0, scale=1.0, at=0.0):
@@ -42,32 +31,6 @@ def curved(n, seed=0, scale=1.0, at=0.0):
 
 def explained(model, X, f):
     return 1 - np.mean((model.predict(X) - f) ** 2) / np.var(f)
-
-
-@pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")
-@pytest.mark.parametrize("pure", [True, False])
-@pytest.mark.parametrize("adjacency", ["add-remove", "replace", "zero-out"])
-def test_no_person_moves_any_release_by_more_than_its_sensitivity(monkeypatch, adjacency, pure):
-    """Every pair of extreme rows, given the same releases before, on the integers; and nothing is far from it."""
-    n = None if adjacency == "add-remove" else 5
-    settings = {"delta": None if pure else 1e-6, "adjacency": adjacency, "n": n, "n_passes": 2}
-    rng = np.random.default_rng(0)
-    X, y = rng.uniform(-1, 1, (4, 2)), rng.uniform(-1, 1, 4)
-    rows = list(itertools.product(ROWS, TARGETS))
-
-    def releases(row, tape):
-        whole = (X, y) if row is None else (np.vstack([X, row[0]]), np.append(y, row[1]))
-        return taped(monkeypatch, additive(**settings), *whole, tape)
-
-    tape = releases(rows[1], None)
-    found = [releases(row, tape) for row in rows]
-    absent = releases(None if adjacency == "add-remove" else ([np.nan, np.nan], 0.0), tape)
-    pairs = [(absent, one) for one in found] if adjacency != "replace" else itertools.combinations(found, 2)
-    moves = [[distance(a, b) / a.sensitivity for a, b in zip(one, other, strict=True)] for one, other in pairs]
-    largest = np.max(moves, axis=0)
-    assert len(largest) == (adjacency == "add-remove") + 4 + 1 + 4
-    assert (largest <= 1).all()
-    assert (largest > 0.5).all(), largest
 
 
 @pytest.mark.parametrize("delta", [None, 1e-6])
@@ -170,18 +133,3 @@ def test_any_unit_is_fitted_silently(width):
     model = additive(bounds=(low - 50 * width, high + 50 * width), bounds_y=(-50, 50))
     model.fit(low + (X + 1) / 2 * width, y)
     assert math.isfinite(explained(model, low + (X + 1) / 2 * width, f))
-
-
-@pytest.mark.statistics
-@pytest.mark.parametrize("delta", [None, 1e-4])
-def test_an_audit_finds_no_violation(delta):
-    X, y = np.full((3, 1), 0.5), np.full(3, -0.5)
-
-    def score(seed, present):
-        row = np.array([[1.0]]) if present else np.array([[np.nan]])
-        model = additive(delta=delta, n=4, adjacency="zero-out", random_state=seed, n_passes=1)
-        return float(model.fit(np.vstack([X, row]), np.append(y, 2.0)).predict(np.array([[1.0]]))[0])
-
-    scores = [[score(seed, present) for seed in range(200)] for present in (False, True)]
-    audit = black_box_audit(np.array(scores[1]), np.array(scores[0]), epsilon=1.0, delta=delta or 0.0)
-    assert audit.passed, str(audit)

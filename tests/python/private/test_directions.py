@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from term_audit_tools import GRID, people, term_model
+from privacy_tools import distance
+from term_audit_tools import GRID, observe_terms, people, promised, put, term_model
 
 from fdadp import DPAFF, Privacy, ScalarRegression, simulate_affr
+from fdadp.audit import black_box_audit
+from fdadp.audit.private_regression_audits import MODES, neighbours_of
+from fdadp.audit.replay import Neighbours, replay_audit
+from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
+from fdadp.privacy.kernel._kernel import Kernel
 from fdadp.private.public.tuned_constants import GAUSSIAN
 from fdadp.private.release import dp_aff
 from fdadp.private.release.dp_aff import _shown_by_directions, directions_of
@@ -110,6 +118,94 @@ def test_other_features_are_no_part_of_them(seen):
     count = model.plan_.n_features - 1
     linear = design.linear_in_curves(count)
     assert linear.sum() == design.groups.counts(count)[0] and not linear.all()
+
+
+@pytest.fixture
+def odd(seen):
+    """Directions of a fit, and rows beside one another whose directions are as unlike as can be; one has gaps."""
+    _, data, _ = fit(3000, 0)
+    X = np.vstack((10.0 ** np.arange(-3, 5)[:, None] * np.cos(np.pi * np.arange(8)[:, None] * S), data["X"][:4]))
+    X[6, 3:9], X[7] = np.nan, np.nan
+    return partial(directions_of, seen[0]), seen[0].derived((X, np.zeros((len(X), 1))))
+
+
+@pytest.mark.parametrize(("delta", "adjacency", "grouped"), MODES)
+@pytest.mark.parametrize("how", ["memory", "chunks"])
+def test_no_person_moves_them_by_more_than_declared(odd, how, delta, adjacency, grouped):
+    of, block = odd
+    ids = np.arange(len(block[0])) // (2 if grouped else 1)
+
+    def entry(block, ids):
+        data = block if how == "memory" else [tuple(part[i : i + 5] for part in block) for i in (0, 5, 10)]
+        noise, n = TapeNoise(), None if adjacency == "add-remove" else 12
+        told = {"groups": ids if grouped else None, "budget": Budget(1.0, delta), "adjacency": adjacency}
+        Cohort(data, n=n, noise=noise, **told).second_moment(of, clip=1.0, share=0.5, name=LINE)
+        return noise.entries[-1]
+
+    first, moves = entry(block, ids), []
+    for who in np.unique(ids):
+        others = [tuple(part[ids != who] for part in block)]
+        if adjacency == "replace":
+            others = [tuple(np.where((ids == who)[:, None], p[at], p) for p in block) for at in range(6)]
+        for other in others:
+            moves.append(distance(first, entry(other, ids if adjacency == "replace" else ids[ids != who])))
+    assert 0.6 < max(moves) / first.sensitivity <= 1 + 1e-12
+
+
+@pytest.mark.parametrize(("delta", "adjacency", "grouped"), MODES)
+def test_replays_of_fits_that_have_it(delta, adjacency, grouped):
+    n, epsilon, formula = 60, 400.0, "Y ~ ff(X) + z" if delta else "y ~ lf(X)"
+    ids = np.arange(n) // 2
+    table, pairs = people(n, np.random.default_rng(0)), []
+    for who, kind in enumerate(("high", "gaps", "huge")):
+        put(table, np.flatnonzero(ids == who), kind)
+    persons = ids if grouped else np.arange(n)
+    declared = None if adjacency == "add-remove" else len(np.unique(persons))
+    model = term_model(formula, Privacy(epsilon, delta, n=declared, adjacency=adjacency))
+
+    def run(data, noise):
+        found = observe_terms(data, model, noise)
+        assert LINE in found["texts"][0]
+        return found
+
+    for who in (0, 1) if grouped else (0, 3):
+        mine = persons == who
+        other = neighbours_of(table, ~mine), persons[~mine] if grouped else None
+        if adjacency == "replace":
+            changed = {name: values.copy() for name, values in table.items()}
+            put(changed, np.flatnonzero(mine), "low")
+            other = changed, persons if grouped else None
+        first = table, persons if grouped else None
+        pairs.append(Neighbours(f"{who}", run, first, other, promised(epsilon, delta)))
+    result = replay_audit(pairs)
+    assert result.passed and result.finished == len(pairs), str(result)
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize(("delta", "adjacency"), [(1e-6, "zero-out"), (None, "add-remove"), (1e-6, "replace")])
+def test_a_black_box_sees_no_more_of_them_than_the_claim(odd, monkeypatch, delta, adjacency):
+    """One person of a direction that no other has, in 200 draws: gross faults alone, as an eighth of the noise."""
+    of, block = odd
+    rows = tuple(part[[8, 8, 8, 1]] for part in block)
+    none = tuple(part[:3] if adjacency != "replace" else part[[0, 0, 0, 0]] for part in rows)
+    along, n = of(rows)[3], None if adjacency == "add-remove" else 4
+    epsilon = 1.0 if delta is None else 4.0
+    mu = None if delta is None else math.sqrt(2 * Budget(epsilon, delta).total)
+
+    def attacked():
+        def drawn(rows, seed):
+            cohort = Cohort(rows, budget=Budget(epsilon, delta), n=n, adjacency=adjacency, noise=SeededNoise(seed))
+            return float(along @ cohort.second_moment(of, clip=1.0, share=1.0, name=LINE).value @ along)
+
+        present, absent = (np.array([drawn(part, [i, k]) for i in range(200)]) for k, part in enumerate((rows, none)))
+        return black_box_audit(present, absent, epsilon=epsilon, delta=delta or 0.0, mu=mu)
+
+    result = attacked()
+    assert result.passed, str(result)
+    right = Kernel.sensitivity
+    monkeypatch.setattr(Kernel, "sensitivity", lambda self, *a: right(self, *a) / 8)
+    result = attacked()
+    assert not result.passed, str(result)
 
 
 @pytest.mark.parametrize(
