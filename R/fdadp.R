@@ -36,7 +36,8 @@
 #' @param formula `Y ~ ff(X1) + s(age) + region`; `0 +` leaves out the constant and the mean curve.
 #' @param data A data frame with matrix columns, or a list of columns: matrices or `fd` objects with one curve a row, numbers, factors.
 #' @param family `"gaussian"`, `"binomial"`, `"poisson"`, `"gamma"`, or R's family objects of these with the links identity, logit, log and log;
-#'   `"negative_binomial"` (mgcv's `nb()`) with theta by REML, or `"negative_binomial(2)"` (`negbin(2)`).
+#'   `"negative_binomial"` (mgcv's `nb()`) with theta by REML, or `"negative_binomial(2)"` (`negbin(2)`); `"scaled_t"` (`scat()`) with nu and sigma by
+#'   REML, or `"scaled_t(4, 0.5)"`.
 #' @param subset Which rows to use: row numbers, or `TRUE` and `FALSE`, evaluated in `data`. It holds for every column, `groups`, `weights` and
 #'   `offset`, also for those that are not in `data`. Not with `ydata`.
 #' @param person_rows With groups, what the fit is about: `"mean"`, the default, counts each person once, by the mean of its rows; `"sum"` counts each
@@ -227,17 +228,24 @@ plain_formula <- function(formula) {
   formula
 }
 
+family_links <- c(
+  gaussian = "identity", binomial = "logit", poisson = "log", gamma = "log", negative_binomial = "log", scaled_t = "identity"
+)
+
 family_name <- function(family) {
   if (is.function(family)) family <- family()
   if (!inherits(family, "family")) {
-    if (length(family) == 1 && grepl("^negative_binomial[(].*[)]$", family)) {
-      return(family) # Python reads theta
+    if (length(family) == 1 && grepl("^(negative_binomial|scaled_t)[(].*[)]$", family)) {
+      return(family) # Python reads the parameters
     }
-    return(one_of(if (identical(family, "Gamma")) "gamma" else family, c("gaussian", "binomial", "poisson", "gamma", "negative_binomial"), "family"))
+    return(one_of(if (identical(family, "Gamma")) "gamma" else family, names(family_links), "family"))
   }
-  name <- sub("negative binomial", "negative_binomial", tolower(family$family), fixed = TRUE)
-  links <- c(gaussian = "identity", binomial = "logit", poisson = "log", gamma = "log", negative_binomial = "log")
-  if (startsWith(name, "negative_binomial(") && family$link == "log") {
+  name <- gsub(" ", "_", tolower(family$family), fixed = TRUE)
+  if (startsWith(name, "scaled_t") && !is.null(family$getTheta) && (name != "scaled_t" || family$n.theta == 0)) {
+    name <- sprintf("scaled_t(%s)", paste(format(family$getTheta(TRUE), digits = 17), collapse = ", "))
+  }
+  links <- family_links
+  if (grepl("(", name, fixed = TRUE) && identical(family$link, unname(links[sub("[(].*", "", name)]))) {
     return(name)
   }
   if (!name %in% names(links)) input_error("family must be one of ", paste(names(links), collapse = ", "), ", got ", family$family)

@@ -272,7 +272,14 @@ residuals.fdadp_regression <- function(object, type = c("response", "pearson"), 
 }
 
 variance_of <- function(family, mean, theta = NULL) {
-  switch(family, gaussian = 1, binomial = mean * (1 - mean), poisson = mean, gamma = mean^2, negative_binomial = mean + mean^2 / theta)
+  switch(family,
+    gaussian = 1,
+    binomial = mean * (1 - mean),
+    poisson = mean,
+    gamma = mean^2,
+    negative_binomial = mean + mean^2 / theta,
+    scaled_t = theta[2]^2 * theta[1] / (theta[1] - 2)
+  )
 }
 
 #' @rdname fdadp-methods
@@ -314,7 +321,8 @@ simulate.fdadp_regression <- function(object, nsim = 1, seed = NULL, ...) {
     binomial = function() mean * 0 + stats::rbinom(size, 1, mean),
     poisson = function() mean * 0 + stats::rpois(size, mean),
     gamma = function() mean * 0 + stats::rgamma(size, 1 / object$sigma2, scale = mean * object$sigma2),
-    negative_binomial = function() mean * 0 + stats::rnbinom(size, object$theta, mu = mean)
+    negative_binomial = function() mean * 0 + stats::rnbinom(size, object$theta, mu = mean),
+    scaled_t = function() mean + object$theta[2] * stats::rt(size, object$theta[1])
   )
   stats::setNames(replicate(nsim, draw(), simplify = FALSE), paste0("sim_", seq_len(nsim)))
 }

@@ -19,7 +19,8 @@ unit_deviance <- function(family, y, mean, theta = NULL) {
     binomial = 2 * (ratio(y, mean) + ratio(1 - y, 1 - mean)),
     poisson = 2 * (ratio(y, mean) - (y - mean)),
     gamma = 2 * ((y - mean) / mean - log(y / mean)),
-    negative_binomial = 2 * (ratio(y, mean) - (y + theta) * log((y + theta) / (mean + theta)))
+    negative_binomial = 2 * (ratio(y, mean) - (y + theta) * log((y + theta) / (mean + theta))),
+    scaled_t = (theta[1] + 1) * log1p(((y - mean) / theta[2])^2 / theta[1])
   )
 }
 
@@ -44,7 +45,8 @@ family.fdadp_regression <- function(object, ...) {
     binomial = stats::binomial(),
     poisson = stats::poisson(),
     gamma = stats::Gamma("log"),
-    negative_binomial = negative_binomial_of(object$theta)
+    negative_binomial = negative_binomial_of(object$theta),
+    scaled_t = scaled_t_of(object$theta)
   )
 }
 
@@ -54,6 +56,14 @@ negative_binomial_of <- function(theta) {
     dev.resids = function(y, mu, wt) wt * unit_deviance("negative_binomial", y, mu, theta)
   )
   structure(utils::modifyList(stats::poisson()[c("link", "linkfun", "linkinv", "mu.eta", "valideta", "validmu")], own), class = "family")
+}
+
+scaled_t_of <- function(theta) {
+  own <- list(
+    family = sprintf("Scaled t(%s)", paste(format(theta), collapse = ",")), variance = function(mu) rep(variance_of("scaled_t", mu, theta), length(mu)),
+    dev.resids = function(y, mu, wt) wt * unit_deviance("scaled_t", y, mu, theta)
+  )
+  structure(utils::modifyList(stats::gaussian()[c("link", "linkfun", "linkinv", "mu.eta", "valideta", "validmu")], own), class = "family")
 }
 
 #' @rdname affr-methods

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from fdadp.privacy import Privacy
 
 WHAT = "A formula, as 'Y ~ ff(X) + s(age) + region', of --curves and --table; or two files of curves, X and Y."
-FAMILIES = "gaussian, binomial, poisson, gamma, negative_binomial, or with theta negative_binomial(2.5)"
+FAMILIES = (
+    "gaussian, binomial, poisson, gamma, negative_binomial, scaled_t, or with what REML else chooses "
+    "negative_binomial(2.5) and 'scaled_t(4, 0.5)'"
+)
 Family = Annotated[str | None, typer.Option(help=f"{FAMILIES}. (default: gaussian)")]
 
 

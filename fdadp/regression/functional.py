@@ -45,11 +45,12 @@ class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         persons (``fit(data, groups=)``), exactly and without refits (:mod:`fdadp.solve.errors.leave_one_curve_out`):
         for predictions from fewer than 300 curves with smooth errors. These are there for Gaussian rows in memory,
         without privacy, ``errors="curve"`` or eigenfunctions.
-    family : {"gaussian", "binomial", "poisson", "gamma", "negative_binomial"} or Family
+    family : {"gaussian", "binomial", "poisson", "gamma", "negative_binomial", "scaled_t"} or Family
         Of the responses (:mod:`fdadp.solve.form.response_families`); all but the first are fitted by Laplace's
         approximation to REML. Binomial responses are 0 or 1, or shares with numbers of trials as weights.
         REML chooses θ of negative binomial counts, whose variance is ``μ + μ²/θ``; ``"negative_binomial(2.5)"`` gives
-        it.
+        it. So it does ν and σ of errors ``σ t`` with ν degrees of freedom, whose outliers hardly pull;
+        ``"scaled_t(4, 0.5)"`` gives them.
     intercept : bool
         Add the constant and the mean curve; a formula says so itself.
     missing : {"auto", "raise", "linear", "smooth", "fpca", "pace", "indicator"} or mapping of str to str

@@ -36,11 +36,12 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         Column of the response where `formula` is not text; default ``"y"``.
     smoothing : {"reml", "gcv"} or array_like of shape (M,)
         How smoothing parameters are chosen, or their values on mgcv's scale in the order of the terms.
-    family : {"gaussian", "binomial", "poisson", "gamma", "negative_binomial"} or Family
+    family : {"gaussian", "binomial", "poisson", "gamma", "negative_binomial", "scaled_t"} or Family
         Of the responses (:mod:`fdadp.solve.form.response_families`); all but the first are fitted by Laplace's
         approximation to REML. Binomial responses are 0 or 1, two labels, or shares with numbers of trials as weights.
         REML chooses θ of negative binomial counts, whose variance is ``μ + μ²/θ``; ``"negative_binomial(2.5)"`` gives
-        it.
+        it. So it does ν and σ of errors ``σ t`` with ν degrees of freedom, whose outliers hardly pull;
+        ``"scaled_t(4, 0.5)"`` gives them.
     intercept : bool
         Add the constant; a formula says so itself.
     missing : {"auto", "raise", "linear", "smooth", "fpca", "pace", "indicator"} or mapping of str to str

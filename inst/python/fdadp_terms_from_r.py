@@ -140,7 +140,7 @@ def description(model: Any) -> dict[str, Any]:
         "edf": model.edf_,
         "criterion": model.criterion_,
         "sigma2": model.sigma2_,
-        "theta": getattr(model.fitted_.family, "theta", None),
+        "theta": np.ravel(getattr(model.fitted_.family, "known", [])).tolist() or None,
         "r.sq": model.r2_,
         "dev.expl": model.explained_deviance_,
         "t": getattr(model, "t_", None),

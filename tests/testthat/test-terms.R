@@ -191,6 +191,21 @@ test_that("responses that are numbers, and families", {
   expect_equal(chosen$df, chosen$edf + 1)
   expect_error(fdadp(count ~ age, data = d, family = "negative_binomial(-1)"), "theta must be a positive number", class = "fdadp_input_error")
 
+  d$number[1:3] <- d$number[1:3] + 50
+  long <- fdadp(number ~ age, data = d, family = "scaled_t(4, 2)")
+  expect_identical(family(long)$family, "Scaled t(4,2)")
+  expect_equal(deviance(long), sum(family(long)$dev.resids(d$number, fitted(long), 1)))
+  expect_equal(residuals(long, "pearson"), residuals(long) / sqrt(family(long)$variance(fitted(long))))
+  expect_length(unlist(simulate(long, nsim = 2, seed = 1)), 120)
+  tails <- fdadp(number ~ age, data = d, family = "scaled_t")
+  expect_equal(tails$df, tails$edf + 2)
+  expect_lt(AIC(tails), AIC(fdadp(number ~ age, data = d)))
+  scat <- generic_of("mgcv", "scat")
+  expect_equal(fitted(fdadp(number ~ age, data = d, family = scat(theta = c(4, 2)))), fitted(long))
+  expect_equal(fitted(fdadp(number ~ age, data = d, family = scat())), fitted(tails))
+  theirs <- generic_of("mgcv", "gam")(number ~ age, data = as.data.frame(d[c("number", "age")]), family = scat(), method = "REML")
+  expect_equal(unname(fitted(fdadp(number ~ age, data = d, family = family(theirs)))), as.numeric(fitted(theirs)), tolerance = 1e-6)
+
   poisson_fit <- fdadp(count ~ age + offset(log(age)), data = d, family = "poisson")
   theirs <- glm(count ~ age + offset(log(age)), data = d, family = poisson())
   expect_equal(unname(fitted(poisson_fit)), unname(fitted(theirs)), tolerance = 1e-6)

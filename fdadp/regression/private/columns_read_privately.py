@@ -441,6 +441,8 @@ def check_family(family: Family, *, curves: bool) -> None:
         why = ": its residuals (y - μ)/μ have no bound; fit the logarithm of the response with family='gaussian'"
     if family.name == "negative_binomial" and not curves:
         why = ": its weights depend on theta, which no release chooses; family='poisson' estimates the same means"
+    if family.name == "scaled_t":
+        why = ": its nu and sigma are chosen by no release; family='gaussian' clips long tails at the bounds"
     raise InputError(f"family must be {' or '.join(map(repr, known))} in a private fit, got {family.name!r}{why}")
 
 

@@ -258,7 +258,7 @@ def unconditional_covariance_of_fit(fit: AdditiveFit) -> FloatArray:
         )
     pull = fit.smoothing_parameters @ fit.form.stacked_penalties
     cross = fit.gram @ fit.coefficients + pull * fit.coefficients
-    known = fit.chosen is not None and len(fit.chosen.hessian) == fit.form.n_penalties
+    known = fit.chosen is not None and len(fit.chosen.hessian) == len(fit.chosen.moves)
     free = fit.identified & (fit.form.stacked_penalties == 0).all(axis=0)
     total = fit.scale * (fit.n_rows - int(free.sum())) + float(cross @ fit.coefficients)
     with one_blas_thread():
@@ -325,7 +325,7 @@ def unconditional_covariance(
     size, axes = np.linalg.eigh(hessian)
     count = len(heavy)
     down = size > 0
-    steps = (axes[:count, down] / np.sqrt(size[down])).T @ moves  # V_ρ^½ J'
+    steps = (axes[: len(moves), down] / np.sqrt(size[down])).T @ moves  # V_ρ^½ J'
     found = solution.covariance[within] + steps.T @ steps
     spread = (axes / (np.maximum(size, 0.0) + PRIOR_PRECISION)) @ axes.T
     other = np.eye(len(gram)) if coordinates is None else coordinates[within]

@@ -27,10 +27,10 @@ class ChosenSmoothing:
 
     Attributes
     ----------
-    hessian : ndarray of shape (M, M) or (M + 1, M + 1)
-        Of REML in all log λ and, where it is estimated, in the log scale.
-    moves : ndarray of shape (M, p)
-        Derivatives of the coefficients in all log λ, with observed weights.
+    hessian : ndarray of shape (M, M) or (M + d, M + d)
+        Of REML in all log λ and, where these are estimated, in the log scale or in parameters θ of the family.
+    moves : ndarray of shape (M, p) or (M + d, p)
+        Derivatives of the coefficients in all log λ and in θ, with observed weights.
     """
 
     hessian: FloatArray

@@ -19,7 +19,7 @@ from fdadp.solve.fit.additive_fit import AdditiveFit, ChosenSmoothing
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.solve.form.response_families import Family
 from fdadp.solve.form.weighted_least_squares import Blocks, Observed, over_blocks
-from fdadp.solve.smoothing.normal_equations import OWN_SCALE, NormalEquations, identified
+from fdadp.solve.smoothing.normal_equations import OWN_SCALE, IndefiniteEquations, NormalEquations, identified
 from fdadp.solve.smoothing.penalized_least_squares import LOG_RANGE, PenalizedLeastSquares
 from fdadp.solve.smoothing.smoothing_search import Values, newton
 
@@ -238,7 +238,7 @@ def _search(problem: Laplace, beta: FloatArray, near: FloatArray | None) -> tupl
 
 
 def _fit(form: LongForm, problem: Laplace, log_sp: FloatArray, at: Inside, n: int) -> AdditiveFit:
-    found = problem.look(at.beta, expected=True)
+    found = problem.look(at.beta, "fisher")
     own = np.exp(log_sp) @ problem.penalties + problem.held
     normal = NormalEquations(found.gram, (found.gram @ at.beta)[:, None], OWN_SCALE)
     (root,), _, _ = normal.roots(own[None], np.zeros(1, dtype=np.int64))
@@ -370,10 +370,10 @@ class Laplace:
         own = self.information.diagonal()
         return np.asarray(np.log([max(own[d > 0].sum(), 1e-300) / d.sum() for d in self.penalties]))
 
-    def look(self, beta: FloatArray, expected: bool = False) -> PenalizedStep:
-        """Go through the data once; with expected instead of observed weights W if wanted."""
+    def look(self, beta: FloatArray, weights: str = "weight") -> PenalizedStep:
+        """Go through the data once; W are the observed weights, or another name in :class:`Derivatives`."""
         self.passes += 1
-        found = over_blocks(self.blocks, partial(_step, self.family, self.keep, self.whole(beta), expected), _added)
+        found = over_blocks(self.blocks, partial(_step, self.family, self.keep, self.whole(beta), weights), _added)
         return found if np.isfinite(found.deviance) else found._replace(deviance=np.inf)
 
     def inside(self, log_sp: FloatArray, beta: FloatArray) -> Inside:
@@ -383,9 +383,7 @@ class Laplace:
         penalized = found.deviance + float(beta @ (own * beta))
         last = np.inf
         for _ in range(STEPS):
-            normal = NormalEquations(found.gram, (found.gram @ beta + found.cross)[:, None], OWN_SCALE)
-            (root,), (half,), (log_det,) = normal.roots(own[None], _FIRST)
-            step = half @ root - beta
+            root, step, log_det = self.step(found, beta, own)
             size, gain = 1 + abs(penalized), float(step @ (found.cross - own * beta))
             done = gain <= CONVERGED * size or (gain <= ROUNDING * size and gain > last / 2)
             if done or self.separated(found.gram) is not None:
@@ -401,7 +399,24 @@ class Laplace:
             else:
                 break
             beta, penalized, found = trial, value, then
-        return Inside(beta, penalized, root, float(log_det), found)
+        return Inside(beta, penalized, root, log_det, found)
+
+    def step(self, found: PenalizedStep, beta: FloatArray, own: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """The root of A⁻¹, the step towards the maximum of a parabola, and log|A|.
+
+        The parabola is Newton's. Where that has no maximum, as there can be of families that are not log-concave, it
+        is one that is nowhere above the penalised likelihood (Lange, Hunter & Yang 2000,
+        doi:10.1080/10618600.2000.10474858).
+        """
+        equations = NormalEquations if self.family.log_concave else IndefiniteEquations
+        try:
+            normal = equations(found.gram, (found.gram @ beta + found.cross)[:, None], OWN_SCALE)
+            (root,), (half,), (log_det,) = normal.roots(own[None], _FIRST)
+        except np.linalg.LinAlgError:
+            gram = self.look(beta, "bound").gram
+            normal = NormalEquations(gram, (gram @ beta + found.cross)[:, None], OWN_SCALE)
+            (root,), (half,), (log_det,) = normal.roots(own[None], _FIRST)
+        return root, half @ root - beta, float(log_det)
 
     def separated(self, gram: FloatArray) -> FloatArray | None:
         """Unpenalised coefficients (p,) that tell responses apart without error, where there are any, in their shares.
@@ -498,7 +513,7 @@ class Laplace:
 
     def working_optimum(self, beta: FloatArray) -> FloatArray:
         """Log smoothing parameters of the working response with its weights fixed, which is a Gaussian problem."""
-        found = self.look(beta, expected=True)
+        found = self.look(beta, "fisher")
         fitted = found.gram @ beta
         problem = PenalizedLeastSquares(
             found.gram,
@@ -583,12 +598,12 @@ def _counted(weights: FloatArray, counts: IntArray) -> tuple[FloatArray, IntArra
     return different, total
 
 
-def _step(family: Family, keep: BoolArray, coefficients: FloatArray, expected: bool, block: Observed) -> PenalizedStep:
+def _step(family: Family, keep: BoolArray, coefficients: FloatArray, weights: str, block: Observed) -> PenalizedStep:
     with np.errstate(over="ignore", invalid="ignore"):
         eta = block.rows.predictor(coefficients) + block.offset
         deviance = 2 * float((block.weights * family.half_deviance(block.y, eta)).sum())
         at = family.working(block.y, eta)
-        gram = block.rows.gram(block.weights * (at.fisher if expected else at.weight))
+        gram = block.rows.gram(block.weights * getattr(at, weights))
         cross = block.rows.cross(block.weights * at.residual)[keep]
         squares = at.residual**2 / np.maximum(at.fisher, 1e-100)
         pearson = float((block.weights * squares).sum())

@@ -39,6 +39,9 @@ A = TypeVar("A")
 FEATURES = 2**24
 """Numbers of features that are kept during a fit, 128 MiB; of larger data they are computed where they are used."""
 
+MEANS = 100
+"""Of the search for the one mean of responses whose family is not log-concave."""
+
 AT_A_TIME = 2**18
 """Observations that shares explained are summed over together, to bound memory."""
 
@@ -266,8 +269,8 @@ class Observations:
         weights = self.used
         seen = weights > 0
         y, weights = self.y[seen], weights[seen]
-        mean = np.full(y.size, float(weights @ y) / float(weights.sum()))
-        return 2 * float(weights @ family.half_deviance(y, family.predictor(mean)))
+        about = family.predictor(np.array(likeliest_mean(self, family, float(weights @ y) / float(weights.sum()))))
+        return 2 * float(weights @ family.half_deviance(y, np.full(y.size, about)))
 
     def predictor(self, form: LongForm, coefficients: FloatArray) -> FloatArray:
         """The linear predictor with its offset, in the shape of the response."""
@@ -275,6 +278,25 @@ class Observations:
             return form.predictor_at(self.records, at.record, at.t, coefficients) + self.added()
         features = form.features(self.records) if self.features is None else self.features
         return np.asarray(sum(form.contributions(features, coefficients), self.added()))
+
+
+def likeliest_mean(observed: Summable, family: Family, mean: float) -> float:
+    """The one mean that suits all responses best; of log-concave families their `mean`, and of others one near it."""
+    for _ in range(0 if family.log_concave else MEANS):
+        total, weight = observed.over(partial(_pulled, family, mean), operator.add)
+        last, mean = mean, float(total / weight)
+        if abs(mean - last) <= 1e-9 * float(np.sqrt(family.variance(np.array(mean)))):
+            break
+    return mean
+
+
+def _pulled(family: Family, mean: float, chunk: Observations) -> FloatArray:
+    here = chunk.used > 0
+    y, weights = chunk.y[here], chunk.used[here]
+    bound = family.working(y, np.full(y.size, mean)).bound
+    assert bound is not None  # the family is not log-concave
+    weights = weights * bound
+    return np.array([weights @ y, weights.sum()])
 
 
 def log_likelihood(observed: Observations, family: Family, eta: FloatArray, fit: AdditiveFit) -> float:
@@ -352,13 +374,16 @@ def fit_terms(
     """
     n = observed.n
     with one_blas_thread():
+        level = _middle(observed, family) if form.has_intercept and family.link == "identity" else 0.0
+        below = observed.below(level) if level else observed
         if family.name != "gaussian":
-            blocks = observed.in_blocks(form, family.placeholder)
+            blocks = below.in_blocks(form, family.placeholder)
             if isinstance(family, FamilyWithTheta) and family.unknown:
-                return fit_with_theta(form, blocks, family, smoothing, n, n_unpenalized)
-            return fit_family(form, blocks, family, smoothing, n, n_unpenalized)
-        level = observed.level if form.has_intercept else 0.0
-        below = observed.below(level)
+                fit = fit_with_theta(form, blocks, family, smoothing, n, n_unpenalized)
+            else:
+                fit = fit_family(form, blocks, family, smoothing, n, n_unpenalized)
+            fit.coefficients[0] += level
+            return fit
         triangle = None
         if isinstance(below, Observations) and below.whole and form.separable:
             triangle = partial(below.triangle, form)
@@ -369,6 +394,13 @@ def fit_terms(
     means, logs = observed.over(partial(_means_and_logs, form), _sums)
     added = 0.0 if isinstance(smoothing, str) and smoothing == "gcv" else logs / 2
     return replace(fit, criterion=fit.criterion - added, column_means=means / fit.n_rows)
+
+
+def _middle(observed: Summable, family: Family) -> float:
+    """Mean of the responses less offsets; where errors may be long-tailed, and all are at hand, their median."""
+    if family.name == "gaussian" or not isinstance(observed, Observations):
+        return observed.level
+    return float(np.median((observed.y - observed.added())[observed.used > 0]))
 
 
 def _means_and_logs(form: LongForm, chunk: Observations) -> tuple[FloatArray, float]:
@@ -505,7 +537,7 @@ class ChunkedObservations:
         """Deviance of a model that is one mean."""
         if family.name == "gaussian":
             return self.squares
-        about = float(family.predictor(np.array(self.mean)))
+        about = float(family.predictor(np.array(likeliest_mean(self, family, self.mean))))
         return float(2 * self.over(partial(_half_deviance, family, about), operator.add))
 
 

@@ -229,8 +229,8 @@ class PartialLikelihood(Laplace):
         total = np.log(self.risk.at_risk(np.exp(own - top))) + top
         return float(self._events @ own - self.risk.deaths @ total)
 
-    def look(self, beta: FloatArray, expected: bool = False) -> PenalizedStep:
-        """Deviance of the Poisson likelihood that is profiled, information and score; both weights are the same."""
+    def look(self, beta: FloatArray, weights: str = "weight") -> PenalizedStep:
+        """Deviance of the Poisson likelihood that is profiled, information and score; all weights are the same."""
         self.passes += 1
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             at, rows = self._at(beta), self._rows

@@ -16,8 +16,19 @@ import numpy as np
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
-from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.fit.family_fit import APART, Laplace, Optimum, first_problem, fit_family, given, optimum
+from fdadp.errors import InputError
+from fdadp.solve.fit.additive_fit import AdditiveFit, ChosenSmoothing
+from fdadp.solve.fit.family_fit import (
+    APART,
+    FORWARD,
+    Inside,
+    Laplace,
+    Optimum,
+    first_problem,
+    fit_family,
+    given,
+    optimum,
+)
 from fdadp.solve.form.families_with_theta import FamilyWithTheta, ThetaSearch
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.solve.form.weighted_least_squares import Blocks, Observed, over_blocks
@@ -27,6 +38,9 @@ FIRST = 0.01
 
 LONGEST = 2.0
 """Of the steps along a coordinate of θ."""
+
+FLAT = 1e-10
+"""What a long step must gain, as a share of V, so that the search goes on: towards infinity it gains ever less."""
 
 SURE = 1e-9
 """A step after which the search ends."""
@@ -75,11 +89,13 @@ def fit_with_theta(
         log_sp = given(smoothing, form)
         search = family.search(over_blocks(blocks, partial(_tally, family), operator.add))
         first = first_problem(form, blocks, family.at(search.starts[0]), n_unpenalized)
-        best = _OverTheta(*first, family, search, log_sp).lowest()
-    chosen = family.at(best.theta, chosen=True)
-    near = best.found.log_sp if log_sp is None else None
-    fit = fit_family(form, blocks, chosen, smoothing, n, n_unpenalized, near=near)
-    return replace(fit, family=chosen)
+        over = _OverTheta(*first, family, search, log_sp)
+        best = over.lowest()
+        chosen = family.at(best.theta, chosen=True)
+        if log_sp is not None:
+            return replace(fit_family(form, blocks, chosen, smoothing, n, n_unpenalized), family=chosen)
+        fit = fit_family(form, blocks, chosen, smoothing, n, n_unpenalized, near=best.found.log_sp)
+        return replace(fit, family=chosen, chosen=over.chosen(best))
 
 
 def _tally(family: FamilyWithTheta, block: Observed) -> FloatArray:
@@ -119,7 +135,10 @@ class _OverTheta:
 
     def lowest(self) -> _Point:
         """The lowest minimum that is found from the best points tried, and from any lower one at the same θ."""
-        points = sorted((self.at(theta) for theta in self.search.starts), key=lambda point: point.value)
+        points: list[_Point] = []
+        for theta in self.search.starts:
+            points.append(self.at(theta, beta=points[-1].found.at.beta if points else None))
+        points.sort(key=lambda point: point.value)
         best = self.descended(points[0])
         if self.apart(points[0], points[min(1, len(points) - 1)]):
             best = min(best, self.descended(points[1]), key=lambda point: point.value)
@@ -146,16 +165,22 @@ class _OverTheta:
                 log_sp[j] = start
                 yield self.at(best.theta, best, log_sp)
 
-    def at(self, theta: FloatArray, near: _Point | None = None, log_sp: FloatArray | None = None) -> _Point:
-        """The minimum at a θ; the search for it starts at `near`, or from its coefficients at `log_sp`."""
+    def at(
+        self,
+        theta: FloatArray,
+        near: _Point | None = None,
+        log_sp: FloatArray | None = None,
+        beta: FloatArray | None = None,
+    ) -> _Point:
+        """The minimum at a θ; the search for it starts at `near`, from its coefficients at `log_sp`, or from `beta`."""
         problem = replace(self.problem, family=self.family.at(theta))
         if near is None:
-            found = optimum(problem, self.beta, self.log_sp)
+            found = optimum(problem, self.beta if beta is None else beta, self.log_sp)
         else:
             start = near.found.log_sp if log_sp is None else log_sp
             found = optimum(problem, near.found.at.beta, self.log_sp, start)
         value = found.problem.criterion(found.log_sp, found.at)
-        return _Point(theta, found, value, slopes_along_theta(found.problem, found))
+        return _Point(theta, found, value, along_theta(found.problem, found.at)[0])
 
     def descended(self, start: _Point) -> _Point:
         """The minimum next to a point, by Newton's method with the curvature that slopes have shown (BFGS)."""
@@ -164,13 +189,16 @@ class _OverTheta:
         for _ in range(STEPS):
             step = self.step(point, curvature)
             size = float(np.abs(step).max())
-            if size < SURE or last / 2 < size < NEAR:
+            gain = -float(step @ point.slopes)
+            if size < SURE or last / 2 < size < NEAR or (size > 0.1 and gain < FLAT * (1 + abs(point.value))):
                 break
             trial = self.lower(point, step)
             if trial is None:
                 break
             curvature = _updated(curvature, trial.theta - point.theta, trial.slopes - point.slopes)
             point, last = trial, size
+            if self.search.unbounded and point.theta[-1] <= self.search.low[-1]:
+                raise InputError(self.search.unbounded)
         return point
 
     def free(self, point: _Point) -> BoolArray:
@@ -179,21 +207,21 @@ class _OverTheta:
         return np.asarray(~(((theta <= low) & (point.slopes > 0)) | ((theta >= high) & (point.slopes < 0))))
 
     def curvature(self, point: _Point) -> FloatArray:
-        """Second derivatives of V's minimum, (d, d), by differences of slopes."""
+        """Second derivatives (d, d) of V's minimum by differences of slopes; their absolute values along each axis."""
         rows = []
         for axis in np.eye(point.theta.size):
             step = np.where(point.theta + FIRST > self.search.high, -FIRST, FIRST) * axis
             rows.append((self.at(point.theta + step, point).slopes - point.slopes) / step.sum())
         found = np.reshape(rows, (len(rows), len(rows)))
-        return np.asarray((found + found.T) / 2)
+        values, axes = np.linalg.eigh((found + found.T) / 2)
+        return np.asarray((axes * np.abs(values)) @ axes.T)
 
     def step(self, point: _Point, curvature: FloatArray) -> FloatArray:
-        """Newton's step with the absolute curvature along each axis, not too long and within the ends."""
+        """Newton's step, not too long and within the ends."""
         free = self.free(point)
-        values, axes = np.linalg.eigh(curvature[np.ix_(free, free)])
-        along = (axes.T @ point.slopes[free]) / np.maximum(np.abs(values), 1e-12)
         step = np.zeros(free.size)
-        step[free] = -axes @ along
+        own = curvature[np.ix_(free, free)] + 1e-12 * np.eye(int(free.sum()))
+        step[free] = -np.linalg.solve(own, point.slopes[free])
         step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
         return np.clip(point.theta + step, self.search.low, self.search.high) - point.theta
 
@@ -204,6 +232,24 @@ class _OverTheta:
             if trial.value <= point.value + ROUNDING * (1 + abs(point.value)):
                 return trial
         return None
+
+    def chosen(self, best: _Point) -> ChosenSmoothing:
+        """As :meth:`Laplace.chosen`, with θ after the smoothing parameters where it is not at an end."""
+        problem, log_sp, at, _ = best.found
+        slopes, moves = along_theta(problem, at)
+        free, gradient, rows = self.free(best), problem.derivatives(log_sp, at)[0], []
+        own = problem.chosen(log_sp, at)
+        count, size = len(log_sp), len(log_sp) + int(free.sum())
+        for axis, move in zip(np.eye(free.size)[free], moves[free], strict=True):
+            there = replace(problem, family=self.family.at(best.theta + FORWARD * axis))
+            near = there.inside(log_sp, at.beta + FORWARD * move)
+            changed = there.derivatives(log_sp, near)[0] - gradient, (along_theta(there, near)[0] - slopes)[free]
+            rows.append(np.concatenate(changed) / FORWARD)
+        beside = np.reshape(rows, (size - count, size))
+        hessian = np.block([[own.hessian, beside[:, :count].T], [beside]])
+        hessian[count:, count:] = (hessian[count:, count:] + hessian[count:, count:].T) / 2
+        whole = [problem.whole(move) for move in moves[free]]
+        return ChosenSmoothing(hessian, np.reshape([*own.moves, *whole], (size, problem.keep.size)))
 
 
 def _updated(curvature: FloatArray, step: FloatArray, change: FloatArray) -> FloatArray:
@@ -226,17 +272,18 @@ class _Moved(NamedTuple):
         return _Moved(self.loss + other.loss, self.residual + other.residual, self.determinant + other.determinant)
 
 
-def slopes_along_theta(problem: Laplace, found: Optimum) -> FloatArray:
-    """Derivatives (d,) of V in θ at the same smoothing parameters, with the coefficients that follow, in two passes."""
-    keep, at = problem.keep, found.at
+def along_theta(problem: Laplace, at: Inside) -> tuple[FloatArray, FloatArray]:
+    """Derivatives in θ at the same smoothing parameters, exact, in two passes: of V (d,) and of coefficients (d, p)."""
+    keep = problem.keep
     inverse = at.root.T @ at.root
     full = np.zeros((keep.size, keep.size))
     full[np.ix_(keep, keep)] = inverse
     assert isinstance(problem.family, FamilyWithTheta)
     move = partial(_moved, problem.family, problem.whole(at.beta), full)
     moved: _Moved = over_blocks(problem.blocks, move, _Moved.plus)
-    pull = moved.residual[:, keep] @ (inverse @ problem.pull_of_weights(at.beta, inverse))
-    return np.asarray(moved.loss + (moved.determinant + pull) / 2)
+    moves = moved.residual[:, keep] @ inverse
+    pull = moves @ problem.pull_of_weights(at.beta, inverse)
+    return moved.loss + (moved.determinant + pull) / 2, moves
 
 
 def _moved(family: FamilyWithTheta, coefficients: FloatArray, inverse: FloatArray, block: Observed) -> _Moved:

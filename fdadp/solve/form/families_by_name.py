@@ -3,34 +3,44 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from fdadp.errors import InputError
-from fdadp.solve.form.families_with_theta import NegativeBinomial
+from fdadp.solve.form.families_with_theta import NegativeBinomial, ScaledT
 from fdadp.solve.form.response_families import Binomial, Family, Gamma, Gaussian, Poisson
 
 FAMILIES: dict[str, Family] = {
-    family.name: family for family in (Gaussian(), Binomial(), Poisson(), Gamma(), NegativeBinomial())
+    family.name: family for family in (Gaussian(), Binomial(), Poisson(), Gamma(), NegativeBinomial(), ScaledT())
 }
+
+PARAMETERS: dict[str, tuple[str, Callable[..., Family]]] = {
+    "negative_binomial": ("theta", NegativeBinomial),
+    "scaled_t": ("nu, sigma", ScaledT),
+}
+"""Families whose parameters can be given, as numbers in parentheses, and what makes them."""
 
 
 def family_of(family: str | Family) -> Family:
-    """A family by its name; ``"negative_binomial(2.5)"`` is the one with θ = 2.5.
+    """A family by its name; ``"negative_binomial(2.5)"`` has θ = 2.5, ``"scaled_t(4, 0.5)"`` ν = 4 and σ = 0.5.
 
     Raises
     ------
     InputError
-        No such family, or a θ that is no positive number.
+        No such family, or parameters that it cannot have.
     """
     if isinstance(family, Family):
         return family
     name = family.strip().lower() if isinstance(family, str) else ""
-    given = re.fullmatch(r"negative_binomial\(([^()]+)\)", name)
-    if given is not None:
+    given = re.fullmatch(r"(\w+)\(([^()]+)\)", name)
+    if given is not None and given[1] in PARAMETERS:
+        names, make = PARAMETERS[given[1]]
         try:
-            theta = float(given[1])
+            values = [float(value) for value in given[2].split(",")]
         except ValueError:
-            raise InputError(f"theta must be a positive number, got {family!r}") from None
-        return NegativeBinomial(theta)
+            values = []
+        if len(values) != len(names.split(",")):
+            raise InputError(f"{names} of family {given[1]} must be numbers, got {family!r}")
+        return make(*values)
     if name not in FAMILIES:
         raise InputError(f"family must be one of {', '.join(map(repr, FAMILIES))}, got {family!r}")
     return FAMILIES[name]

@@ -1,7 +1,7 @@
 """Families of responses: what links the linear predictor η to the mean, and the likelihood about it.
 
-Every family here has a likelihood that is log-concave in η, so that a penalised fit has one maximum. Links are the
-canonical ones, but for the gamma family, whose link is the logarithm.
+Every family of this file has a likelihood that is log-concave in η, so that a penalised fit has one maximum. Links are
+the canonical ones, but for the gamma family, whose link is the logarithm.
 
 References
 ----------
@@ -26,12 +26,14 @@ class Derivatives(NamedTuple):
     """Derivatives in η of half the deviance of each observation, all of the shape of η.
 
     `residual` is minus the first one, `weight` the second and `slope` the third; `fisher` is the expected second one.
+    Where a family is not log-concave, the parabola with the same slope and second derivative `bound` is nowhere below.
     """
 
     residual: FloatArray
     weight: FloatArray
     slope: FloatArray
     fisher: FloatArray
+    bound: FloatArray | None = None
 
 
 class Family(ABC):
@@ -41,6 +43,9 @@ class Family(ABC):
     link: ClassVar[str]
     known_scale: ClassVar[bool]
     """Whether the scale φ of the variance ``φ V(μ)`` is 1 rather than estimated."""
+
+    log_concave: ClassVar[bool] = True
+    """Whether the likelihood is log-concave in η: second derivatives of the deviance are then not negative."""
 
     valid: ClassVar[str]
     """What responses must be."""

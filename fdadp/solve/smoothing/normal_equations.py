@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import lapack, qr
+from scipy.linalg import lapack, qr, solve_triangular
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 
@@ -112,6 +112,33 @@ class NormalEquations:
         firm = values > ROUNDING * values[-1]
         size, axes = np.sqrt(values[firm])[:, None], vectors.T[firm]
         return size * axes * own, (axes @ (self.cross / own[:, None])) / size
+
+
+class IndefiniteEquations(NormalEquations):
+    """Normal equations whose G may have negative directions: A is factored by what is positive of G and S, less these.
+
+    Solving raises ``numpy.linalg.LinAlgError`` where A itself is not positive definite.
+    """
+
+    def __init__(self, gram: FloatArray, cross: FloatArray, floor: float = 1.0) -> None:
+        super().__init__(gram, cross, floor)
+        self.diagonal = gram.diagonal()
+
+    def _factors(self, penalties: FloatArray) -> tuple[list[ArrowFactor | None], FloatArray]:
+        if (self.diagonal + penalties <= 0).any():
+            raise np.linalg.LinAlgError("not positive definite")
+        return super()._factors(penalties)
+
+    def _from_roots(self, penalty: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        own = np.sqrt(np.maximum(np.abs(self.diagonal) / (float(np.abs(self.diagonal).max()) or 1.0), self.floor))
+        values, vectors = np.linalg.eigh(self.gram / own / own[:, None])
+        axes = np.sqrt(np.abs(values))[:, None] * vectors.T * own
+        above, below = (sign * values > ROUNDING * np.abs(values).max() for sign in (1, -1))
+        root, _, log_det = from_roots(axes[above], np.zeros((int(above.sum()), 1)), penalty)
+        pulled = root @ axes[below].T
+        factor = np.linalg.cholesky(np.eye(len(root)) - pulled @ pulled.T)
+        root = solve_triangular(factor, root, lower=True)
+        return root, root @ self.cross, log_det + 2 * float(np.log(factor.diagonal()).sum())
 
 
 def from_roots(gram_root: FloatArray, rotated: FloatArray, penalty: FloatArray) -> tuple[FloatArray, FloatArray, float]:

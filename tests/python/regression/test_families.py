@@ -264,7 +264,7 @@ def test_theta_is_where_reml_is_lowest():
     given = counted(data, NegativeBinomial(theta))
     assert_allclose(model.fitted_values_, given.fitted_values_, rtol=1e-6)
     assert_allclose(model.predict_se(data), given.predict_se(data), rtol=1e-6)
-    assert_allclose(model.aic_ - given.aic_, 2, atol=1e-4)  # θ counts where it was chosen
+    assert 2 < model.aic_ - given.aic_ < 2.02  # θ counts where it was chosen, and that coefficients follow it
     assert "theta" not in str(given.summary())
     assert f"REML chose theta = {theta:.6g}" in str(model.summary()).replace("\n", " ")
 
@@ -401,7 +401,12 @@ def test_smoothing_adds_to_errors_of_families(tmp_path):
     [
         ({}, {"family": "tweedie"}, {}, "one of 'gaussian', 'binomial', 'poisson', 'gamma', 'negative_bin.* got 'twee"),
         ({}, {"family": "negative_binomial(-2)"}, {}, r"theta must be a positive number or None, got -2"),
-        ({}, {"family": "negative_binomial(few)"}, {}, r"theta must be a positive number, got 'negative_binomial.few"),
+        (
+            {},
+            {"family": "negative_binomial(few)"},
+            {},
+            r"theta of family negative_binomial must be numbers, got 'negative_binomial.few",
+        ),
         (
             {"y": [0, 1, 2, 0.5]},
             {"family": "negative_binomial"},

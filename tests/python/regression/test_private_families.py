@@ -223,6 +223,7 @@ def test_a_response_of_any_type_is_one_and_the_same():
         ({"family": Gamma()}, "got 'gamma'"),
         ({"family": "negative_binomial"}, "got 'negative_binomial': .*family='poisson' estimates the same means"),
         ({"family": "negative_binomial(2)"}, "got 'negative_binomial': .*family='poisson' estimates the same means"),
+        ({"family": "scaled_t"}, "got 'scaled_t': its nu and sigma .*family='gaussian' clips long tails"),
         ({"family": type("Mine", (Binomial,), {})()}, "family must be"),
         ({"bounds": BOUNDS | {"y": None}}, "two public classes of y"),
         ({"bounds": {k: BOUNDS[k] for k in "Xz"}}, "two public classes of y"),
