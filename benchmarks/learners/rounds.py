@@ -195,16 +195,25 @@ def measured(cell: Cell, seeds: int) -> dict[str, Any]:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """All rows as a page."""
-    head = (
-        "| table | AdaSSP (worst) | moments (worst) | rounds (worst) | paired gain | fits |\n|---|---|---|---|---|---|"
-    )
+    head = "| table | AdaSSP (worst) | moments (worst) | rounds (worst) | paired gain | fits |"
     lines = [
         f"| {r['part']}: {r['name']} | {r['AdaSSP']:.3f} ({r['worst AdaSSP']:.2f}) | "
-        f"{r['moments']:.3f} ({r['worst moments']:.2f}) | {r['rounds']:.4f} ({r['worst rounds']:.3f}) | {r['gain']:+.4f} ± {r['error']:.4f} | {r['seeds']} |"
+        f"{r['moments']:.3f} ({r['worst moments']:.2f}) | {r['rounds']:.4f} ({r['worst rounds']:.3f}) | "
+        f"{r['gain']:+.4f} ± {r['error']:.4f} | {r['seeds']} |"
         for r in rows
     ]
     return (
-        "\n".join(["# Linear regression by rounds", "", (__doc__ or "").split("\n\n", 2)[2].strip(), "", head, *lines])
+        "\n".join(
+            [
+                "# Linear regression by rounds",
+                "",
+                (__doc__ or "").split("\n\n", 2)[2].strip(),
+                "",
+                head,
+                "|---" * 6 + "|",
+                *lines,
+            ]
+        )
         + "\n"
     )
 
