@@ -202,20 +202,8 @@ def table(rows: list[dict[str, Any]]) -> str:
         f"{r['gain']:+.4f} ± {r['error']:.4f} | {r['seeds']} |"
         for r in rows
     ]
-    return (
-        "\n".join(
-            [
-                "# Linear regression by rounds",
-                "",
-                (__doc__ or "").split("\n\n", 2)[2].strip(),
-                "",
-                head,
-                "|---" * 6 + "|",
-                *lines,
-            ]
-        )
-        + "\n"
-    )
+    said = (__doc__ or "").split("\n\n", 2)[2].strip()
+    return "\n".join(["# Linear regression by rounds", "", said, "", head, "|---" * 6 + "|", *lines, ""])
 
 
 def main() -> None:
