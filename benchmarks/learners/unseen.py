@@ -64,9 +64,16 @@ def ours(task: UnseenTask, epsilon: float, number: int) -> dict[str, Callable[[]
         }
     if task.kind == "regression":
         known = common | {"bounds": bounds, "bounds_y": task.bounds_y}
+        settings = {name: {} for name in ("DPLinearRegression", "DPAdditiveRegressor", "DPForestRegressor")}
+        settings["DPLinearRegression, n declared"] = {"n": len(X)}
+        settings["DPLinearRegression, n declared, one release of moments"] = {"n": len(X), "mechanism": "moments"}
         return {
-            name: (lambda n=name: r2(y_test, getattr(learners, n)(**known).fit(X, y).predict(X_test)))
-            for name in ("DPLinearRegression", "DPAdditiveRegressor", "DPForestRegressor")
+            name: (
+                lambda n=name.split(",")[0], more=more: r2(
+                    y_test, getattr(learners, n)(**known, **more).fit(X, y).predict(X_test)
+                )
+            )
+            for name, more in settings.items()
         }
     z = scaled(task, X)
     norm = math.sqrt(z.shape[1])
