@@ -64,16 +64,19 @@ def ours(task: UnseenTask, epsilon: float, number: int) -> dict[str, Callable[[]
         }
     if task.kind == "regression":
         known = common | {"bounds": bounds, "bounds_y": task.bounds_y}
-        settings = {name: {} for name in ("DPLinearRegression", "DPAdditiveRegressor", "DPForestRegressor")}
-        settings["DPLinearRegression, n declared"] = {"n": len(X)}
-        settings["DPLinearRegression, n declared, one release of moments"] = {"n": len(X), "mechanism": "moments"}
+        linear, told = "DPLinearRegression", {"n": len(X)}
+        fits = {
+            linear: (linear, {}),
+            f"{linear}, n declared": (linear, told),
+            f"{linear}, n declared, one release of moments": (linear, told | {"mechanism": "moments"}),
+            "DPAdditiveRegressor": ("DPAdditiveRegressor", {}),
+            "DPForestRegressor": ("DPForestRegressor", {}),
+        }
         return {
             name: (
-                lambda n=name.split(",")[0], more=more: r2(
-                    y_test, getattr(learners, n)(**known, **more).fit(X, y).predict(X_test)
-                )
+                lambda of=of, more=more: r2(y_test, getattr(learners, of)(**known, **more).fit(X, y).predict(X_test))
             )
-            for name, more in settings.items()
+            for name, (of, more) in fits.items()
         }
     z = scaled(task, X)
     norm = math.sqrt(z.shape[1])
