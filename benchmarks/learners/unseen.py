@@ -70,6 +70,7 @@ def ours(task: UnseenTask, epsilon: float, number: int) -> dict[str, Callable[[]
             f"{linear}, n declared": (linear, told),
             f"{linear}, n declared, one release of moments": (linear, told | {"mechanism": "moments"}),
             "DPAdditiveRegressor": ("DPAdditiveRegressor", {}),
+            "DPAdditiveRegressor, n declared": ("DPAdditiveRegressor", told),
             "DPForestRegressor": ("DPForestRegressor", {}),
         }
         return {
