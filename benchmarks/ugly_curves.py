@@ -103,21 +103,22 @@ PARTS = {
     "response": (
         Cell("narrow peak", (NARROW,), ugly, 1000, 24),
         *(Cell(f"narrow peak under a mean of {k} sd", (NARROW,), under_a_mean(k), 1000, 24) for k in (1.0, 4.0)),
-        Cell("narrow peak", (NARROW,), ugly, 10_000, 12),
-        Cell("narrow peak", (NARROW,), ugly, 3000, 12, None),
+        Cell("narrow peak", (NARROW,), ugly, 10_000, 24),
+        Cell("narrow peak", (NARROW,), ugly, 3000, 24, None),
     ),
     "curves": (
         Cell("", ROUGH, ugly, 1000, 24),
-        Cell("", ROUGH, ugly, 10_000, 6),
-        Cell("", ROUGH, ugly, 3000, 6, None),
+        Cell("", ROUGH, ugly, 10_000, 24),
+        Cell("", ROUGH, ugly, 3000, 24, None),
     ),
     "standard": (
         Cell("", tuple(cohorts.SCENARIOS), standard, 1000, 60),
-        Cell("", tuple(cohorts.SCENARIOS), standard, 10_000, 12),
-        Cell("", tuple(cohorts.SCENARIOS), standard, 3000, 12, None),
+        Cell("", tuple(cohorts.SCENARIOS), standard, 10_000, 24),
+        Cell("", tuple(cohorts.SCENARIOS), standard, 3000, 24, None),
     ),
     "range": tuple(
-        Cell(f"{{}}, Y in {y}", ("S1", "S2"), in_range(y), n, 12, None, before=located_before)
+        Cell(f"{{}}, Y in {y}", ("S1", "S2"), in_range(y), n, 24, *law)
+        for law in ((None, 1.0, located_before), (1e-6,))
         for n in (1000, 3000)
         for y in ((-8.0, 8.0), (0.0, 100.0), (-500.0, 20.0))
     ),
