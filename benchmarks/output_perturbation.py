@@ -135,7 +135,7 @@ def fit_output(cohort: Cohort, plan: RidgePlan, rows: RowFunctions) -> PrivateFi
         clip=_feature_clip(d),
         target_clip=TARGET_CLIP * size,
         radius=size,
-        share=plan.budget_shares[COEFFICIENTS],
+        share=releases.plan.budget_shares[COEFFICIENTS],
         name=COEFFICIENTS,
     )
     grown = 1 + plan.ridge
