@@ -206,8 +206,8 @@ def test_tables_of_the_private_page_and_of_the_limits_are_the_recorded_ones() ->
     page, limits = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("private.md", "limits.md"))
     results = ROOT / "benchmarks" / "results"
     other = (results / "other-scenarios.md").read_text(encoding="utf-8")
-    recorded = re.findall(r"^\| (.+?) \| ([\d.]+) \(([\d.]+)\) \| [^|]+ \| ([\d.]+) \(", other, re.MULTILINE)
-    shown = re.findall(r"^\| ([a-zA-Z].+?) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", limits, re.MULTILINE)
+    recorded = re.findall(r"^\| (.+?) \| ([\d.]+) \((-?[\d.]+)\) \| [^|]+ \| ([\d.]+) \(", other, re.MULTILINE)
+    shown = re.findall(r"^\| ([a-zA-Z].+?) \| ([\d.]+) \| (-?[\d.]+) \| ([\d.]+) \|$", limits, re.MULTILINE)
     assert len(shown) == len(recorded) == 13
     for name, *figures in shown:
         longest = max((row for row in recorded if name.startswith(row[0])), key=lambda row: len(row[0]))
