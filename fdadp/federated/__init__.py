@@ -1,8 +1,9 @@
 """Learning from the data of many owners, none of whom trusts anyone with all of it.
 
 *Sums of many owners*: a private estimator whose releases are sums with Gaussian noise is fitted by owners who add their
-own noise to their own integer sums and encrypt them; only the sum over owners is ever decrypted (:class:`Contract`,
-:class:`Owner`, :class:`Proxy`, :class:`DataUser`).
+own noise to their own integer sums, and hide them by masks that cancel in the sum over owners (:class:`Contract`,
+:func:`fit_together`, :mod:`fdadp.federated.owners`). Between machines, on Flower, owners still encrypt; only the sum is
+ever decrypted (:class:`Federation`, :class:`Owner`, :class:`Proxy`, :class:`DataUser`).
 
 *Local differential privacy*: each user randomises before anything leaves the device (:class:`LDPLogisticRegression`,
 and :class:`LocalClient` and :class:`LocalServer`, of which it is made). Names are loaded on first use.

@@ -213,6 +213,7 @@ def fit(
         listen=data is None,
         random_state=random_state,
         simulation=contract.simulation,
+        masked=contract.key is None,
     )
     try:
         with noise_source(noise):

@@ -1,4 +1,4 @@
-"""Parties of a run: owners and data user answer messages, bytes for bytes, the proxy asks; all may share a process.
+"""Parties of an encrypted run: owners and data user answer messages, bytes for bytes, and the proxy asks.
 
 Who learns what. An *owner* has its own rows and the public totals. The *proxy* (:class:`Proxy`) sees
 ciphertexts, and the totals. The *data user* has the secret key, and is sent the sum of the shares of at least
@@ -508,32 +508,3 @@ class Federation:
         """Carry the run through; return the fitted model."""
         self.proxy.run(self.exchange)
         return self.user.result_
-
-
-def fit_together(contract: Contract, data: Sequence[tuple[Any, ...]], **options: Any) -> Any:
-    """Fit one model to the rows of all owners, in memory.
-
-    Parameters
-    ----------
-    contract : Contract
-    data : sequence of tuples of arrays
-    **options
-        See :class:`Federation`.
-
-    Returns
-    -------
-    The fitted estimator.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fdadp.federated import Contract
-    >>> from fdadp.federated.paillier import keys
-    >>> settings = {"epsilon": 1.0, "delta": 1e-6, "data_norm": 5.0, "n_features": 4}
-    >>> terms = Contract("pca", settings, 3, n_max=10_000, simulation=True, key_bits=512)
-    >>> X = np.random.default_rng(0).normal(size=(5000, 4)) * [2.0, 0.3, 0.3, 0.3]
-    >>> model = fit_together(terms, [(part,) for part in np.array_split(X, 3)], key=keys(512), random_state=0)
-    >>> abs(model.components_[0]).round(1)
-    array([1., 0., 0., 0.])
-    """
-    return Federation(contract, data, **options).run()

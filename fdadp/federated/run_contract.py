@@ -60,11 +60,12 @@ class Contract:
     key_bits : {2048, 3072}
         Of the data user's key; any multiple of 8 from 256 in a simulation.
     key : str, optional
-        SHA-256 of the data user's public key: owners encrypt for this key only. See :meth:`with_key`; a contract
-        without it is a draft, to which no party answers.
+        SHA-256 of the data user's public key, where owners encrypt: they do so for this key only. See :meth:`with_key`.
+        A contract of masked sums has none.
     owner_keys : sequence of str, optional
-        Ed25519 public keys of the owners, in their order, in 64 hexadecimal digits each: their greetings and shares
-        must be signed with them. Without, a party is who it says it is, and Flower's server does not begin.
+        Ed25519 public keys of the owners, in their order, in 64 hexadecimal digits each: what owners say must be signed
+        with them. Masked sums need them. Where owners encrypt, a party without is who it says it is, and Flower's
+        server does not begin.
     expires : str, optional
         First day, as ``"2027-01-31"`` and in UTC, on which owners of masked sums answer nothing any more.
     simulation : bool

@@ -14,17 +14,18 @@ owner that cannot write has ended. What is proved of it: ``docs/theory/federated
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from typing import Any, Protocol
 
 import numpy as np
 
 from fdadp._common.typing import IntArray
-from fdadp.errors import FdadpError, PrivacyError
+from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.federated import federated_models
 from fdadp.federated.owners import signed_messages
-from fdadp.federated.owners.owner_folder import Keeper
+from fdadp.federated.owners.owner_folder import Keeper, MemoryKeeper
 from fdadp.federated.owners.pairwise_masks import MaskedRelease, check_mask_keys, masked, new_key, public_half
 from fdadp.federated.owners.signed_messages import (
     MessageKind,
@@ -337,3 +338,63 @@ def _bytes_of_array(array: Any) -> bytes:
     values = np.asarray(array)
     head = f"{values.dtype.str}{values.shape};".encode()
     return head + (repr(values.tolist()).encode() if values.dtype.hasobject else values.tobytes())
+
+
+def fit_together(contract: Contract, data: Sequence[tuple[Any, ...]], *, random_state: int | None = None) -> Any:
+    """Fit one model to the rows of all owners, by masked sums, with all owners in this process.
+
+    The bytes that owners exchange are those of a run between machines. Keys live as long as this call.
+
+    Parameters
+    ----------
+    contract : Contract
+        Without keys: neither of owners nor of a data user.
+    data : sequence of tuples of arrays
+        One for each owner.
+    random_state : int, optional
+        Seeded shares: a simulation, and the ledger says so.
+
+    Returns
+    -------
+    The fitted estimator.
+
+    Raises
+    ------
+    InputError, ProtocolError
+        Data of another number of owners, a contract that names keys, or one in which owners may be lost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp.federated import Contract
+    >>> terms = Contract("pca", {"epsilon": 1.0, "delta": 1e-6, "data_norm": 5.0, "n_features": 4}, 3, n_max=10_000)
+    >>> X = np.random.default_rng(0).normal(size=(5000, 4)) * [2.0, 0.3, 0.3, 0.3]
+    >>> model = fit_together(terms, [(part,) for part in np.array_split(X, 3)], random_state=0)
+    >>> abs(model.components_[0]).round(1)
+    array([1., 0., 0., 0.])
+    """
+    if len(data) != contract.owners:
+        raise InputError(f"data must be of {contract.owners} owners, got {len(data)}")
+    if contract.owner_keys or contract.key is not None:
+        raise InputError("contract must name no keys: those of a run in one process are made by it")
+    signers = [Signer.new() for _ in data]
+    keys = tuple(signer.public for signer in signers)
+    final = replace(contract, owner_keys=keys, simulation=contract.simulation or random_state is not None)
+    parties = [
+        DataOwner(
+            final,
+            i + 1,
+            ContractProgram(final, rows, federated_models.seed_of(random_state, i)),
+            signer=signer,
+            folder=MemoryKeeper(),
+            verified=keys,
+        )
+        for i, (signer, rows) in enumerate(zip(signers, data, strict=True))
+    ]
+    coordinator = signed_messages.Coordinator(final)
+    while not coordinator.done_:
+        asked = coordinator.requests_[-1] if coordinator.requests_ else None
+        for number in sorted(coordinator.missing):
+            party = parties[number - 1]
+            coordinator.take(number, party.consent() if asked is None else party.answer(asked))
+    return federated_models.fit(final, None, [(total, final.owners) for total in coordinator.totals_])

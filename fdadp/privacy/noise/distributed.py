@@ -104,6 +104,8 @@ class DistributedNoise:
         Seeded shares, for simulation: the ledger then says "not for release".
     simulation : bool
         Whether another party's shares may be seeded, or were seen: the ledger then says so, too.
+    masked : bool
+        Whether owners hide their shares by masks for each other, and not by encryption for a data user.
 
     Raises
     ------
@@ -111,7 +113,18 @@ class DistributedNoise:
         The numbers do not go together.
     """
 
-    __slots__ = ("_alone", "_listen", "_n_max", "_rng", "_simulation", "_totals", "_used", "honest", "owners")
+    __slots__ = (
+        "_drawn",
+        "_listen",
+        "_masked",
+        "_n_max",
+        "_rng",
+        "_simulation",
+        "_totals",
+        "_used",
+        "honest",
+        "owners",
+    )
 
     def __init__(
         self,
@@ -123,6 +136,7 @@ class DistributedNoise:
         listen: bool = False,
         random_state: int | np.random.Generator | None = None,
         simulation: bool = False,
+        masked: bool = False,
     ) -> None:
         if not 1 <= honest <= owners:
             raise PrivacyError(f"honest must be from 1 to the number of owners, {owners}, got {honest}")
@@ -132,7 +146,8 @@ class DistributedNoise:
         self._n_max, self._totals, self._used, self._listen = n_max, list(totals), 0, listen
         self._rng = None if random_state is None else np.random.default_rng(random_state)
         self._simulation = simulation or random_state is not None
-        self._alone = 0.0
+        self._masked = masked
+        self._drawn: list[tuple[float, float]] = []
 
     @property
     def secure(self) -> bool:
@@ -154,14 +169,30 @@ class DistributedNoise:
     @property
     def assumption(self) -> str:
         """What the guarantee needs besides the noise, for the statement of the ledger."""
-        return (
-            f"the shares of {self.honest} of the {self.owners} owners reach the sum and stay secret, and whoever adds "
-            "the shares up follows the protocol and does not collude with whoever decrypts the sum: who sees one "
-            f"owner's shares alone has its persons at mu = {math.sqrt(self._alone):.4g} (Gaussian DP). Every person's "
-            "rows must be with one owner, and under this contract alone: each contract has a budget of its own, what "
-            "several on the same rows cost adds up, and nobody keeps that account here. It rests on the encryption, "
-            "hence on bounded computing power"
+        alone = f"{self._mu_of(1):.4g} (Gaussian DP)"
+        rows = (
+            "Every person's rows must be with one owner, and under this contract alone: each contract has a budget of "
+            "its own, what several on the same rows cost adds up, and nobody keeps that account here"
         )
+        if not self._masked:
+            return (
+                f"the shares of {self.honest} of the {self.owners} owners reach the sum and stay secret, and whoever "
+                "adds the shares up follows the protocol and does not collude with whoever decrypts the sum: who sees "
+                f"one owner's shares alone has its persons at mu = {alone}. {rows}. It rests on the encryption, hence "
+                "on bounded computing power"
+            )
+        few = f"; any {self.owners - 2} owners mu = {self._mu_of(2):.4g}" if self.honest > 2 else ""
+        return (
+            f"{self.honest} of the {self.owners} owners keep what they add to themselves. Owners who collude see the "
+            f"sum of the others' shares: up to {self.owners - self.honest} of them what is promised{few}; all but one "
+            f"owner have that one's persons at mu = {alone}. {rows}; a person with rows at k owners has k times the "
+            "mu. It rests on masks between owners, hence on bounded computing power: who records shares and breaks "
+            f"X25519 later has each owner's persons at mu = {alone}"
+        )
+
+    def _mu_of(self, shares: int) -> float:
+        """Gaussian DP of all releases so far for who sees the sums of so many shares."""
+        return math.sqrt(math.fsum(s**2 / (shares * sd**2 - LATTICE_VARIANCE) for s, sd in self._drawn))
 
     def prepare(self, kind: str, size: int, sensitivity: float, amount: float, columns: int = 1) -> Sampler:
         """Fix the scale of the shares and check their cost; see :class:`fdadp.privacy.noise.sources.Noise`.
@@ -184,7 +215,7 @@ class DistributedNoise:
             raise PrivacyError(
                 f"amount must be small enough for shares of at least {_SMALLEST_SHARE:g} lattice steps, got {amount:g}"
             )
-        self._alone += sensitivity**2 / (share_sd**2 - LATTICE_VARIANCE)
+        self._drawn.append((sensitivity, share_sd))
         spent = distributed_cost(sensitivity, share_sd, self.honest, size)
         index = self._used
         self._used += 1

@@ -18,7 +18,8 @@ pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip instal
 
 from federation_tools import PCA, D, contract, parts, rows
 
-from fdadp.federated import Contract, Federation, Owner, federated_models, fit_in_clear, fit_together
+from fdadp.errors import InputError
+from fdadp.federated import Contract, Federation, Owner, ProtocolError, federated_models, fit_in_clear, fit_together
 from fdadp.federated.paillier import SecretKey, unpack
 from fdadp.federated.wire_format import Kind, Message, ciphertexts_from_bytes
 
@@ -98,7 +99,7 @@ def test_the_split_of_the_rows_does_not_matter(key: SecretKey) -> None:
 
 
 def test_noise_counts_the_owners_that_may_fail(key: SecretKey) -> None:
-    model = fit_together(contract(5, lost=1, corrupt=2), parts(rows(), 5), key=key)
+    model = Federation(contract(5, lost=1, corrupt=2), parts(rows(), 5), key=key).run()
     release = model.ledger_.releases[0]
     mu = math.sqrt(2 * Budget(PCA["epsilon"], PCA["delta"]).total * release.share)
     assert release.sd / (release.sensitivity / mu) == pytest.approx(math.sqrt(5 / 2), rel=1e-6)  # over one place's
@@ -106,7 +107,7 @@ def test_noise_counts_the_owners_that_may_fail(key: SecretKey) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
-def test_regression_of_several_hospitals(key: SecretKey) -> None:
+def test_regression_of_several_hospitals() -> None:
     """The moments mechanism, eleven releases: as good as with all curves in one place."""
     rng = np.random.default_rng(0)
     s = np.linspace(0, 1, 21)
@@ -120,8 +121,8 @@ def test_regression_of_several_hospitals(key: SecretKey) -> None:
         "n": 1500,
         "mechanism": "moments",
     }
-    terms = Contract("regression", {**settings, "s": s.tolist(), "t": s.tolist()}, 3, n_max=1500, key_bits=2048)
-    model = fit_together(terms, list(zip(np.array_split(X, 3), np.array_split(Y, 3), strict=True)), key=key)
+    terms = Contract("regression", {**settings, "s": s.tolist(), "t": s.tolist()}, 3, n_max=1500)
+    model = fit_together(terms, list(zip(np.array_split(X, 3), np.array_split(Y, 3), strict=True)))
     assert isinstance(model, AdditiveFunctionOnFunction)
     central = AdditiveFunctionOnFunction(
         privacy=Privacy(8.0, 1e-6, n=1500), bounds={"X": (-4, 4), "Y": (-3, 3)}, mechanism="moments"
@@ -137,11 +138,11 @@ def test_regression_of_several_hospitals(key: SecretKey) -> None:
     assert epsilon_from_mu(math.hypot(*(r.mu for r in model.ledger_.releases)), 1e-6) <= 8.0
 
 
-def test_persons_with_several_rows(key: SecretKey) -> None:
+def test_persons_with_several_rows() -> None:
     X = rows()
-    terms = contract(groups=True)
+    terms = contract(groups=True, key=None)
     data = [(p, np.repeat(np.arange(100), 2)) for (p,) in parts(X, 3)]
-    model = fit_together(terms, data, key=key)
+    model = fit_together(terms, data)
     assert "all rows with one id" in model.ledger_.releases[0].unit
     assert model.noisy_n_ == pytest.approx(300, abs=6 * model.ledger_.releases[0].sd / (3 / 4) ** 2)
 
@@ -154,25 +155,25 @@ def test_persons_with_several_rows(key: SecretKey) -> None:
         ("kmeans", {"bounds": [-3, 3], "n_clusters": 2, "random_state": 1, "n_iter": 2}, rows(), None),
     ],
 )
-def test_the_other_models(key: SecretKey, model: str, settings: dict[str, Any], X: Any, y: Any) -> None:
+def test_the_other_models(model: str, settings: dict[str, Any], X: Any, y: Any) -> None:
     arrays = (X,) if y is None else (X, y)
-    terms = Contract(model, {"epsilon": 50.0, "delta": 1e-6, "n_features": D, **settings}, 2, n_max=1000, key_bits=2048)
-    fitted = fit_together(terms, list(zip(*(np.array_split(a, 2) for a in arrays), strict=True)), key=key)
+    terms = Contract(model, {"epsilon": 50.0, "delta": 1e-6, "n_features": D, **settings}, 2, n_max=1000)
+    fitted = fit_together(terms, list(zip(*(np.array_split(a, 2) for a in arrays), strict=True)))
     assert fitted.ledger_.for_release
     if y is not None:
         assert np.corrcoef(fitted.predict(X), y)[0, 1] > 0.8
 
 
-def test_linear_regression_is_that_of_the_pooled_rows(key: SecretKey) -> None:
+def test_linear_regression_is_that_of_the_pooled_rows() -> None:
     """At an epsilon where noise is small."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (3000, D))
     y = X @ [1.0, -2.0, 0.5]
     settings = {"epsilon": 500.0, "delta": 1e-6, "bounds": [-1, 1], "bounds_y": [-4, 4]}
-    terms = Contract("linear", {**settings, "n_features": D}, 3, n_max=3000, key_bits=2048)
+    terms = Contract("linear", {**settings, "n_features": D}, 3, n_max=3000)
     data = list(zip(np.array_split(X, 3), np.array_split(y, 3), strict=True))
     central = DPLinearRegression(**settings).fit(X, y)
-    np.testing.assert_allclose(fit_together(terms, data, key=key).coef_, central.coef_, atol=0.05)
+    np.testing.assert_allclose(fit_together(terms, data).coef_, central.coef_, atol=0.05)
 
 
 @pytest.mark.parametrize("more", [{"n": 3000}, {"mechanism": "rounds"}], ids=["declared", "private n"])
@@ -210,3 +211,39 @@ def test_what_proxy_and_user_could_learn_together_is_what_the_statement_says(key
     assert 0.2 * share_sd < away.std() < 2.5 * share_sd
     (release,) = model.ledger_.releases
     assert f"alone has its persons at mu = {math.sqrt(2) * release.mu:.4g} (Gaussian DP)" in model.ledger_.statement
+
+
+@pytest.mark.parametrize(("owners", "corrupt"), [(2, 1), (3, 1), (6, 2)])
+def test_the_statement_of_masked_sums_says_what_colluding_owners_have(owners: int, corrupt: int) -> None:
+    """The sum of the other owners' shares: μ by the noise in it."""
+    terms = contract(owners, corrupt=corrupt, key=None)
+    ledger = fit_together(terms, parts(rows(), owners)).ledger_
+    (release,) = ledger.releases
+    assert ledger.for_release
+    step = release.clip * 2.0**-24
+    share_sd, sensitivity = release.sd / math.sqrt(owners) / step, release.sensitivity / step
+
+    def mu(shares: int) -> str:
+        return f"mu = {sensitivity / math.sqrt(shares * share_sd**2 - 16):.4g}"
+
+    assert f"all but one owner have that one's persons at {mu(1)}" in ledger.statement
+    assert f"breaks X25519 later has each owner's persons at {mu(1)}" in ledger.statement
+    assert (f"any {owners - 2} owners {mu(2)}" in ledger.statement) == (owners - corrupt > 2)
+    for words in ("under this contract alone", "nobody keeps that account", "k times the mu"):
+        assert words in ledger.statement
+    assert "does not collude" not in ledger.statement
+    simulated = fit_together(terms, parts(rows(), owners), random_state=0).ledger_
+    assert not simulated.for_release
+
+
+@pytest.mark.parametrize(
+    ("changes", "data", "error", "match"),
+    [
+        ({}, 3, InputError, "data must be of 2 owners, got 3"),
+        ({"key": "0" * 64}, 2, InputError, "contract must name no keys"),
+        ({"owners": 3, "lost": 1}, 3, ProtocolError, "no owner that may be lost"),
+    ],
+)
+def test_what_a_run_in_one_process_refuses(changes: dict[str, Any], data: int, error: Any, match: str) -> None:
+    with pytest.raises(error, match=match):
+        fit_together(contract(**{"owners": 2, "key": None, **changes}), parts(rows(), data))

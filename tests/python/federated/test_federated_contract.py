@@ -107,10 +107,10 @@ def test_parties_check_their_names_and_keys(key: SecretKey) -> None:
         Federation(contract(), parts(rows(), 2), key=key)
 
 
-def test_rows_outside_the_bounds_and_no_rows_at_all(key: SecretKey) -> None:
+def test_rows_outside_the_bounds_and_no_rows_at_all() -> None:
     """Clipped, zeroed, or nobody: never an error, whatever the values are."""
     odd = np.array([[np.nan, 0, 0], [np.inf, 1, 1], [1e30, 0, 0], [0, 0, 0]])
-    model = fit_together(contract(), [(odd,), (np.zeros((1, D)),), (rows(50),)], key=key)
+    model = fit_together(contract(key=None), [(odd,), (np.zeros((1, D)),), (rows(50),)])
     assert np.isfinite(model.components_).all()
 
 

@@ -147,7 +147,7 @@ def test_one_total_is_one_view_however_it_is_split(owners: int, monkeypatch: pyt
     def forced(contract: Contract, rows: Any, totals: Any, seed: Any = None) -> Any:
         if totals:
             return model
-        return NextRound(0, waits.size, waits.width, None if rows is None else shares[place[id(rows)]])
+        return NextRound(0, waits.size, waits.width, None if rows is None else shares[place[id(rows)]], waits.sd)
 
     monkeypatch.setattr(federated_models, "fit", forced)
     integers, messages = [], []
