@@ -10,9 +10,9 @@ tables are not to be had: here are a synthetic one of its size and kind, and dia
 and ICU are in unseen.md. Results: results/rounds.md and .json; a part that is run again replaces its own rows.
 
 The worst fits say most. With y far out and n = 500, 21 of 48 fits explain less than .3. `doubts_` of 18 say that
-places could not be told, and two say nothing. One pure fit at n = 5,000 (.53) could not tell two places and says so; one
-at n = 2,000 with y far out (.49) says nothing. Correlations of .99 hide which of the columns it is: the prototype of
-this mechanism explained .948 (worst .583) on the same 48 seeds at n = 10,000.
+places could not be told, and two say nothing. One pure fit at n = 5,000 (.53) could not tell two places and says so;
+one at n = 2,000 with y far out (.49) says nothing. Correlations of .99 hide which of the columns it is: the prototype
+of this mechanism explained .948 (worst .583) on the same 48 seeds at n = 10,000.
 """
 
 from __future__ import annotations
