@@ -651,7 +651,7 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         Notes below the tables say how many functions along t terms have. With 30 to 299 curves, Gaussian responses on a
         grid and ``errors="iid"`` they say, too, where errors depend along t, so that ``errors="curve"`` helps: there
         Box's effective number of points, tr(K)² / tr(K²) of the covariance K of the residuals, is below a third of the
-        points.
+        points. Levels of ``re(g)`` are then shrunk too little, and the notes say so.
         """
         from fdadp.regression.fitted.summary_tables import summarise
 

@@ -100,6 +100,21 @@ def test_signs_of_curves_keep_their_level_and_find_persons():
         assert left[1] >= (0.9 if errors == "smooth" else 0.3)
 
 
+def test_where_errors_are_smooth_the_summary_says_that_levels_are_shrunk_too_little():
+    """Of 29 directions in which 30 persons with nothing in common may differ, independent points keep 24."""
+    kept, said = [], "shrink the levels of re(id) too little."
+    for seed in range(4):
+        data = persons(seed)
+        models = [FunctionalRegression("Y ~ x + re(id)", errors=e).fit(data, grids={"Y": T}) for e in ("iid", "curve")]
+        assert [said in str(model.summary()) for model in models] == [True, False]
+        kept.append([model.term_edf_["re(id)"] for model in models])
+    independent, smooth = np.mean(kept, axis=0)
+    assert independent > 15 > 8 > smooth
+    white = {**data, "Y": data["x"][:, None] * T + np.random.default_rng(0).normal(size=(90, T.size))}
+    assert said not in str(FunctionalRegression("Y ~ x + re(id)").fit(white, grids={"Y": T}).summary())
+    assert "levels" not in str(FunctionalRegression("Y ~ x").fit(data, grids={"Y": T}).summary())
+
+
 def test_random_effects_of_curves_are_tested_by_signs(tmp_path):
     data = persons(1)
     model = FunctionalRegression("Y ~ x + re(id)").fit(data, grids={"Y": T})
