@@ -100,6 +100,19 @@ def test_signs_of_curves_keep_their_level_and_find_persons():
         assert left[1] >= (0.9 if errors == "smooth" else 0.3)
 
 
+def test_ten_curves_keep_the_level():
+    """Signs of residuals, as if no mean had been taken out of them, had p ≤ .05 in .095 of these samples."""
+    along, five = np.linalg.qr(np.vander(np.linspace(-1, 1, T.size), 6, increasing=True))[0], np.repeat(np.arange(5), 2)
+    found = []
+    for seed in range(400):
+        draw = np.random.default_rng([seed, 9])
+        errors = draw.normal(size=(10, T.size)) @ SMOOTH.T / np.sqrt(draw.chisquare(3, size=(10, 1)) / 3)
+        found.append(flip_test(errors @ along, np.ones((10, 1)), five, np.arange(10), seed).p)
+    assert 0 < np.mean(np.array(found) <= 0.05) < 0.075
+    same = flip_test(errors @ along * 1e-6, np.ones((10, 1)), five, np.arange(10), seed)
+    assert same.p == found[-1]  # whatever the unit
+
+
 def test_where_errors_are_smooth_the_summary_says_that_levels_are_shrunk_too_little():
     """Of 29 directions in which 30 persons with nothing in common may differ, independent points keep 24."""
     kept, said = [], "shrink the levels of re(id) too little."
