@@ -1,20 +1,27 @@
 """Which call predicts curves best from curves? Shares of held-out variance, by data set and model.
 
     FDADP_DATA=... python benchmarks/held_out.py [--sets weather lip] > benchmarks/results/held-out.md
+    python benchmarks/held_out.py --choose --seed 3000     the call for predictions, on 24 other simulated cohorts
 
 Real sets are judged by ten folds, repeated with other folds where curves are few: the share of the squared distance
 from the training mean curve that a prediction explains, R2. Simulated cohorts are judged on 300 new curves. Beside
 each R2 stands its difference from that of the default, with a paired standard error: over held-out curves of real
 sets, over cohorts of simulated ones. Curves of one person never are in two folds: there is one curve a person.
+"Worst?" says whether a call of ours explains less than components and than ridge, and by how much less than the worse
+of both, with the paired standard error of that difference.
 
 * `default`: ``FunctionalRegression("Y ~ ff(X)")``.
 * `refund's k`: The same with ``k="refund"``.
 * `errors="curve"`, `eigen`: The default with ``errors="curve"``, and with ``response_basis="eigen"``.
-* `eigen, k=20`: ``"Y ~ ff(X, k=(20, 5))"`` with ``response_basis="eigen"``: 20 functions along s, not 5.
+* `curve, k=20`: ``"Y ~ ff(X, k=(20, 15))"`` with ``errors="curve"``: 20 functions along s, not 5.
+* `eigen, k=20`: ``"Y ~ ff(X, k=(20, 5))"`` with ``response_basis="eigen"``, as many.
 * `components`: Four component scores of X as numbers, ``"Y ~ z0 + z1 + z2 + z3"``.
+* `k=20`, on request: ``"Y ~ ff(X, k=(20, 15))"``, whose errors count as independent.
 * `ridge`: Ridge regression of the points of Y on the points of X, its parameter by leave-one-out (scikit-learn).
 
-Every set with labels gives them to all models.
+Every set with labels gives them to all models. Which call is for predictions was chosen by `--choose`: curves X that
+are rough or smooth, effects `wave`, `bump` and `delay` (of what was a tenth before), smooth or white errors, 30 or 100
+curves. These cohorts are not among those of the table, which has folds and cohorts of seeds that chose nothing.
 """
 
 from __future__ import annotations
@@ -87,11 +94,17 @@ MODELS: dict[str, Predict] = {
     "default": functional(),
     "refund's k": functional(k="refund"),
     'errors="curve"': functional(errors="curve"),
+    "curve, k=20": functional("Y ~ ff(X, k=(20, 15))", errors="curve"),
     "eigen": functional(response_basis="eigen"),
     "eigen, k=20": functional("Y ~ ff(X, k=(20, 5))", response_basis="eigen"),
     "components": components,
     "ridge": ridge,
+    "k=20": functional("Y ~ ff(X, k=(20, 15))"),
 }
+
+RIVALS = ("components", "ridge")
+JUDGED = ("default", "curve, k=20")
+"""Of ours, beside both rivals: what is called without thought, and what the page has for predictions."""
 
 # --- data ---
 
@@ -195,8 +208,9 @@ def smooth(length: float) -> Any:
 EFFECTS = {
     "wave": 3 * np.sin(np.pi * np.add.outer(GRID, GRID)),
     "bump": 8 * np.exp(-((np.subtract.outer(GRID, GRID) / 0.15) ** 2)) * np.sin(4 * GRID),
+    "delay": 12 * np.exp(-(((np.subtract.outer(GRID, GRID) + 0.1) / 0.06) ** 2)),
 }
-"""Surfaces β(s, t): one that is smooth everywhere, and a ridge of width .15."""
+"""Surfaces β(s, t): one that is smooth everywhere, a ridge of width .15, and one of .06 beside the diagonal."""
 
 
 def errors(kind: str, n: int, draw: np.random.Generator) -> Any:
@@ -210,50 +224,75 @@ def errors(kind: str, n: int, draw: np.random.Generator) -> Any:
     return 0.6 * steps
 
 
-def cohort(effect: str, kind: str, n: int, seed: int) -> tuple[Columns, Columns]:
+def cohort(effect: str, kind: str, n: int, seed: int, *, rough: bool = False) -> tuple[Columns, Columns]:
     """Curves to train on, and new ones."""
     draw = np.random.default_rng([seed, n, list(EFFECTS).index(effect)])
-    x = draw.normal(size=(n + NEW, GRID.size)) @ smooth(0.15).T + 0.5 * draw.normal(size=(n + NEW, 1))
+    size = n + NEW, GRID.size
+    if rough:
+        x = 0.8 * draw.normal(size=size) @ smooth(0.04).T + 0.5 * draw.normal(size=size)
+    else:
+        x = draw.normal(size=size) @ smooth(0.15).T + 0.5 * draw.normal(size=(n + NEW, 1))
     y = 1 + np.sin(2 * np.pi * GRID) + (x * WEIGHTS) @ EFFECTS[effect] + errors(kind, n + NEW, draw)
     both = {"X": x, "Y": y}
     return rows_of(both, slice(n)), rows_of(both, slice(n, None))
 
 
 SIMULATED = {
-    f"{effect}, {kind} errors, {n}": (effect, kind, n)
-    for effect in EFFECTS
+    f"{effect}, {kind} errors, {n}": (effect, kind, n, False)
+    for effect in ("wave", "bump")
     for kind in ("smooth", "rough", "white")
     for n in (30, 100)
 }
+OTHERS = {
+    f"{'rough' if rough else 'smooth'} X, {effect}, {kind} errors, {n}": (effect, kind, n, rough)
+    for rough in (True, False)
+    for effect in EFFECTS
+    for kind in ("smooth", "white")
+    for n in (30, 100)
+}
+"""On which the call for predictions was chosen."""
 
 # --- shares of held-out variance ---
 
 
 @dataclass(frozen=True)
 class Found:
-    """Shares explained by each model, and their differences from the default with standard errors."""
+    """Shares explained by each model.
+
+    Attributes
+    ----------
+    differences : dict
+        From the default, with standard errors.
+    worst : dict
+        By how much calls of ours are below the worse of both rivals, with standard errors; negative where above.
+    """
 
     n: int
     shares: dict[str, float]
     differences: dict[str, tuple[float, float]]
+    worst: dict[str, tuple[float, float]]
     seconds: dict[str, float]
 
+    @classmethod
+    def of(cls, n: int, lost: dict[str, np.ndarray], about: np.ndarray, seconds: dict[str, float]) -> Found:
+        """Of squares of each unit about predictions, and about the training mean."""
+        shares = {name: 1 - float(own.sum() / about.sum()) for name, own in lost.items()}
 
-def compared(lost: dict[str, np.ndarray], about: np.ndarray) -> dict[str, tuple[float, float]]:
-    """Differences of shares from that of the default, paired by unit; `lost` and `about` are squares of each unit."""
-    out = {}
-    for name, own in lost.items():
-        less = lost["default"] - own
-        out[name] = float(less.sum() / about.sum()), float(np.sqrt(len(less)) * less.std(ddof=1) / about.sum())
-    return out
+        def below(name: str, other: str) -> tuple[float, float]:
+            more = lost[name] - lost[other]
+            return float(more.sum() / about.sum()), float(np.sqrt(len(more)) * more.std(ddof=1) / about.sum())
+
+        rivals = [name for name in RIVALS if name in lost]
+        worst = {name: below(name, min(rivals, key=shares.__getitem__)) for name in JUDGED if rivals and name in lost}
+        return cls(n, shares, {name: below("default", name) for name in lost}, worst, seconds)
 
 
-def of_real(case: RealSet, repeats: int, models: dict[str, Predict]) -> Found:
+def of_real(case: RealSet, seeds: range, models: dict[str, Predict]) -> Found:
     """Ten folds, repeated."""
     n = len(case.data["Y"])
     seen = np.ones_like(case.data["Y"], dtype=bool) if case.seen is None else case.seen
     lost, about, seconds = {name: np.zeros(n) for name in models}, np.zeros(n), dict.fromkeys(models, 0.0)
-    for seed in range(repeats):
+    for seed in seeds:
         for fit, left in KFold(10, shuffle=True, random_state=seed).split(case.data["Y"]):
             train, new = rows_of(case.data, fit), rows_of(case.data, left)
             truth, kept = new["Y"], seen[left]
@@ -262,39 +301,52 @@ def of_real(case: RealSet, repeats: int, models: dict[str, Predict]) -> Found:
             for name, predict in models.items():
                 start = time.process_time()
                 lost[name][left] += (kept * (truth - predict(train, given, case.grids)) ** 2).sum(axis=1)
-                seconds[name] += (time.process_time() - start) / (10 * repeats)
-    shares = {name: 1 - float(own.sum() / about.sum()) for name, own in lost.items()}
-    return Found(n, shares, compared(lost, about), seconds)
+                seconds[name] += (time.process_time() - start) / (10 * len(seeds))
+    return Found.of(n, lost, about, seconds)
 
 
-def of_cohorts(effect: str, kind: str, n: int, cohorts: int, models: dict[str, Predict]) -> Found:
+def of_cohorts(law: tuple[str, str, int, bool], seeds: range, models: dict[str, Predict]) -> Found:
     """New curves of several cohorts."""
-    grids = {"X": GRID, "Y": GRID}
-    lost, about, seconds = {name: np.zeros(cohorts) for name in models}, np.zeros(cohorts), dict.fromkeys(models, 0.0)
-    for seed in range(cohorts):
-        train, new = cohort(effect, kind, n, seed)
-        about[seed] = ((new["Y"] - train["Y"].mean(axis=0)) ** 2).sum()
+    grids, n, size = {"X": GRID, "Y": GRID}, law[2], len(seeds)
+    lost, about, seconds = {name: np.zeros(size) for name in models}, np.zeros(size), dict.fromkeys(models, 0.0)
+    for i, seed in enumerate(seeds):
+        train, new = cohort(*law[:3], seed, rough=law[3])
+        about[i] = ((new["Y"] - train["Y"].mean(axis=0)) ** 2).sum()
         for name, predict in models.items():
             start = time.process_time()
-            lost[name][seed] = ((new["Y"] - predict(train, {"X": new["X"]}, grids)) ** 2).sum()
-            seconds[name] += (time.process_time() - start) / cohorts
-    shares = {name: 1 - float(own.sum() / about.sum()) for name, own in lost.items()}
-    return Found(n, shares, compared(lost, about), seconds)
+            lost[name][i] = ((new["Y"] - predict(train, {"X": new["X"]}, grids)) ** 2).sum()
+            seconds[name] += (time.process_time() - start) / size
+    return Found.of(n, lost, about, seconds)
 
 
-def sets(wanted: list[str], repeats: int, cohorts: int, models: dict[str, Predict]) -> Iterator[tuple[str, Found]]:
+def sets(asked: argparse.Namespace, models: dict[str, Predict]) -> Iterator[tuple[str, Found]]:
     """Each set with what was found; real ones that are not there are named on stderr."""
-    for name, make in REAL.items():
-        if not wanted or any(name.startswith(start) for start in wanted):
+
+    def wanted(name: str) -> bool:
+        return not asked.sets or any(name.startswith(start) for start in asked.sets)
+
+    def seeds(count: int) -> range:
+        return range(asked.seed, asked.seed + count)
+
+    for name, make in () if asked.choose else REAL.items():
+        if wanted(name):
             try:
                 case = make()
             except MissingDataError as missing:
                 print(f"{name}: not there. {missing}", file=sys.stderr)
                 continue
-            yield name, of_real(case, repeats if len(case.data["Y"]) <= 150 else 1, models)
-    for name, (effect, kind, n) in SIMULATED.items():
-        if not wanted or any(name.startswith(start) for start in wanted):
-            yield name, of_cohorts(effect, kind, n, cohorts if n < 100 else max(cohorts // 2, 2), models)
+            yield name, of_real(case, seeds(asked.repeats if len(case.data["Y"]) <= 150 else 1), models)
+    for name, law in (OTHERS if asked.choose else SIMULATED).items():
+        if wanted(name):
+            yield name, of_cohorts(law, seeds(asked.cohorts if law[2] < 100 else max(asked.cohorts // 2, 2)), models)
+
+
+def said(worst: tuple[float, float]) -> str:
+    """Whether a call is the worst, as a cell of the table; in bold beyond two standard errors."""
+    by, se = worst
+    if by <= 0:
+        return "no"
+    return f"**by {by:.3f} ± {se:.3f}**" if by > 2 * se else f"by {by:.3f} ± {se:.3f}"
 
 
 def line(name: str, found: Found) -> str:
@@ -305,33 +357,37 @@ def line(name: str, found: Found) -> str:
         value = f"**{share:.3f}**" if round(share, 3) == best else f"{share:.3f}"
         less, se = found.differences[model]
         cells.append(value if model == "default" else f"{value} ({less:+.3f} ± {se:.3f})")
-    return f"| {name} | {found.n} | " + " | ".join(cells) + " |"
+    return f"| {name} | {found.n} | " + " | ".join([*cells, *map(said, found.worst.values())]) + " |"
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="*", default=[], help="beginnings of their names")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--cohorts", type=int, default=20)
-    parser.add_argument("--models", nargs="*", default=list(MODELS))
+    parser.add_argument("--repeats", type=int, default=5, help="of ten folds, of sets of up to 150 curves")
+    parser.add_argument("--cohorts", type=int, default=40, help="of 30 curves, half as many of 100")
+    parser.add_argument("--seed", type=int, default=5000, help="the first, of folds and of cohorts")
+    parser.add_argument("--models", nargs="*", default=[name for name in MODELS if name != "k=20"])
+    parser.add_argument("--choose", action="store_true", help="on other simulated cohorts")
     asked = parser.parse_args(arguments)
     models = {name: MODELS[name] for name in dict.fromkeys(("default", *asked.models))}
-    print(f"`python benchmarks/held_out.py`, fdadp {fdadp.__version__}.\n")
-    print("| set | curves | " + " | ".join(models) + " |\n" + "|---" * (2 + len(models)) + "|")
-    shares: dict[bool, list[dict[str, float]]] = {True: [], False: []}
-    seconds: list[dict[str, float]] = []
+    judged = [f"{name}: worst?" for name in JUDGED if name in models and set(RIVALS) & set(models)]
+    typed = " ".join(sys.argv[1:] if arguments is None else arguments)
+    print(f"`{f'python benchmarks/held_out.py {typed}'.strip()}`, fdadp {fdadp.__version__}.\n")
+    print(f"| set | curves | {' | '.join([*models, *judged])} |\n" + "|---" * (2 + len(models) + len(judged)) + "|")
+    found: dict[bool, list[Found]] = {True: [], False: []}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, found in sets(asked.sets, asked.repeats, asked.cohorts, models):
-            print(line(name, found), flush=True)
-            shares[name in REAL].append(found.shares)
-            seconds.append(found.seconds)
+        for name, own in sets(asked, models):
+            print(line(name, own), flush=True)
+            found[name in REAL].append(own)
+    blank = " |" * len(judged)
     for real, title in ((True, "real sets"), (False, "simulated sets")):
-        if shares[real]:
-            means = (f"{np.mean([own[name] for own in shares[real]]):.3f}" for name in models)
-            print(f"| mean of {len(shares[real])} {title} | | " + " | ".join(means) + " |")
-    mean_seconds = (f"{np.mean([own[name] for own in seconds]):.2f}" for name in models)
-    print("| CPU seconds of a fit and its predictions | | " + " | ".join(mean_seconds) + " |")
+        if found[real]:
+            means = (f"{np.mean([own.shares[name] for own in found[real]]):.3f}" for name in models)
+            print(f"| mean of {len(found[real])} {title} | | {' | '.join(means)} |{blank}")
+    both = [*found[True], *found[False]]
+    mean_seconds = (f"{np.mean([own.seconds[name] for own in both]):.2f}" for name in models)
+    print(f"| CPU seconds of a fit and its predictions | | {' | '.join(mean_seconds)} |{blank}")
 
 
 if __name__ == "__main__":
