@@ -173,6 +173,30 @@ def test_two_peaks_are_told_with_their_shares():
     np.testing.assert_allclose(sorted(found["t"]), [0.25, 0.75], atol=0.04)
 
 
+@pytest.mark.parametrize("at", [23.5, 12.0])
+def test_peaks_of_a_day_go_round_midnight(at):
+    """The estimate and the interval of a turned day are those of the day, turned."""
+    draw, hours = np.random.default_rng(5), np.arange(24.0)
+    day = np.exp(2 * np.cos(2 * np.pi * (hours - at) / 24))
+    Y = day + 0.5 * draw.normal(size=(60, 1)) + draw.normal(size=(60, 24))
+    model = FunctionalRegression("Y ~ 1", t_period=24, progress=False).fit({"Y": Y}, grids={"Y": hours})
+    (high,) = inference.peak(model, {"Y": Y[:1]}).to_dict("records")
+    assert high["lower"] < high["t"] < high["upper"] < high["lower"] + 3 and high["share"] == 1
+    assert high["lower"] < at < high["upper"] and 0 <= high["t"] < 24
+    (low,) = inference.peak(model, {"Y": Y[:1]}, of="min").to_dict("records")
+    assert abs((low["t"] - at) % 24 - 12) < 4 and low["lower"] < low["t"] < low["upper"] and low["share"] == 1
+
+
+def test_a_peak_between_the_last_hour_and_the_first_is_in_the_gap():
+    hours = np.arange(2.0, 22.0)
+    Y = np.cos(2 * np.pi * (hours - 23.9) / 24) + 0.05 * np.random.default_rng(1).normal(size=(40, 20))
+    model = FunctionalRegression("Y ~ 1", t_period=24, progress=False).fit({"Y": Y}, grids={"Y": hours})
+    (high,) = inference.peak(model, {"Y": Y[:1]}).to_dict("records")
+    assert abs(high["t"] - 23.9) < 0.5 and high["lower"] < 23.9 < high["upper"]
+    crossing = inference.peak(model, {"Y": Y[:1]}, of="crossing", value=0.9)  # on the way up, in the gap
+    assert abs(crossing["t"].iloc[0] - (23.9 - np.arccos(0.9) * 24 / (2 * np.pi))) < 0.5
+
+
 def test_draws_have_the_law_of_the_coefficients(model, data):
     drawn = inference.draws(model, 4000)
     found = inference.difference(model, of(data, 3), of(data, 4))
