@@ -28,6 +28,9 @@ FAMILIES = (
 )
 Family = Annotated[str | None, typer.Option(help=f"{FAMILIES}. (default: gaussian)")]
 
+ROUND = "Makes curves and effects of a formula periodic along the response, t = 0 and 24 the same: --t-period 24."
+TPeriod = Annotated[float | None, typer.Option("--t-period", metavar="PERIOD", help=ROUND)]
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -151,6 +154,7 @@ def fit(
     groups: option.Groups = None,
     of_persons: option.RowsOptions,
     offset: Annotated[str | None, typer.Option(help="Column, or expression of some, that is added as it is.")] = None,
+    t_period: TPeriod = None,
     events: EventOptions,
     sizes: Sizes,
     how: FileFormat,
@@ -183,7 +187,7 @@ def fit(
     has_persons = groups is not None or rows.id is not None or person_of(what[0]) is not None
     law = of_persons.law(has_persons=has_persons)
     privacy = private.privacy()
-    beside = {"--curves": rows.curves, "--family": family, "--offset": offset, **given(events)}
+    beside = {"--curves": rows.curves, "--family": family, "--offset": offset, "--t-period": t_period, **given(events)}
     settings = {"smoothing": smoothing, "missing": missing, "progress": "auto" if progress is None else progress}
     request = _requested(what, sizes, beside, (rows, groups, how), settings | law)
     if privacy is None:
@@ -241,7 +245,8 @@ def _requested(
     settings = settings | {"missing": input_files.treatments_of(missing)}
     if what[0].lstrip().startswith("Surv("):
         refuse_given(
-            {"--offset": beside["--offset"], "--max-rows": settings.get("max_rows"), **within},
+            {name: beside[name] for name in ("--offset", "--t-period")}
+            | {"--max-rows": settings.get("max_rows"), **within},
             "must be left out of Surv()",
         )
         settings["times"] = private_files.edges_of(beside["--times"], "--times")
@@ -250,7 +255,8 @@ def _requested(
     refuse_given(
         {name: beside[name] for name in ("--times", "--baseline")}, "is there for formulas of Surv(time, event)"
     )
-    return Formula(*files, settings | {"family": beside["--family"] or "gaussian"}, what[0], beside["--offset"])
+    settings |= {"family": beside["--family"] or "gaussian"}
+    return Formula(*files, settings, what[0], beside["--offset"], beside["--t-period"])
 
 
 @dataclass(frozen=True)
@@ -259,13 +265,14 @@ class Formula(RegressionRequest):
 
     formula: str
     offset: str | None
+    t_period: float | None
 
     def fit(self) -> Any:
         """Fit without privacy."""
         data, by = input_files.read_columns(self.rows, self.how)
         refuse_given({"--within": self.settings.get("within")}, ONLY_PRIVATE)
         kind = model_of(self.formula, [name for name, c in data.items() if getattr(c, "ndim", 1) == 2], data)
-        model = kind(self.formula, **self.settings)
+        model = kind(self.formula, **self._settings_of(kind))
         beside = {"groups": self.groups, "offset": self.offset, "by": by}
         return model.fit(data, **{name: value for name, value in beside.items() if value is not None})
 
@@ -279,7 +286,7 @@ class Formula(RegressionRequest):
             refuse_given(
                 {"--within": self.settings.get("within")}, "is there for curves, with re(id, covariance='free')"
             )
-        model = kind(self.formula, privacy=privacy, bounds=bounds, **self.settings)
+        model = kind(self.formula, privacy=privacy, bounds=bounds, **self._settings_of(kind))
         named = input_files.named_in(self.formula)
         files.check_has([*(name for name in bounds if name in named), *filter(None, (self.groups, self.offset))])
         beside: dict[str, Any] = {"groups": self.groups, "offset": self.offset}
@@ -288,6 +295,13 @@ class Formula(RegressionRequest):
         if dry_run:
             return None
         return model.fit_chunks(files.tables if files.id is None else files.joined(), grids=files.grids(), **beside)
+
+    def _settings_of(self, kind: Any) -> dict[str, Any]:
+        """Settings of the kind of model; raises InputError for a circle where the response is a number."""
+        if kind is fdadp.FunctionalRegression:
+            return self.settings | {"t_period": self.t_period}
+        refuse_given({"--t-period": self.t_period}, "must be left out where the response is a number")
+        return self.settings
 
 
 @dataclass(frozen=True)

@@ -36,21 +36,30 @@ def data(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("formula", "kind"),
+    ("formula", "kind", "period"),
     [
-        ("Y ~ ff(X) + s(age, k=5) + region", FunctionalRegression),
-        ("Y ~ ff(X, k=(4, 5), period=2.2) + linear(age, k=5, period=1.2) + re(region, by=age)", FunctionalRegression),
-        ("log(risk) ~ lf(X, k=6) + age", ScalarRegression),
+        ("Y ~ ff(X) + s(age, k=5) + region", FunctionalRegression, None),
+        ("Y ~ ff(X) + age", FunctionalRegression, 1.125),
+        (
+            "Y ~ ff(X, k=(4, 5), period=2.2) + linear(age, k=5, period=1.2) + re(region, by=age)",
+            FunctionalRegression,
+            None,
+        ),
+        ("log(risk) ~ lf(X, k=6) + age", ScalarRegression, None),
     ],
 )
-def test_fit_and_predict_equal_the_python_api(folder: Path, tmp_path: Path, formula: str, kind: Any) -> None:
+def test_fit_and_predict_equal_the_python_api(
+    folder: Path, tmp_path: Path, formula: str, kind: Any, period: float | None
+) -> None:
     files = ("--curves", f"X={folder / 'x.csv'}", "--table", folder / "people.csv")
     model, out = tmp_path / "model.npz", tmp_path / "predicted.csv"
-    fitted = run("fit", formula, *files, "--curves", f"Y={folder / 'y.csv'}", "--out", model)
+    around = () if period is None else ("--t-period", period)
+    fitted = run("fit", formula, *files, "--curves", f"Y={folder / 'y.csv'}", "--out", model, *around)
     assert fitted.exit_code == 0, fitted.output
     predicted = run("predict", model, *files, "--out", out)
     assert predicted.exit_code == 0, predicted.output
-    want = kind(formula).fit(data(folder)).predict(data(folder))
+    settings = {} if period is None else {"t_period": period}
+    want = kind(formula, **settings).fit(data(folder)).predict(data(folder))
     got = pd.read_csv(out, index_col=0)
     np.testing.assert_allclose(got.to_numpy(), np.reshape(want, got.shape), rtol=1e-12)
     assert got.index.tolist() == [f"p{i}" for i in range(N)]
@@ -99,6 +108,31 @@ def test_contrasts_and_slopes_equal_the_python_api(folder: Path, tmp_path: Path)
             "--person-rows and --max-rows need --groups",
         ),
         (["risk ~ age", "--table", "people.csv", "--family", "weibull"], "family"),
+        (
+            ["risk ~ age", "--table", "people.csv", "--t-period", "24"],
+            "--t-period must be left out where the response is a number",
+        ),
+        (["x.csv", "y.csv", "--t-period", "24"], "--t-period is there for formulas"),
+        (["Surv(age, region) ~ risk", "--table", "people.csv", "--t-period", "24"], "--t-period must be left out of"),
+        (
+            ["Y ~ ff(X)", "--curves", "X=x.csv", "--curves", "Y=y.csv", "--t-period", "0.5"],
+            "t_period must be at least the length of the domain of the response, 1, got 0.5",
+        ),
+        (
+            [
+                "Y ~ ff(X)",
+                "--curves",
+                "X=x.csv",
+                "--curves",
+                "Y=y.csv",
+                "--t-period=2",
+                "--bounds=X=0:9",
+                "--bounds=Y=0:9",
+                "--epsilon=1",
+                "--n=50",
+            ],
+            "t_period must be None in a private fit",
+        ),
         (
             ["risk ~ age", "--table", "people.csv", "--curves", "age=x.csv"],
             "must have different names, got 'age' twice",
