@@ -68,6 +68,9 @@
 #'   mean curve; `"refund"`, 5 functions and curves as they are, as in refund.
 #' @param t_period Where t is a circle, its length, such as 24 for hours of a day: the mean curve and all effects are then periodic along t, mgcv's
 #'   `bs = "cc"`. Along s it is `ff(X, period = 24)`.
+#' @param variance Of a number: terms of the logarithm of its variance, `~ s(x)`, for Gaussian rows without groups. Mean and variance are fitted in turn, so that
+#'   `logLik()` and `AIC()` are refused; `predict(type = "sd")` gives standard deviations, and prediction intervals follow them. Of curves what prediction intervals
+#'   believe of the variance: it varies over t (`"t"`), also with the covariates (`"model"`, the default), or not at all (`"constant"`).
 #' @return An object of class `fdadp_regression`, plain R data: `fitted.values`, `residuals`, `sp`, `edf`, `term.edf`, `sigma2`, `criterion`, `r.sq`,
 #'   `dev.expl`, `t`, of curves of persons `persons`, and the columns, as other model objects of R hold them. It survives [saveRDS()]. Methods:
 #'   [predict][predict.fdadp_regression], [plot][plot.fdadp_regression] and [those of other models][fdadp-methods].
@@ -91,14 +94,14 @@
 fdadp <- function(formula, data = NULL, family = "gaussian", subset = NULL, groups = NULL, weights = NULL, offset = NULL, smoothing = "reml",
                   grids = list(), yind = NULL, ydata = NULL, se = NULL,
                   errors = c("iid", "curve"), response_basis = c("splines", "eigen"), npc = 0.99, person_rows = NULL,
-                  k = c("auto", "refund"), missing = "raise", t_period = NULL) {
+                  k = c("auto", "refund"), missing = "raise", t_period = NULL, variance = NULL) {
   no_na(npc = npc, person_rows = person_rows)
   own <- substitute(list(groups = groups, weights = weights, offset = offset))
   rows <- eval(substitute(subset), data, parent.frame())
   if (!is.null(rows) && !is.null(ydata)) input_error("subset must be NULL with ydata, whose .obs are numbers of rows")
   own <- lapply(lapply(as.list(own)[-1], eval, data, parent.frame()), only, rows)
   if (length(grids) && (!is.list(grids) || is.null(names(grids)))) input_error("grids must be a list with the columns' names, got ", class(grids)[1])
-  model <- read_model(formula, data, grids, yind, ydata, rows)
+  model <- read_model(formula, data, grids, yind, ydata, rows, variance)
   settings <- list(
     family = family_name(family), intercept = model$intercept, progress = if (interactive()) "auto" else FALSE,
     missing = treatments(missing, c("raise", "linear", "smooth", "fpca", "pace", "indicator"))
@@ -112,6 +115,7 @@ fdadp <- function(formula, data = NULL, family = "gaussian", subset = NULL, grou
   if (!model$spec$scalar) settings$k <- one_of(k, c("auto", "refund"), "k")
   if (!is.null(t_period) && model$spec$scalar) input_error("t_period must be NULL where the response is a number, got ", t_period)
   if (!is.null(t_period)) settings$t_period <- t_period
+  if (!is.null(model$variance)) settings$variance <- model$variance
   asked <- as.list(substitute(list(groups = groups, weights = weights, offset = offset)))[-1]
   given <- names(Filter(Negate(is.null), own))
   beside <- lapply(stats::setNames(nm = given), function(name) list(value = own[[name]], rows = labels_of(asked[[name]], own[[name]], data, rows)))

@@ -6,8 +6,8 @@ specials <- c("ff", "sff", "ffpc", "lf", "af", "fpcr", "fosr", "concurrent", "s"
 # refund's names of arguments, and of rules of quadrature, that ours differ from.
 refund_rules <- c(simpson = "simpson_legacy", trapezoidal = "trapezoid", riemann = "riemann")
 
-# What the formula says: list(response, terms, columns, expressions, intercept, offset).
-read_model <- function(formula, data, grids, yind, ydata = NULL, rows = NULL) {
+# What the formula says: list(response, terms, columns, expressions, intercept, offset), and terms of the variance.
+read_model <- function(formula, data, grids, yind, ydata = NULL, rows = NULL, variance = NULL) {
   if (!inherits(formula, "formula") || length(formula) != 3) {
     input_error("formula must be of the form Y ~ terms, got ", paste(deparse(formula), collapse = " "))
   }
@@ -32,16 +32,33 @@ read_model <- function(formula, data, grids, yind, ydata = NULL, rows = NULL) {
   factors <- attr(walked, "factors")
   labels <- attr(walked, "term.labels")
   told <- lapply(seq_along(labels), function(j) read_term(variables[factors[, j] > 0], labels, seen))
+  variance <- if (!is.null(variance)) terms_of_variance(variance, seen)
   offsets <- lapply(variables[attr(walked, "offset")], `[[`, 2)
   list(
     spec = list(
       terms = told, columns = c(seen$columns, if (is.null(ydata)) stats::setNames(list(response), name)), response = name, scalar = seen$scalar,
       long = if (!is.null(ydata)) as_long(ydata)
     ),
-    expressions = seen$expressions, intercept = attr(walked, "intercept") == 1,
+    variance = variance, expressions = seen$expressions, intercept = attr(walked, "intercept") == 1,
     offset = if (length(offsets)) Reduce(`+`, lapply(offsets, value_of, seen)), offsets = vapply(offsets, text_of, ""),
     offset_call = as.call(c(quote(list), offsets)), rows = row_names_of(if (is.data.frame(data)) only(data, rows), c(list(response), seen$columns))
   )
+}
+
+# Terms of the variance of numbers, whose columns are read as those of the formula; of curves one of some words.
+terms_of_variance <- function(variance, seen) {
+  if (!seen$scalar) {
+    return(one_of(variance, c("auto", "t", "model", "constant"), "variance"))
+  }
+  if (!inherits(variance, "formula") || length(variance) != 2) {
+    input_error("variance must be a formula without a response, as ~ s(x), where the response is a number, got ", paste(format(variance), collapse = " "))
+  }
+  walked <- stats::terms.formula(variance, specials = specials, keep.order = TRUE)
+  single <- attr(walked, "order") == 1
+  if (!all(single) || !length(single) || attr(walked, "intercept") == 0 || length(attr(walked, "offset"))) {
+    input_error("variance must have terms of one variable each, and its constant, got ", paste(format(variance), collapse = " "))
+  }
+  lapply(as.list(attr(walked, "variables"))[-1], read_variable, seen)
 }
 
 # refund's ydata: a row for each observation, .obs the number of the curve's row in the data.

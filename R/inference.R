@@ -72,6 +72,37 @@ compare_predictions <- function(object, other) {
   found
 }
 
+#' Does a random effect on numbers have any variance?
+#'
+#' The exact restricted likelihood ratio test, as of package RLRsim. `anova()` has the exact score test of the same hypothesis, which needs no draws; this one finds more
+#' where groups differ in size. Smoothing parameters of the other terms count as known.
+#'
+#' @param object A fit of [fdadp()] to numbers, without groups.
+#' @param term Name of a random effect, as `print()` shows it: `"re(g)"`.
+#' @param draws Number of draws from the law of the ratio without the effect, at least 19.
+#' @param seed Of the draws.
+#' @return An object of class `htest`: `statistic` and `p.value`.
+#' @references Crainiceanu and Ruppert (2004), Likelihood ratio tests in linear mixed models with one variance component, *Journal of the Royal Statistical Society* B 66,
+#'   165-185. \doi{10.1111/j.1467-9868.2004.00438.x}
+#' @seealso [fdadp-methods]
+#' @examples
+#' if (fdadp_available()) {
+#'   g <- rep(1:12, each = 5)
+#'   people <- data.frame(g = factor(g), y = rnorm(12)[g] + rnorm(60))
+#'   variance_test(fdadp(y ~ re(g), data = people), "re(g)")
+#' }
+#' @export
+variance_test <- function(object, term, draws = 9999, seed = 0) {
+  found <- call_on_fit("test_of_variance", object, term = term, draws = draws, seed = seed)
+  structure(
+    list(
+      statistic = c(RLRT = found$statistic), parameter = c(draws = draws), p.value = found$p, alternative = "the variance is above 0",
+      method = "Exact restricted likelihood ratio test of a random effect", data.name = paste(term, "of", text_of(object$formula))
+    ),
+    class = "htest"
+  )
+}
+
 # What a factor is called in the fit: the text of the formula, such as "factor(arm)", where it made one of a column.
 factor_of <- function(object, column) {
   made <- paste0(c("factor(", "as.factor("), column, ")")

@@ -2,7 +2,8 @@
 #'
 #' @param object A fit of [fdadp()].
 #' @param newdata A data frame or list with the columns of which the formula speaks. Left out: the training rows.
-#' @param type `"response"`: the mean; `"link"`: the linear predictor; `"terms"`: what each term adds to it.
+#' @param type `"response"`: the mean; `"link"`: the linear predictor; `"terms"`: what each term adds to it; `"sd"`: standard deviations of new numbers about their
+#'   means, which vary in fits with `variance = ~ s(x)`.
 #' @param se.fit Also give pointwise standard errors (of the linear predictor, with `type = "link"`)?
 #' @param t Where to predict, within the domain of the response; default its grid.
 #' @param grids Grids of new matrices by column; default those of the fit.
@@ -25,18 +26,19 @@
 #'   dim(new$se.fit)
 #' }
 #' @export
-predict.fdadp_regression <- function(object, newdata, type = c("response", "link", "terms"), se.fit = FALSE, t = NULL, grids = list(),
+predict.fdadp_regression <- function(object, newdata, type = c("response", "link", "terms", "sd"), se.fit = FALSE, t = NULL, grids = list(),
                                      interval = c("none", "prediction"), level = 0.95, se = NULL, unconditional = FALSE, exclude = NULL,
                                      simultaneous = FALSE, ...) {
   no_more(...)
   no_na(t = t, se.fit = se.fit, level = level)
-  type <- one_of(type, c("response", "link", "terms"), "type")
+  type <- one_of(type, c("response", "link", "terms", "sd"), "type")
   interval <- one_of(interval, c("none", "prediction"), "interval")
-  if (type != "response" && interval != "none" || type == "terms" && se.fit) {
-    input_error("type must be 'response' where intervals are asked for, and not 'terms' with se.fit, got '", type, "'")
+  if (type != "response" && interval != "none" || type %in% c("terms", "sd") && se.fit) {
+    input_error("type must be 'response' where intervals are asked for, and not 'terms' or 'sd' with se.fit, got '", type, "'")
   }
   if (!is.null(exclude) && !is.character(exclude)) input_error("exclude must be names of terms, got ", class(exclude)[1])
-  if (length(exclude) && (se.fit || interval != "none")) input_error("exclude must be NULL with se.fit or interval")
+  if (length(exclude) && (se.fit || interval != "none" || type == "sd")) input_error("exclude must be NULL with se.fit, interval or type = \"sd\"")
+  if (type == "sd" && !object$spec$scalar) input_error("type must be another than \"sd\" where the response is a curve")
   if (missing(newdata)) {
     columns <- object$spec$columns[names(object$expressions)]
     if (!length(columns)) columns <- list(rows = as_column(rep(0, object$n), "rows"))
@@ -286,6 +288,7 @@ variance_of <- function(family, mean, theta = NULL) {
 #' @importFrom stats logLik
 #' @export
 logLik.fdadp_regression <- function(object, ...) {
+  if (is.null(object$loglik)) input_error("object must be a fit without terms of the variance: mean and variance are fitted in turn, and no one criterion is minimised")
   structure(object$loglik, df = object$df, nobs = sum(!is.na(object$residuals)), class = "logLik")
 }
 
@@ -313,9 +316,10 @@ simulate.fdadp_regression <- function(object, nsim = 1, seed = NULL, ...) {
   size <- length(mean)
   draw <- switch(object$family,
     gaussian = function() {
-      left <- as.matrix(object$residuals)
-      wide <- sqrt(object$sigma2 * length(left) / sum(left^2)) # residuals are smaller than errors
-      drawn <- left[sample(nrow(left), replace = TRUE), , drop = FALSE] * wide
+      scale <- if (is.list(object$spec$settings$variance)) stats::predict(object, type = "sd") else sqrt(object$sigma2)
+      left <- as.matrix(object$residuals / scale)
+      wide <- sqrt(length(left) / sum(left^2)) # residuals are smaller than errors
+      drawn <- left[sample(nrow(left), replace = TRUE), , drop = FALSE] * wide * scale
       if (object$spec$scalar) mean + c(drawn) else mean + unname(drawn)
     },
     binomial = function() mean * 0 + stats::rbinom(size, 1, mean),

@@ -49,6 +49,24 @@ def term_of(told: Mapping[str, Any]) -> TermSpec:
     return made
 
 
+def variance_of(told: Any) -> Any:
+    """Terms of the variance as text of a formula; a word of curves as it is."""
+    if told is None or isinstance(told, str):
+        return told
+    return "~ " + " + ".join(text_of(own) for own in told)
+
+
+def text_of(told: Mapping[str, Any]) -> str:
+    """A term as text of a formula."""
+    kind, columns = str(told["kind"]), [f"`{name}`" for name in told["columns"]]
+    if "term" in told:
+        raise InputError(f"variance must have terms of their own, got one times {columns[0] if columns else kind}")
+    if kind in ("linear", "factor"):
+        return columns[0]
+    told_settings = (f"{name}={setting(value)!r}" for name, value in (told["settings"] or {}).items())
+    return f"{kind}({', '.join([*columns, *told_settings])})"
+
+
 def setting(value: Any) -> Any:
     """An argument of a term: R's whole numbers are doubles, its vectors tuples."""
     if isinstance(value, np.ndarray | list | tuple):
@@ -79,11 +97,14 @@ def made(spec: Mapping[str, Any], smoothing: Any) -> Any:
     """A fitted model."""
     data, grids = table(spec["columns"])
     kind = ScalarRegression if spec["scalar"] else FunctionalRegression
+    settings = dict(spec["settings"] or {})
+    if "variance" in settings:
+        settings["variance"] = variance_of(settings["variance"])
     model = kind(
         [term_of(told) for told in spec["terms"]],
         response=spec["response"],
         smoothing=smoothing if isinstance(smoothing, str) else np.atleast_1d(np.asarray(smoothing, dtype=np.float64)),
-        **(spec["settings"] or {}),
+        **settings,
     )
     more = {name: as_given(spec[name]) for name in ("weights", "offset", "groups") if spec.get(name) is not None}
     if spec.get("long") is not None:
@@ -131,6 +152,8 @@ def model_of(fit: Mapping[str, Any]) -> Any:
 
 def description(model: Any) -> dict[str, Any]:
     """Return everything of a fit that R shows."""
+    fitted = model.fitted_
+    one_criterion = fitted.variance is None  # else mean and variance are fitted in turn
     return {
         "sp": np.atleast_1d(model.smoothing_parameters_),
         "sp.names": list(model.smoothing_names_),
@@ -140,14 +163,14 @@ def description(model: Any) -> dict[str, Any]:
         "edf": model.edf_,
         "criterion": model.criterion_,
         "sigma2": model.sigma2_,
-        "theta": np.ravel(getattr(model.fitted_.family, "known", [])).tolist() or None,
+        "theta": np.ravel(getattr(fitted.family, "known", [])).tolist() or None,
         "r.sq": model.r2_,
         "dev.expl": model.explained_deviance_,
         "t": getattr(model, "t_", None),
         "fitted.values": np.asarray(model.fitted_values_),
         "residuals": np.asarray(model.residuals_),
-        "loglik": model.loglik_,
-        "df": model.aic_ / 2 + model.loglik_,
+        "loglik": model.loglik_ if one_criterion else None,
+        "df": model.aic_ / 2 + model.loglik_ if one_criterion else None,
         "persons": None if model.persons_ is None else persons_of(model.persons_),
     }
 
@@ -292,6 +315,12 @@ def compare_models(fit: Mapping[str, Any], other: Mapping[str, Any], errors: str
 def compare_left_out(fit: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Two models by their errors of curves left out."""
     return frame(model_of(fit).compare(model_of(other)))
+
+
+def test_of_variance(fit: Mapping[str, Any], term: str, draws: Any, seed: Any) -> dict[str, Any]:
+    """The restricted likelihood ratio of a random effect on numbers."""
+    found = inference.variance_test(model_of(fit), term, draws=setting(draws), seed=setting(seed))
+    return {"statistic": found.statistic, "p": found.p_value}
 
 
 def summary_text(fit: Mapping[str, Any]) -> dict[str, Any]:
