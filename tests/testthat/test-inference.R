@@ -138,7 +138,7 @@ test_that("a variance with terms of its own is found, and predicted", {
   band <- predict(fit, data.frame(x = c(0.1, 0.9), arm = "a"), interval = "prediction")
   expect_gt(diff(band$upr - band$lwr), 0.5)
   again <- unserialize(serialize(fit, NULL))
-  again$key <- "gone"
+  again$key <- "a variance, gone" # a name of its own: models are kept by it
   expect_equal(predict(again, d, type = "sd"), found, tolerance = 1e-4)
   drawn <- replicate(200, simulate(fit)[[1]])
   expect_lt(sqrt(mean((log(apply(drawn, 1, stats::sd)) - log(found))^2)), 0.15)
