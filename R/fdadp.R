@@ -37,7 +37,8 @@
 #' @param data A data frame with matrix columns, or a list of columns: matrices or `fd` objects with one curve a row, numbers, factors.
 #' @param family `"gaussian"`, `"binomial"`, `"poisson"`, `"gamma"`, or R's family objects of these with the links identity, logit, log and log;
 #'   `"negative_binomial"` (mgcv's `nb()`) with theta by REML, or `"negative_binomial(2)"` (`negbin(2)`); `"scaled_t"` (`scat()`) with nu and sigma by
-#'   REML, or `"scaled_t(4, 0.5)"`.
+#'   REML, or `"scaled_t(4, 0.5)"`; `"ordered"` (`ocat()`) for numbers of ordered categories or an ordered factor, with cut points by REML, or
+#'   `"ordered(-1, 0.5, 2)"`.
 #' @param subset Which rows to use: row numbers, or `TRUE` and `FALSE`, evaluated in `data`. It holds for every column, `groups`, `weights` and
 #'   `offset`, also for those that are not in `data`. Not with `ydata`.
 #' @param person_rows With groups, what the fit is about: `"mean"`, the default, counts each person once, by the mean of its rows; `"sum"` counts each
@@ -135,6 +136,7 @@ fdadp <- function(formula, data = NULL, family = "gaussian", subset = NULL, grou
   fit <- call_python("fit_terms", spec = spec, smoothing = if (is.character(smoothing)) smoothing else as_array(smoothing, "smoothing"))
   fit$offsets <- c(model$offsets, if (!is.null(own$offset)) text_of(substitute(offset)))
   fit$term.edf <- stats::setNames(as.double(fit$term.edf), fit$term.names)
+  if (!is.null(fit$theta)) fit$theta <- as.double(fit$theta)
   fit$sp <- with_names(fit$sp, unlist(fit$sp.names))
   fit$coefficient.names <- unlist(fit$coefficient.names)
   if (!is.null(fit$persons)) {
@@ -239,10 +241,13 @@ family_links <- c(
 family_name <- function(family) {
   if (is.function(family)) family <- family()
   if (!inherits(family, "family")) {
-    if (length(family) == 1 && grepl("^(negative_binomial|scaled_t)[(].*[)]$", family)) {
+    if (length(family) == 1 && grepl("^(negative_binomial|scaled_t|ordered)[(].*[)]$", family)) {
       return(family) # Python reads the parameters
     }
-    return(one_of(if (identical(family, "Gamma")) "gamma" else family, names(family_links), "family"))
+    return(one_of(if (identical(family, "Gamma")) "gamma" else family, c(names(family_links), "ordered"), "family"))
+  }
+  if (startsWith(family$family, "Ordered Categorical") && is.function(family$getTheta)) { # mgcv's ocat()
+    return(if (family$n.theta > 0) "ordered" else sprintf("ordered(%s)", paste(format(family$getTheta(TRUE), digits = 17, trim = TRUE), collapse = ", ")))
   }
   name <- gsub(" ", "_", tolower(family$family), fixed = TRUE)
   if (startsWith(name, "scaled_t") && !is.null(family$getTheta) && (name != "scaled_t" || family$n.theta == 0)) {

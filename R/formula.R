@@ -287,7 +287,8 @@ as_column <- function(value, name, grid = NULL, response = FALSE, levels = NULL)
     return(c(list(kind = "curves", values = curves$values, grid = curves$grid), curves[intersect(own, names(curves))]))
   }
   if (is.matrix(value)) value <- c(value)
-  if (response && (is.factor(value) || is.character(value))) { # R's way: the first level is failure
+  many <- response && is.ordered(value) && nlevels(value) > 2 # of two, the first is failure
+  if (response && !many && (is.factor(value) || is.character(value))) { # R's way: the first level is failure
     value <- as.factor(value)
     if (nlevels(value) != 2) input_error(name, " must have two levels, got ", nlevels(value))
     value <- as.integer(value) - 1
@@ -298,7 +299,8 @@ as_column <- function(value, name, grid = NULL, response = FALSE, levels = NULL)
     levels <- unique(c(levels, labels[!is.na(labels)])) # what is new is refused there, by name
     gone <- is.na(labels)
     labels[gone] <- ""
-    return(list(kind = "labels", values = array(labels, length(labels)), missing = array(gone, length(gone)), levels = as.list(levels)))
+    found <- list(kind = "labels", values = array(labels, length(labels)), missing = array(gone, length(gone)), levels = as.list(levels))
+    return(if (many) c(found, list(ordered = TRUE)) else found)
   }
   if (!is.numeric(value) && !is.logical(value)) {
     input_error(name, " must be numbers, labels or curves, got ", class(value)[1])

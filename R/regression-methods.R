@@ -3,7 +3,8 @@
 #' @param object A fit of [fdadp()].
 #' @param newdata A data frame or list with the columns of which the formula speaks. Left out: the training rows.
 #' @param type `"response"`: the mean; `"link"`: the linear predictor; `"terms"`: what each term adds to it; `"sd"`: standard deviations of new numbers about their
-#'   means, which vary in fits with `variance = ~ s(x)`.
+#'   means, which vary in fits with `variance = ~ s(x)`; `"probs"`: probabilities of the classes of families `"binomial"` and `"ordered"` (of which the mean is the
+#'   expected number of the category).
 #' @param se.fit Also give pointwise standard errors (of the linear predictor, with `type = "link"`)?
 #' @param t Where to predict, within the domain of the response; default its grid.
 #' @param grids Grids of new matrices by column; default those of the fit.
@@ -17,7 +18,8 @@
 #' @param exclude Names of terms to leave out of the predictor, as in mgcv: `"re(id)"` for a new person. Not with standard errors or intervals.
 #' @param ... Not used.
 #' @return A matrix with one predicted curve a row, or a vector where the response is a number; with `se.fit` or `interval` a list with `fit`, `se.fit`,
-#'   `lwr`, `upr`. With `type = "terms"` a list of them by the names of the terms (a matrix with one column a term where the response is a number).
+#'   `lwr`, `upr`. With `type = "terms"` a list of them by the names of the terms (a matrix with one column a term where the response is a number); with
+#'   `type = "probs"` a matrix with one column a class.
 #' @examples
 #' if (fdadp_available()) {
 #'   sim <- simulate_affr(n = 60, n_points = 31)
@@ -26,19 +28,21 @@
 #'   dim(new$se.fit)
 #' }
 #' @export
-predict.fdadp_regression <- function(object, newdata, type = c("response", "link", "terms", "sd"), se.fit = FALSE, t = NULL, grids = list(),
+predict.fdadp_regression <- function(object, newdata, type = c("response", "link", "terms", "sd", "probs"), se.fit = FALSE, t = NULL, grids = list(),
                                      interval = c("none", "prediction"), level = 0.95, se = NULL, unconditional = FALSE, exclude = NULL,
                                      simultaneous = FALSE, ...) {
   no_more(...)
   no_na(t = t, se.fit = se.fit, level = level)
-  type <- one_of(type, c("response", "link", "terms", "sd"), "type")
+  type <- one_of(type, c("response", "link", "terms", "sd", "probs"), "type")
   interval <- one_of(interval, c("none", "prediction"), "interval")
-  if (type != "response" && interval != "none" || type %in% c("terms", "sd") && se.fit) {
-    input_error("type must be 'response' where intervals are asked for, and not 'terms' or 'sd' with se.fit, got '", type, "'")
+  if (type != "response" && interval != "none" || !type %in% c("response", "link") && se.fit) {
+    input_error("type must be 'response' where intervals are asked for, and 'response' or 'link' with se.fit, got '", type, "'")
   }
   if (!is.null(exclude) && !is.character(exclude)) input_error("exclude must be names of terms, got ", class(exclude)[1])
-  if (length(exclude) && (se.fit || interval != "none" || type == "sd")) input_error("exclude must be NULL with se.fit, interval or type = \"sd\"")
-  if (type == "sd" && !object$spec$scalar) input_error("type must be another than \"sd\" where the response is a curve")
+  if (length(exclude) && (se.fit || interval != "none" || type %in% c("sd", "probs"))) {
+    input_error("exclude must be NULL with se.fit, interval or type = \"sd\" or \"probs\"")
+  }
+  if (type %in% c("sd", "probs") && !object$spec$scalar) input_error("type must be another than \"", type, "\" where the response is a curve")
   if (missing(newdata)) {
     columns <- object$spec$columns[names(object$expressions)]
     if (!length(columns)) columns <- list(rows = as_column(rep(0, object$n), "rows"))
@@ -54,6 +58,9 @@ predict.fdadp_regression <- function(object, newdata, type = c("response", "link
     columns = columns, offset = offset, t = as_vector(t, "t"), kind = type, se = isTRUE(se.fit), errors = believed(object, se, unconditional), level = if (interval == "prediction") level,
     exclude = as.list(exclude), simultaneous = isTRUE(simultaneous)
   )
+  if (type == "probs") {
+    return(structure(found$fit, dimnames = list(rows, unlist(found$classes))))
+  }
   response <- if (is.null(t)) object$spec$columns[[object$spec$response]]
   if (type == "terms") {
     parts <- lapply(found$terms, shaped, object$spec, response, rows)
@@ -270,10 +277,19 @@ fitted.fdadp_regression <- function(object, ...) object$fitted.values
 #' @export
 residuals.fdadp_regression <- function(object, type = c("response", "pearson"), ...) {
   type <- one_of(type, c("response", "pearson"), "type")
-  if (type == "response") object$residuals else object$residuals / sqrt(variance_of(object$family, object$fitted.values, object$theta))
+  if (type == "response") {
+    return(object$residuals)
+  }
+  mean <- if (object$family == "ordered") stats::predict(object, type = "link") else object$fitted.values
+  object$residuals / sqrt(variance_of(object$family, mean, object$theta))
 }
 
+# By the mean; of ordered categories by the linear predictor.
 variance_of <- function(family, mean, theta = NULL) {
+  if (family == "ordered") {
+    above <- stats::plogis(outer(mean, theta, "-"))
+    return(drop(1 + above %*% (2 * seq_along(theta) + 1)) - (1 + rowSums(above))^2)
+  }
   switch(family,
     gaussian = 1,
     binomial = mean * (1 - mean),
@@ -326,7 +342,8 @@ simulate.fdadp_regression <- function(object, nsim = 1, seed = NULL, ...) {
     poisson = function() mean * 0 + stats::rpois(size, mean),
     gamma = function() mean * 0 + stats::rgamma(size, 1 / object$sigma2, scale = mean * object$sigma2),
     negative_binomial = function() mean * 0 + stats::rnbinom(size, object$theta, mu = mean),
-    scaled_t = function() mean + object$theta[2] * stats::rt(size, object$theta[1])
+    scaled_t = function() mean + object$theta[2] * stats::rt(size, object$theta[1]),
+    ordered = function() mean * 0 + findInterval(stats::predict(object, type = "link") + stats::rlogis(size), object$theta) + 1
   )
   stats::setNames(replicate(nsim, draw(), simplify = FALSE), paste0("sim_", seq_len(nsim)))
 }

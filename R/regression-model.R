@@ -4,6 +4,9 @@
 #' @importFrom stats deviance
 #' @export
 deviance.fdadp_regression <- function(object, ...) {
+  if (object$family == "ordered") {
+    return(object$deviance)
+  }
   mean <- c(object$fitted.values)
   observed <- mean + c(object$residuals)
   weights <- object$spec$weights
@@ -46,7 +49,8 @@ family.fdadp_regression <- function(object, ...) {
     poisson = stats::poisson(),
     gamma = stats::Gamma("log"),
     negative_binomial = negative_binomial_of(object$theta),
-    scaled_t = scaled_t_of(object$theta)
+    scaled_t = scaled_t_of(object$theta),
+    ordered = ordered_of(object$theta)
   )
 }
 
@@ -64,6 +68,15 @@ scaled_t_of <- function(theta) {
     dev.resids = function(y, mu, wt) wt * unit_deviance("scaled_t", y, mu, theta)
   )
   structure(utils::modifyList(stats::gaussian()[c("link", "linkfun", "linkinv", "mu.eta", "valideta", "validmu")], own), class = "family")
+}
+
+# The mean is the expected number of the category.
+ordered_of <- function(cuts) {
+  above <- function(eta) stats::plogis(outer(eta, cuts, "-"))
+  structure(list(
+    family = sprintf("Ordered Categorical(%s)", paste(format(round(cuts, 2), trim = TRUE), collapse = ",")), link = "cumulative logit",
+    linkinv = function(eta) 1 + rowSums(above(eta)), mu.eta = function(eta) rowSums(above(eta) * (1 - above(eta)))
+  ), class = "family")
 }
 
 #' @rdname affr-methods

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 WHAT = "A formula, as 'Y ~ ff(X) + s(age) + region', of --curves and --table; or two files of curves, X and Y."
 FAMILIES = (
-    "gaussian, binomial, poisson, gamma, negative_binomial, scaled_t, or with what REML else chooses "
-    "negative_binomial(2.5) and 'scaled_t(4, 0.5)'"
+    "gaussian, binomial, poisson, gamma, negative_binomial, scaled_t, ordered, or with what REML else chooses "
+    "negative_binomial(2.5), 'scaled_t(4, 0.5)' and 'ordered(-1, 0.5, 2)'"
 )
 Family = Annotated[str | None, typer.Option(help=f"{FAMILIES}. (default: gaussian)")]
 

@@ -43,6 +43,8 @@ def predict(
 ) -> None:
     """Predict the responses of new rows with a saved model; of times to an event survival curves.
 
+    Of ordered categories these are probabilities, a column each.
+
     \b
     Examples:
       fdadp predict model.npz Xnew.csv --out predicted.csv --interval 0.95
@@ -62,7 +64,7 @@ def predict(
     elif times is not None:
         raise InputError("--times is there for models of times to an event")
     else:
-        files = {out: _as_frame(fitted.predict(data), data, fitted)}
+        files = {out: _predicted(fitted, data)}
     if interval is not None:
         stem = out.name[: -len(suffix)]
         with warnings.catch_warnings():
@@ -270,8 +272,16 @@ def _check_grid(frame: pd.DataFrame, path: Path, fitted: Any) -> None:
         )
 
 
-def _as_frame(found: Any, data: Any, fitted: Any) -> pd.DataFrame:
-    """Predictions as a data frame: labels of the new rows, and of the training responses or their grid."""
+def _predicted(fitted: Any, data: Any) -> pd.DataFrame:
+    """Means of new rows; of ordered categories their probabilities."""
+    family = getattr(getattr(fitted, "fitted_", None), "family", None)
+    if family is None or family.name != "ordered":
+        return _as_frame(fitted.predict(data), data, fitted)
+    return _as_frame(fitted.predict_proba(data), data, fitted, [str(one) for one in fitted.classes_])
+
+
+def _as_frame(found: Any, data: Any, fitted: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
+    """Predictions as a data frame: labels of the new rows, and `names`, or the training responses' or their grid."""
     import pandas as pd
 
     if isinstance(data, pd.DataFrame):
@@ -280,7 +290,7 @@ def _as_frame(found: Any, data: Any, fitted: Any) -> pd.DataFrame:
             return found
     else:
         index = next((c.index for c in data.values() if has_ids(c)), None)
-    columns = pd.Index(fitted.t_) if hasattr(fitted, "t_") else pd.Index([fitted.response_name_])
+    columns = pd.Index(fitted.t_) if hasattr(fitted, "t_") else pd.Index(names or [fitted.response_name_])
     return pd.DataFrame(_values(found), index=index, columns=columns)
 
 

@@ -371,9 +371,9 @@ class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
         """``-2 loglik + 2 edf``, one more for a scale that is estimated: mgcv's ``AIC``.
 
         If REML chose the smoothing parameters, degrees of freedom include their uncertainty: ``tr(Vc G)/σ²``, at most
-        ``tr(2F - FF)``, with F = A⁻¹G (Wood, Pya & Säfken 2016, doi:10.1080/01621459.2016.1180986). θ of negative
-        binomial counts adds 1 where REML chose it, and Vc takes it as known: the value is within .02 of mgcv's. Of the
-        gamma family mgcv estimates another scale, and its AIC differs by up to .4.
+        ``tr(2F - FF)``, with F = A⁻¹G (Wood, Pya & Säfken 2016, doi:10.1080/01621459.2016.1180986). Parameters of
+        families that REML chose, such as θ or cut points, add 1 each, and Vc knows that they were chosen. Of the gamma
+        family mgcv estimates another scale, and its AIC differs by up to .4.
 
         Do not choose models of curves by AIC. It counts points of a curve as independent observations, and so prefers
         a covariate without effect in most samples. Use :meth:`compare`, or :meth:`anova`.

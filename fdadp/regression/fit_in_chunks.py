@@ -36,6 +36,7 @@ from fdadp.solve.errors.leave_one_out_residuals import Residuals
 from fdadp.solve.errors.sandwich import LEVERAGES, ChangeSums, cluster_errors, left_out, of_many
 from fdadp.solve.fit.observations import ChunkedObservations, Observations, log_likelihood
 from fdadp.solve.form.long_form_design import LongForm
+from fdadp.solve.form.ordered_categories import classes_of
 from fdadp.solve.form.response_families import Family
 from fdadp.terms.numbers.factors_and_random_effects import RandomEffect
 from fdadp.terms.records import Records, TrainingSummary
@@ -86,7 +87,10 @@ def fit_chunks(settings: ModelSettings, chunks: Any, grids: Grids | None, column
     points = {name: c.grid for name, c in known.items()}
     return Fitted(
         response=FittedResponse(
-            name=spec.response, curves=curves, classes=_classes(settings), periodic=settings.t_period is not None
+            name=spec.response,
+            curves=curves,
+            classes=None if settings.of_curves else classes_of(settings.family),
+            periodic=settings.t_period is not None,
         ),
         errors=errors,
         covariates=Covariates(points, look.completion, units_of(known)),
@@ -112,10 +116,6 @@ def _mixed(
     if groups not in (None, outer):
         raise InputError(f"groups must be the levels of re({outer}), got {groups!r}")
     return Estimate(fit=mixed.fit, mixed=mixed)
-
-
-def _classes(settings: ModelSettings) -> list[int] | None:
-    return [0, 1] if settings.family.name == "binomial" and not settings.of_curves else None
 
 
 # --- the first chunk ---
@@ -229,7 +229,9 @@ def _numbers(response: Any, name: str, curves: bool) -> FloatArray:
     if curves:
         raise InputError(f"{name} must hold curves (an FDataGrid, or an array of shape (n, T)); use ScalarRegression")
     if response.dtype.kind != "f":
-        raise InputError(f"{name} must hold numbers in chunks (0 and 1 for two classes), got {response[0]!r}")
+        raise InputError(
+            f"{name} must hold numbers in chunks (0 and 1 for two classes, 1 to R for ordered), got {response[0]!r}"
+        )
     return np.asarray(response)[:, None]
 
 

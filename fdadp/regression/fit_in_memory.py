@@ -32,6 +32,7 @@ from fdadp.solve.errors.leave_one_out_residuals import Residuals, independent_sh
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.observations import ChunkedObservations, Observations, fit_terms, log_likelihood, shares_explained
 from fdadp.solve.form.long_form_design import LongForm
+from fdadp.solve.form.ordered_categories import classes_of
 from fdadp.terms.numbers.factors_and_random_effects import Factor, RandomEffect, levels_of
 from fdadp.terms.numbers.scalar_linear import Intercept, Linear, MeanCurve
 from fdadp.terms.on_response_functions import in_scalar_form
@@ -410,7 +411,11 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
             name=spec.response,
             curves=None if curves is None else curves.without_rows(),
             periodic=settings.t_period is not None,
-            classes=None if training.classes is None else training.classes.tolist(),
+            classes=None
+            if not numbers
+            else classes_of(family)
+            if training.classes is None
+            else training.classes.tolist(),
             observed_at=observed.points,
         ),
         errors=errors,

@@ -110,6 +110,8 @@ class ModelSettings:
             )
         if self.private:
             return
+        if self.family.name == "ordered":
+            raise InputError("family='ordered' is there for responses that are no curves, one category a row")
         if self.errors == "curve" and self.family.name != "gaussian":
             raise InputError(f"errors='curve' is there for family='gaussian', got {self.family.name!r}")
         if self.on_eigenfunctions and self.family.name != "gaussian":

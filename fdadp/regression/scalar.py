@@ -20,6 +20,7 @@ from fdadp.private.release.mechanisms import Mechanism
 from fdadp.regression.estimator_base import TermModel
 from fdadp.regression.fitted.fitted_model import as_classes, explained_share_of_numbers, refuse_without_classes
 from fdadp.solve.form.families_by_name import family_of
+from fdadp.solve.form.ordered_categories import probabilities
 from fdadp.solve.form.response_families import Family
 from fdadp.terms.spec import TermSpec
 
@@ -36,12 +37,14 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         Column of the response where `formula` is not text; default ``"y"``.
     smoothing : {"reml", "gcv"} or array_like of shape (M,)
         How smoothing parameters are chosen, or their values on mgcv's scale in the order of the terms.
-    family : {"gaussian", "binomial", "poisson", "gamma", "negative_binomial", "scaled_t"} or Family
+    family : {"gaussian", "binomial", "poisson", "gamma", "negative_binomial", "scaled_t", "ordered"} or Family
         Of the responses (:mod:`fdadp.solve.form.response_families`); all but the first are fitted by Laplace's
         approximation to REML. Binomial responses are 0 or 1, two labels, or shares with numbers of trials as weights.
         REML chooses θ of negative binomial counts, whose variance is ``μ + μ²/θ``; ``"negative_binomial(2.5)"`` gives
         it. So it does ν and σ of errors ``σ t`` with ν degrees of freedom, whose outliers hardly pull;
-        ``"scaled_t(4, 0.5)"`` gives them.
+        ``"scaled_t(4, 0.5)"`` gives them. Ordered categories are numbers from 1 to R or an ordered categorical: REML
+        chooses where a latent logistic variable is cut, the first point at -1
+        (:class:`fdadp.solve.form.ordered_categories.Ordered`); ``"ordered(-1, 0.5, 2)"`` gives cut points.
     intercept : bool
         Add the constant; a formula says so itself.
     missing : {"auto", "raise", "linear", "smooth", "fpca", "pace", "indicator"} or mapping of str to str
@@ -179,9 +182,9 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         data : DataFrame or mapping
             As in :meth:`fit`, without the response.
         type : {"response", "link", "terms", "class", "sd"}
-            Means (probabilities of the second class where responses are binomial), the linear predictor, a dict of
-            what each term adds to that, by the names of the terms, the more probable class, or standard deviations of
-            Gaussian responses of weight 1.
+            Means (probabilities of the second class where responses are binomial; of ordered categories the expected
+            number, 1 to R), the linear predictor, a dict of what each term adds to that, by the names of the terms, the
+            most probable class, or standard deviations of Gaussian responses of weight 1.
         offset : array_like of shape (n,) or str, optional
             What is added to the linear predictor; default what belongs to the model, or else nothing.
         grids : mapping of str to array_like, optional
@@ -206,7 +209,7 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         eta = fitted.predictor(records, data, offset, t)[:, 0]
         if type == "class":
             refuse_without_classes(fitted.family, "type='class'")
-            return shown(self.classes_[(eta > 0).astype(int)])
+            return shown(self.classes_[probabilities(fitted.family, eta).argmax(axis=1)])
         return shown(fitted.family.mean(eta) if type == "response" else eta)
 
     def _variances(self, data: Any, grids: Mapping[str, ArrayLike] | None, n: int) -> FloatArray:
@@ -217,25 +220,24 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
     def predict_proba(
         self, data: Any, *, offset: ArrayLike | str | None = None, grids: Mapping[str, ArrayLike] | None = None
     ) -> FloatArray:
-        """Probabilities of both classes for new rows, in the order of `classes_`, shape (n, 2)."""
-        refuse_without_classes(self._asked().family, "predict_proba")
-        second = np.asarray(self.predict(data, offset=offset, grids=grids))
-        return np.column_stack((1 - second, second))
+        """Probabilities of all classes for new rows, in the order of `classes_`, shape (n, K)."""
+        refuse_without_classes(family := self._asked().family, "predict_proba")
+        return probabilities(family, np.asarray(self.predict(data, type="link", offset=offset, grids=grids)))
 
     @property
     def classes_(self) -> Labels:
-        """The two classes of binomial responses; means are probabilities of the second one."""
+        """The two classes of binomial responses, of which means are probabilities of the second; or categories."""
         classes = self.fitted_.response.classes if hasattr(self, "fitted_") else None
         if classes is None:
-            raise AttributeError("classes_ is there once a model with family='binomial' has been fitted")
+            raise AttributeError("classes_ is there once a model with family='binomial' or 'ordered' has been fitted")
         return as_classes(classes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         family = self.fitted_.family if hasattr(self, "fitted_") else family_of(self.family)
-        if family.name == "binomial":  # scikit-learn then asks for probabilities
+        if family.first_class is not None:  # scikit-learn then asks for probabilities
             tags.estimator_type, tags.regressor_tags = "classifier", None
-            tags.classifier_tags = ClassifierTags(multi_class=False)
+            tags.classifier_tags = ClassifierTags(multi_class=family.name == "ordered")
         return tags
 
     def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:

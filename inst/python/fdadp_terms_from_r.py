@@ -83,7 +83,8 @@ def table(columns: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         if told["kind"] == "labels":
             labels = np.array(values, dtype=object)
             labels[np.asarray(told["missing"], dtype=bool)] = None
-            data[name] = pd.Categorical(labels, categories=[str(level) for level in told["levels"]])
+            levels = [str(level) for level in told["levels"]]
+            data[name] = pd.Categorical(labels, categories=levels, ordered=bool(told.get("ordered")))
         else:
             own = np.array(values, dtype=np.float64, order="C")
             own[np.isnan(own)] = np.nan  # R's NA is a signalling one
@@ -164,6 +165,7 @@ def description(model: Any) -> dict[str, Any]:
         "criterion": model.criterion_,
         "sigma2": model.sigma2_,
         "theta": np.ravel(getattr(fitted.family, "known", [])).tolist() or None,
+        "deviance": model.deviance_,
         "r.sq": model.r2_,
         "dev.expl": model.explained_deviance_,
         "t": getattr(model, "t_", None),
@@ -226,6 +228,8 @@ def predict_terms(
     if kind == "terms":
         return {"terms": {name: part for name, part in parts.items() if name not in out}}
     added = {} if offset is None else {"offset": as_given(offset)}
+    if kind == "probs":
+        return {"fit": model.predict_proba(data, **more, **added), "classes": [str(one) for one in model.classes_]}
     result = {"fit": np.asarray(model.predict(data, type=kind, **more, **added))}
     if out:
         link = np.asarray(model.predict(data, type="link", **more, **added)) - sum(parts[name] for name in out)

@@ -8,7 +8,7 @@ gam_by_formula <- function(formula, data, new, sp, family, weights, tolerance, c
   fit <- do.call(mgcv::gam, given)
   found <- list(sp = as.numeric(fit$sp), fitted = as.numeric(fit$fitted.values), edf_total = sum(fit$edf),
                 sig2 = as.numeric(fit$sig2), score = as.numeric(fit$gcv.ubre),
-                deviance = as.numeric(fit$deviance), aic = AIC(fit))
+                deviance = as.numeric(fit$deviance), null_deviance = as.numeric(fit$null.deviance), aic = AIC(fit))
   if (!is.null(fit$family$n.theta) && fit$family$n.theta > 0) found$theta <- as.numeric(fit$family$getTheta(TRUE))
   if (is.null(new)) return(found)
   p <- predict(fit, newdata = new, se.fit = TRUE, type = "response")

@@ -275,6 +275,8 @@ class TableColumn:
         Curves, numbers (n,) with NaN, or labels (n,) with None, where an entry is missing.
     order : tuple or None
         All levels of a categorical, in its order.
+    ordered : bool
+        Whether that is the order of an ordered categorical.
     kind : str
         ``"curves"``, ``"numbers"`` or ``"labels"``.
     n : int
@@ -283,6 +285,7 @@ class TableColumn:
 
     values: Column
     order: tuple[Any, ...] | None = None
+    ordered: bool = False
     kind: str = field(init=False)
     n: int = field(init=False)
 
@@ -367,7 +370,7 @@ def _one_entry_a_row(
     if isinstance(dtype, pd.CategoricalDtype):
         order = tuple(map(_label, dtype.categories.tolist()))
         levels = np.array([*order, None], dtype=object)
-        return TableColumn(levels[np.asarray(data.cat.codes)], order)
+        return TableColumn(levels[np.asarray(data.cat.codes)], order, bool(dtype.ordered))
     if pd.api.types.is_complex_dtype(dtype) or pd.api.types.is_datetime64_any_dtype(dtype) or dtype.kind == "m":
         hint = "" if dtype.kind == "c" else "; make them numbers, as days since a date"
         raise InputError(f"{name} must hold numbers, labels or curves, got {dtype}{hint}")

@@ -27,6 +27,7 @@ from fdadp.regression.reading.training_rows import TrainingSpec, along, beside, 
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.observations import Observations
+from fdadp.solve.form.ordered_categories import one_constant
 from fdadp.solve.form.response_families import Family
 from fdadp.terms.on_response_functions import OnFunctions, by_function
 from fdadp.terms.records import Records
@@ -53,7 +54,7 @@ class FittedResponse:
     curves : Curves or None
         Grid and kind, without rows. None if the response is a number.
     classes : sequence or None
-        The two classes of a binomial number.
+        The two classes of a binomial number, or ordered categories.
     observed_at : PointwiseResponse or None
         Records and points, if each record has points of its own.
     periodic : bool
@@ -346,7 +347,7 @@ class Fitted:
         family.check_mean(float(y.mean()), name)
         if (y == y[0]).all():
             raise InputError(f"{name} must have two different values or more for a score, got {y[0]:g} alone")
-        about = family.half_deviance(y, np.full(y.size, family.predictor(np.array(y.mean()))))
+        about = family.half_deviance(y, np.full(y.size, one_constant(family, y, np.ones(y.size))))
         return 1 - float(family.half_deviance(y, eta[seen]).sum() / about.sum())
 
 
@@ -404,20 +405,20 @@ def explained_share_of_numbers(fitted: Fitted, data: Any, y: Any) -> float:
         raise InputError(f"{name} must hold one number a row, got curves")
     if observed.dtype.kind != "f":
         refuse_without_classes(fitted.family, "a score of labels")
-        observed = numbers_of_classes(observed, as_classes(classes), name)
+        observed = numbers_of_classes(observed, as_classes(classes), fitted.family, name)
     records = fitted.records(data, None)
     return fitted.deviance_explained(observed, fitted.predictor(records, data, None, fitted.fit.form.t)[:, 0])
 
 
 def as_classes(classes: Sequence[Any]) -> Labels:
-    """The two classes of binomial responses; means are probabilities of the second one."""
+    """Classes of responses, in their order."""
     return np.array(classes, dtype=None if isinstance(classes[0], int | str) else object)
 
 
 def refuse_without_classes(family: Family, what: str) -> None:
-    """Raise an error for families other than the binomial."""
-    if family.name != "binomial":
-        raise InputError(f"{what} is there for family='binomial', got {family.name!r}")
+    """Raise an error for families whose responses are no classes."""
+    if family.first_class is None:
+        raise InputError(f"{what} is there for family='binomial' and 'ordered', got {family.name!r}")
 
 
 def _of_observed(observed: Curves, eta: FloatArray) -> float:

@@ -443,6 +443,11 @@ def check_family(family: Family, *, curves: bool) -> None:
         why = ": its weights depend on theta, which no release chooses; family='poisson' estimates the same means"
     if family.name == "scaled_t":
         why = ": its nu and sigma are chosen by no release; family='gaussian' clips long tails at the bounds"
+    if family.name == "ordered" and not curves:
+        why = (
+            ": its cut points depend on the data, and no release chooses them; family='binomial' estimates the "
+            "probability of a category or more"
+        )
     raise InputError(f"family must be {' or '.join(map(repr, known))} in a private fit, got {family.name!r}{why}")
 
 

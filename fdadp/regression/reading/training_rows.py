@@ -15,7 +15,7 @@ from fdadp._common.calling_language import warn
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PersonRowsWarning
 from fdadp.functional.containers.opened_tables import OpenedTable
-from fdadp.functional.tables.curve_inputs import Labels, as_curves
+from fdadp.functional.tables.curve_inputs import Labels, TableColumn, as_curves
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.privacy.rows._person_row_caps import LAWS, Law, law_of
 from fdadp.regression.model_settings import ModelSettings
@@ -34,6 +34,7 @@ from fdadp.regression.reading.table_columns import (
 )
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.fit.observations import Observations
+from fdadp.solve.form.ordered_categories import Ordered, check_categories
 from fdadp.solve.form.response_families import Family
 from fdadp.terms.records import Records, in_order
 
@@ -139,8 +140,8 @@ class Training:
         All points at which responses were observed.
     curves : Curves or None
         The response as the user gave it, without its values.
-    classes : ndarray of shape (2,) or None
-        Of binomial responses.
+    classes : ndarray of shape (K,) or None
+        Of binomial responses and of ordered categories, where these are labels.
     index : Index or None
         Labels of the rows.
     covariates : Covariates
@@ -214,7 +215,7 @@ def read_training(asked: TrainingSpec, family: Family, *, curves: bool) -> Train
     if isinstance(asked.offset, str) and asked.offset in records.columns and asked.offset in asked.columns:
         asked = replace(asked, offset=_of_rows(records.columns[asked.offset]))
     response: Response
-    order: tuple[Any, ...] | None = None
+    told: TableColumn | None = None
     if asked.long is not None:
         response = read_long_response(asked.long, n, index, name)
     else:
@@ -223,11 +224,11 @@ def read_training(asked: TrainingSpec, family: Family, *, curves: bool) -> Train
         else:
             own = ColumnTable({name: asked.y}, asked.grids, defaults=asked.defaults, gaps=True)
         response = own.response(name, n=n, index=index)
-        order = own.read(name).order if own.has(name) and not isinstance(response, PointwiseResponse) else None
+        told = own.read(name) if own.has(name) and not isinstance(response, PointwiseResponse) else None
     if curves:
         made = _with_curves(asked, family, records, response, index, covariates)
     else:
-        made = _with_numbers(asked, family, records, response, index, covariates, order)
+        made = _with_numbers(asked, family, records, response, index, covariates, told)
     return replace(made, loose=loose)
 
 
@@ -282,39 +283,64 @@ def _with_numbers(
     response: Response,
     index: Any,
     read: Covariates,
-    order: Sequence[Any] | None,
+    told: TableColumn | None,
 ) -> Training:
     name = asked.response
     if isinstance(response, Curves | PointwiseResponse):
         raise InputError(f"{name} must hold one number a row, got curves; use FunctionalRegression")
     classes: Labels | None = None
-    if family.name == "binomial" and response.dtype.kind != "f":
-        found = set(response.tolist())
-        levels = [level for level in order or in_order(found) if level in found]  # of a categorical, or else sorted
-        classes = np.array(levels, dtype=object)
-        response = numbers_of_classes(response, classes, name)
+    if family.first_class is not None and response.dtype.kind != "f":
+        classes = np.array(_levels(family, response, told, name), dtype=object)
+        response = numbers_of_classes(response, classes, family, name)
     elif response.dtype.kind != "f":
         raise InputError(f"{name} must hold numbers for family={family.name!r}, got labels such as {response[0]!r}")
-    elif family.name == "binomial":
-        classes = np.array([0, 1])
     y = np.asarray(response, dtype=np.float64)[:, None]
     _refuse_sizes(name, y)
     weights, offset = _beside(asked, family, y, y.shape)
     return Training(Observations(records, y, weights, offset), None, None, None, classes, index, read)
 
 
-def numbers_of_classes(labels: Labels, classes: Labels, name: str = "y") -> FloatArray:
-    """0 for the first of two classes, 1 for the second.
+def _levels(family: Family, labels: Labels, told: TableColumn | None, name: str) -> Sequence[Any]:
+    """Labels of the classes: those of a categorical, or else two that are sorted."""
+    order = None if told is None else told.order
+    if isinstance(family, Ordered):
+        return _ordered_levels(family, labels, order if told is not None and told.ordered else None, name)
+    found = set(labels.tolist())
+    levels = [level for level in order or in_order(found) if level in found]
+    if len(levels) != 2:
+        got = ", ".join(map(repr, levels[:5]))
+        raise InputError(f"{name} must have two classes for family='binomial', got {len(levels)}: {got}")
+    return levels
+
+
+def _ordered_levels(family: Ordered, labels: Labels, order: Sequence[Any] | None, name: str) -> Sequence[Any]:
+    """The same levels, if they suit cut points that were given, or have rows each."""
+    if order is None:
+        raise InputError(
+            f"{name} must hold numbers of categories, 1, 2 and so on, or be an ordered categorical, as "
+            f"pandas.Categorical(values, categories=[...], ordered=True), for family='ordered', got labels such as "
+            f"{labels[0]!r} without an order"
+        )
+    if family.cuts is not None and len(order) != len(family.cuts) + 1:
+        raise InputError(f"{name} must have {len(family.cuts) + 1} categories for {family.shown}, got {len(order)}")
+    unseen = [level for level in order if level not in set(labels.tolist())]
+    if unseen and family.unknown:
+        raise InputError(
+            f"{name} must have rows in every category for family='ordered', got none in {unseen[0]!r}; "
+            "cat.remove_unused_categories() leaves it out"
+        )
+    return order
+
+
+def numbers_of_classes(labels: Labels, classes: Labels, family: Family, name: str = "y") -> FloatArray:
+    """Numbers of classes, from that of the first one.
 
     Raises
     ------
     InputError
-        Not two classes, or a label that is none of them.
+        A label that is none of them.
     """
-    if len(classes) != 2:
-        got = ", ".join(map(repr, classes[:5].tolist()))
-        raise InputError(f"{name} must have two classes for family='binomial', got {len(classes)}: {got}")
-    known = {label: float(i) for i, label in enumerate(classes.tolist())}
+    known = {label: float(i) for i, label in enumerate(classes.tolist(), family.first_class or 0)}
     unknown = next((i for i, label in enumerate(labels.tolist()) if label not in known), None)
     if unknown is not None:
         raise InputError(f"{name} must be one of {list(known)}, got {labels[unknown]!r} in row {unknown}")
@@ -331,6 +357,8 @@ def _beside(
     offset = beside(asked.offset, "offset", asked.data, shape, record)
     check_responses(family, y, weights, offset, asked.response)
     seen = ~np.isnan(y) if weights is None else ~np.isnan(y) & (weights > 0)
+    if isinstance(family, Ordered) and family.unknown:
+        check_categories(np.bincount(y[seen].astype(np.int64), minlength=int(np.nanmax(y)) + 1)[1:], asked.response)
     family.check_mean(float(np.average(y[seen], weights=None if weights is None else weights[seen])), asked.response)
     return weights, offset
 
@@ -548,7 +576,7 @@ def warn_of_rows(person_rows: str | None, family: str) -> None:
     -----
     PersonRowsWarning
     """
-    if person_rows is not None or family not in ("binomial", "poisson", "negative_binomial"):
+    if person_rows is not None or family not in ("binomial", "poisson", "negative_binomial", "ordered"):
         return
     warn(
         "groups are given and person_rows is not: each person counts once, by the mean of its rows. "

@@ -159,7 +159,7 @@ def _totals(family: Family, block: Observed) -> tuple[float, float]:
 
 
 def _of_one_mean(family: Family, eta: FloatArray, block: Observed) -> tuple[FloatArray, FloatArray]:
-    at = family.working(np.full_like(block.y, family.placeholder), eta + block.offset)
+    at = family.working(block.y, eta + block.offset)
     return block.rows.gram(block.weights * at.fisher), block.rows.cross(block.weights * at.fisher)
 
 

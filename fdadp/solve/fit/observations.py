@@ -20,6 +20,7 @@ from fdadp.solve.fit.family_fit import fit_family
 from fdadp.solve.fit.theta_search import fit_with_theta
 from fdadp.solve.form.families_with_theta import FamilyWithTheta
 from fdadp.solve.form.long_form_design import LongForm, LongSums, System
+from fdadp.solve.form.ordered_categories import Ordered, one_constant
 from fdadp.solve.form.response_families import Family
 from fdadp.solve.form.weighted_least_squares import (
     Blocks,
@@ -281,7 +282,14 @@ class Observations:
 
 
 def likeliest_mean(observed: Summable, family: Family, mean: float) -> float:
-    """The one mean that suits all responses best; of log-concave families their `mean`, and of others one near it."""
+    """The one mean that suits all responses best; of log-concave families their `mean`, and of others one near it.
+
+    Of ordered categories the likeliest mean depends on more than the mean of their numbers.
+    """
+    if isinstance(family, Ordered):
+        tally = observed.over(partial(_tally, family), operator.add)
+        constant = one_constant(family, np.flatnonzero(tally).astype(np.float64), tally[tally > 0])
+        return float(family.mean(np.array(constant)))
     for _ in range(0 if family.log_concave else MEANS):
         total, weight = observed.over(partial(_pulled, family, mean), operator.add)
         last, mean = mean, float(total / weight)
@@ -648,6 +656,11 @@ def _some(rows: IntArray, chunk: Observations) -> list[Observations]:
 
 def _together(function: Callable[[Observations], A], parts: list[Observations]) -> A:
     return function(Observations.together(parts))
+
+
+def _tally(family: Ordered, chunk: Observations) -> FloatArray:
+    here = chunk.used > 0
+    return family.tally(chunk.y[here], chunk.used[here])
 
 
 def _half_deviance(family: Family, about: float, chunk: Observations) -> float:

@@ -56,6 +56,9 @@ class Family(ABC):
     beyond_extremes: ClassVar[str] = ""
     """What responses must have for another mean."""
 
+    first_class: ClassVar[int | None] = None
+    """Number of the first class; None where responses are no classes."""
+
     placeholder: ClassVar[float] = 1.0
     """A valid response, to stand where none was observed."""
 
@@ -120,7 +123,7 @@ class Family(ABC):
         with np.errstate(divide="ignore"):
             eta = np.nan_to_num(self.predictor(mean[seen]), posinf=40.0, neginf=-700.0)
         below = self.half_deviance(y[seen], eta)
-        out[seen] = np.sign(y[seen] - mean[seen]) * np.sqrt(2 * np.maximum(below, 0.0))
+        out[seen] = np.sign(self.working(y[seen], eta).residual) * np.sqrt(2 * np.maximum(below, 0.0))
         return out if weights is None else out * np.sqrt(weights)
 
     @property
@@ -230,6 +233,7 @@ class Binomial(Family):
     link = "logit"
     known_scale = True
     valid = "0 or 1 (or shares between them with weights=, the numbers of trials)"
+    first_class = 0
     extremes = (0.0, 1.0)
     beyond_extremes = "both 0 and 1"
 

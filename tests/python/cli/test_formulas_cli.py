@@ -66,6 +66,23 @@ def test_fit_and_predict_equal_the_python_api(
     assert kind.__name__ in fitted.output and f"{N} predictions written" in predicted.output
 
 
+def test_ordered_categories_are_predicted_by_their_probabilities(folder: Path, tmp_path: Path) -> None:
+    people = pd.read_csv(folder / "people.csv", index_col=0)
+    people["grade"] = np.digitize(people["risk"], np.quantile(people["risk"], [0.3, 0.6])) + 1
+    people.to_csv(tmp_path / "graded.csv")
+    model, out, table = tmp_path / "model.npz", tmp_path / "out.csv", ("--table", tmp_path / "graded.csv")
+    fitted = run("fit", "grade ~ age", *table, "--family", "ordered", "--out", model)
+    assert fitted.exit_code == 0 and "ordered(-1, " in fitted.output, fitted.output
+    assert run("predict", model, *table, "--out", out).exit_code == 0
+    got = pd.read_csv(out, index_col=0)
+    want = ScalarRegression("grade ~ age", family="ordered").fit(people)
+    np.testing.assert_allclose(got.to_numpy(), want.predict_proba(people), rtol=1e-9)
+    assert got.columns.tolist() == ["1", "2", "3"] and got.index.tolist() == people.index.tolist()
+    given = run("fit", "grade ~ age", *table, "--family", "ordered(-1,0.5)", "--out", model)
+    assert "ordered(-1, 0.5), cumulative logit" in given.output
+    assert "share explained" in run("evaluate", model, *table).output
+
+
 def test_contrasts_and_slopes_equal_the_python_api(folder: Path, tmp_path: Path) -> None:
     files = ("--curves", f"X={folder / 'x.csv'}", "--table", folder / "other.csv", "--id", "id")  # in another order
     model, out = tmp_path / "model.npz", tmp_path / "table.csv"

@@ -37,7 +37,7 @@ PAGES = {
     "docs/learners.md": 4,
     "docs/owners.md": 2,
     "docs/r.md": 1,
-    "docs/terms.md": 5,
+    "docs/terms.md": 6,
     "docs/extend/a-fit.md": 1,
     "docs/extend/term.md": 2,
     "docs/extend/mechanism.md": 1,

@@ -10,6 +10,7 @@ from refund_cases import far, one
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.solve.form.ordered_categories import Ordered
 from r_bridge.gam_by_formula import fit_gam
 
 pytestmark = pytest.mark.mgcv
@@ -237,3 +238,81 @@ def test_long_tails_are_mgcvs(n, nu):
     else:  # mgcv's log Γ has no digits left
         assert own.fitted_.family.nu > 1e5
         assert abs(own.aic_ - one(theirs["aic"])) < 0.1
+
+
+def categories_of(n: int, R: int, seed: int, scale: float = 1.0) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    z, x = rng.uniform(-2, 2, n), rng.normal(size=n)
+    latent = scale * (1.5 * np.sin(2 * z) + 0.4 * x) + rng.logistic(size=n)
+    cuts = np.linspace(-2, 2, R - 1) * max(scale, 1)
+    return {"z": z, "x": x, "o": rng.uniform(0, 1, n), "y": 1.0 + np.digitize(latent, cuts)}
+
+
+def chances(found: dict[str, Any], R: int) -> Any:
+    return found["predicted"].reshape(R, -1).T
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ordered_categories_with_given_cut_points(weighted):
+    """ocat(theta =): coefficients, probabilities, their errors, edf and deviances at the same smoothing parameters."""
+    data, sp = categories_of(300, 5, 2), [1.3]
+    cuts = np.array([-1.0, 0.1, 0.8, 2.5])
+    weights = np.random.default_rng(1).integers(1, 4, 300).astype(float) if weighted else None
+    formula = 'y ~ s(z, bs = "ps", k = 9, m = c(2, 2)) + x + offset(o)'
+    family = f"ocat(theta = c({', '.join(map(repr, np.diff(cuts).tolist()))}))"
+    theirs = fit_gam(formula, data, data, family=family, weights=weights, sp=sp)
+    make = ScalarRegression(TERMS, family=Ordered(tuple(cuts)), smoothing=sp)
+    own = make.fit(data, weights=weights, offset="o")
+    assert far(own.predict(data, type="link", offset="o"), theirs["fitted"]) < 1e-9
+    chance = own.predict_proba(data, offset="o")
+    assert far(chance, chances(theirs, 5)) < 1e-9
+    assert far(own.edf_, theirs["edf_total"]) < 1e-9
+    assert far(own.deviance_, theirs["deviance"]) < 1e-9
+    ends = 1 / (1 + np.exp(own.predict(data, type="link", offset="o")[:, None] - np.array([-np.inf, *cuts, np.inf])))
+    slopes = np.abs(np.diff(ends * (1 - ends), axis=1))
+    se = own.predict_se(data, type="link", offset="o")[:, None] * slopes
+    assert far(se, theirs["predicted_se"].reshape(5, -1).T) < 1e-8
+
+
+@pytest.mark.filterwarnings("ignore:R")  # mgcv's search at 1e-11
+@pytest.mark.parametrize(
+    ("n", "R", "scale"),
+    [(60, 3, 1.0), (300, 3, 1.0), (300, 5, 2.0), (300, 10, 1.0), (2000, 4, 1.0), (300, 4, 0.0), (150, 4, 6.0)],
+)
+def test_cut_points_are_mgcvs(n, R, scale):
+    """ocat(R =): cut points, probabilities, edf; our score is not above that at mgcv's smoothing and cut points."""
+    data = categories_of(n, R, n + R, scale)
+    formula = 'y ~ s(z, bs = "ps", k = 9, m = c(2, 2)) + x'
+    theirs = fit_gam(formula, data, data, family=f"ocat(R = {R})", tolerance=1e-11)
+    own = ScalarRegression(TERMS, family="ordered").fit(data)
+    same = ScalarRegression(TERMS, family=Ordered(tuple(theirs["theta"].tolist())), smoothing=theirs["sp"]).fit(data)
+    assert far(same.predict_proba(data), chances(theirs, R)) < 1e-9
+    assert own.criterion_ <= same.criterion_ + 1e-9 * (1 + abs(same.criterion_))
+    assert far(own.fitted_.family.cuts, theirs["theta"]) < 1e-5
+    assert far(own.predict_proba(data), chances(theirs, R)) < 1e-6
+    assert far(own.edf_, theirs["edf_total"]) < 1e-6
+    assert far([own.deviance_, own.null_deviance_], [one(theirs["deviance"]), one(theirs["null_deviance"])]) < 1e-6
+    assert abs(own.aic_ - one(theirs["aic"])) < 1e-3
+
+
+@pytest.mark.filterwarnings("ignore:R")
+def test_ordered_categories_by_curves():
+    """A functional linear term, as mgcv sums it over matrices."""
+    rng, s, n = np.random.default_rng(5), np.linspace(0, 1, 20), 250
+    X = rng.normal(size=(n, 4)) @ np.array([np.ones(20), np.sin(3 * s), np.cos(3 * s), s])
+    z, weights = rng.normal(size=n), quadrature_weights(s)
+    latent = 3 * (X * np.sin(3 * s)) @ weights + 0.5 * z + rng.logistic(size=n)
+    data = {"z": z, "y": 1.0 + np.digitize(latent, [-1.5, 0.0, 1.5])}
+    wide = data | {"S": np.tile(s, (n, 1)), "LX": weights * X}
+    theirs = fit_gam(
+        'y ~ s(S, by = LX, bs = "ps", k = 9, m = c(2, 2)) + z', wide, wide, family="ocat(R = 4)", tolerance=1e-11
+    )
+    make = [terms.lf("X", k=9, m=(2, 2)), terms.linear("z")]
+    data["X"] = X
+    cuts = Ordered(tuple(theirs["theta"].tolist()))
+    same = ScalarRegression(make, family=cuts, smoothing=theirs["sp"]).fit(data, grids={"X": s})
+    assert far(same.predict(data, type="link"), theirs["fitted"]) < 1e-8
+    assert far(same.predict_proba(data), chances(theirs, 4)) < 1e-8
+    own = ScalarRegression(make, family="ordered").fit(data, grids={"X": s})
+    assert own.criterion_ <= same.criterion_ + 1e-9 * (1 + abs(same.criterion_))
+    assert far(own.predict_proba(data), chances(theirs, 4)) < 1e-5

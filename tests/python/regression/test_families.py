@@ -444,7 +444,7 @@ def test_what_only_some_families_have():
     with pytest.raises(InputError, match=r"predict_interval is there for numbers and counts, got family='binomial'"):
         model.predict_interval(data)
     counts = ScalarRegression([terms.lf("X")], response="counts", family="poisson").fit(data, grids={"X": S})
-    with pytest.raises(InputError, match=r"predict_proba is there for family='binomial', got 'poisson'"):
+    with pytest.raises(InputError, match=r"predict_proba is there for family='binomial' and 'ordered', got 'poisson'"):
         counts.predict_proba(data)
     with pytest.raises(InputError, match=r"type='class' is there for family='binomial'"):
         counts.predict(data, type="class")
