@@ -152,6 +152,14 @@ LEARNERS = [
         failing={"check_clustering": NO_LABELS},
         name="DPKMeans-projection",
     ),
+    Learner(
+        learners.DPKMeans,
+        "clusterer",
+        {"n_clusters": 2, "data_norm": 2.0, "init": "sphere_packing"},
+        ("data_norm",),
+        failing={"check_clustering": NO_LABELS},
+        name="DPKMeans-ball",
+    ),
     Learner(learners.DPLinearRegression, "regressor", LINE, ("bounds", "bounds_y"), failing=RANGE),
     Learner(
         learners.DPLinearRegression,

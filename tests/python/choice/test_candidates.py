@@ -303,7 +303,7 @@ def test_every_step_is_an_entry_of_the_study(tmp_path, unit):
     assert of.budget.spent_epsilon == pytest.approx(3.5, rel=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore:n is taken to be:fdadp.errors.PublicInputWarning")  # a study's noise has no seed
+@pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")  # a study's noise has no seed
 def test_bounds_of_a_study_hold_for_candidates(tmp_path):
     data = table(900)
     path = tmp_path / "stays"

@@ -355,9 +355,12 @@ PAIR = np.array([[1.0, 1.0], [-0.2, 0.1], [0.1, -0.3]])
 
 
 def scores(make, draws, *, present):
-    """One number a fit, in the direction of the extreme first row, which is there or blanked out."""
+    """One number a fit, in the direction of the extreme first row, which is there, blanked out or of another class."""
     X, y = PAIR.copy(), np.array([1, 0, 1])
-    X[0] = X[0] if present else np.nan
+    if make(0).adjacency == "replace":
+        y[0] = int(present)
+    elif not present:
+        X[0] = np.nan
     out = []
     for seed in range(draws):
         model = make(seed + (10**6 if present else 0)).fit(X, y)
@@ -388,6 +391,8 @@ def linear(**more):
     [
         (logistic(), 0.0),
         (logistic(delta=1e-3), 1e-3),
+        (logistic(adjacency="replace"), 0.0),
+        (logistic(adjacency="replace", delta=1e-3), 1e-3),
         (logistic(mechanism="output"), 0.0),
         (logistic(regularization=None, n=None), 0.0),
         (logistic(inference=True), 0.0),

@@ -22,7 +22,6 @@ def test_the_figures_of_the_sentence():
     assert f"cost {epsilon_from_mu(together, 1e-6):.2f}, not 3" in COMPOSED
 
 
-@pytest.mark.filterwarnings("ignore:the releases say")  # noise of a study is not seeded: once in a thousand by chance
 @pytest.mark.parametrize("delta", [1e-6, None])
 def test_fits_on_a_study_say_both_numbers_and_how_they_add_up(tmp_path, delta):
     study = Study.new(tmp_path / "s.fdadp", name="A", epsilon=2.0, delta=delta, unit="row", n=600)

@@ -350,7 +350,7 @@ KNOWN = {"X": (-6, 6), "now": (-6, 6), "z": (-3, 5), "g": list("abc"), "Y": (-6,
 
 
 def test_private_effects_of_curves_may_be_on_circles(cohort):
-    privacy = Privacy(4.0, 1e-6, n=ROWS, budget=Budget(8.0, 1e-6), dataset="days")
+    privacy = Privacy(4.0, 1e-6, n=ROWS, budget=Budget(8.0, 1e-6), dataset="days", random_state=0)
     number = ScalarRegression("y ~ lf(X, period=24)", privacy=privacy, bounds=KNOWN).fit(cohort, grids={"X": HOURS})
     beta = number.coef("lf(X)", s=[0.0, 6.0, 12.0, 24.0]).value.to_numpy()
     assert np.ptp(beta) > 0
