@@ -174,6 +174,31 @@ def check_a_whole_run_by_the_other_implementation() -> None:
     assert Ready.from_bytes(SignedMessage.from_bytes(following).body).transcript == T1
 
 
+@pytest.mark.parametrize("count", [3, 10, 100])
+def test_all_messages_are_written_again_from_totals_and_uniform_numbers(count: int) -> None:
+    """What anybody sees of a run, byte for byte: of the draws only totals are in it. The rest is keys, shares of all
+    owners but the last, which are uniform, and what follows."""
+    owners = three(count, size=600 // count, releases=1)
+    contract, found = terms(count), run(owners)
+    (total,) = found.totals_
+    first, go, last = (SignedMessage.from_bytes(asked) for asked in found.requests_)
+    seen = [Share.from_bytes(SignedMessage.from_bytes(m).body) for m in signed_messages.split(last.body, count)]
+    free = [share.values for share in seen[:-1]]
+    assert_uniform(np.concatenate(free))
+    closing = total.view(np.uint64) - sum(free, np.zeros(len(total), dtype=np.uint64))
+    consents = [signed(i, MessageKind.CONSENT, 0, b"", contract) for i in range(1, count + 1)]
+    T = hashed(b"T", contract.digest, *consents)
+    keys = [Ready.from_bytes(SignedMessage.from_bytes(m).body).key for m in signed_messages.split(go.body, count)]
+    said = [T + key + struct.pack(">IBd", len(total), 40, 100.0) + b"a" * 32 for key in keys]
+    readies = [signed(i, MessageKind.READY, 0, body, contract) for i, body in enumerate(said, start=1)]
+    bodies = [T + hashed(b"R", T, *readies) + v.astype(">u8").tobytes() for v in (*free, closing)]
+    shares = [signed(i, MessageKind.SHARE, 0, body, contract) for i, body in enumerate(bodies, start=1)]
+    written = (first.index, consents), (go.index, readies), (last.index, shares)
+    for message, (index, parts) in zip((first, go, last), written, strict=True):
+        kind = MessageKind.GO if parts is readies else MessageKind.ASK
+        assert message.to_bytes() == ask(kind, index, parts, contract)
+
+
 # ---------------------------------------------------------------- what an adversary may try, and what must come of it
 
 
