@@ -142,8 +142,8 @@ class Releases:
 
 X_PRIOR, Y_PRIOR = 0.36, 1.0
 """Variances of the logarithms of the sizes of X and Y about their public guesses."""
-NOISY, MOST_PLACES = 0.25, 3
-"""Noise of the level of Y over its scale about it, from which up it is looked for again; how often at most."""
+FAR, MOST_PLACES = 0.3, 3
+"""Scale of Y about its released level over that before, from which down it is looked for again; how often at most."""
 Y_GUESS = 3.75
 """Half-width of the public range of Y over the size that Y is guessed to have."""
 NUMBERS_PRIOR, LEAST_VARIANCE = 0.09, 0.005
@@ -280,13 +280,13 @@ def mean_response(releases: Releases, rows: RowFunctions) -> tuple[Releases, Flo
     clip = tuning.size_clip * scale
     spread = scale / math.sqrt(2)  # half of the square is taken to be the mean's
     if releases.affords("y location"):
-        spread, noise = _move_response(releases, rows, scale)
+        spread, beyond = _move_response(releases, rows, scale)
     if releases.affords("y scale"):
         spread, _ = _response_size(releases, "y scale", rows, tuning.y_scale.range(scale))
-        while noise > NOISY * spread and releases.plan.places < MOST_PLACES:
+        while (beyond or spread < FAR * scale) and releases.plan.places < MOST_PLACES:
             releases = replace(releases, plan=releases.plan.placed_again())
             scale, number = spread, f" {releases.plan.places}"
-            _, noise = _move_response(releases, rows, scale, number)
+            _, beyond = _move_response(releases, rows, scale, number)
             spread, _ = _response_size(releases, "y scale", rows, tuning.y_scale.range(scale), number)
         clip = tuning.size_clip * spread
     m = design.response_shares.size
@@ -301,18 +301,17 @@ def mean_response(releases: Releases, rows: RowFunctions) -> tuple[Releases, Flo
     return releases, variance, spread**2
 
 
-def _move_response(releases: Releases, rows: RowFunctions, scale: float, number: str = "") -> tuple[float, float]:
-    """Move the location of Y to its released level; the scale left about it of one about the former, and its noise.
+def _move_response(releases: Releases, rows: RowFunctions, scale: float, number: str = "") -> tuple[float, bool]:
+    """Move the location of Y to its released level; the scale left about it of one about the former, and a doubt.
 
-    No mean is further than the root mean square. Where it is by more than its noise one of the two is wrong, and the
-    noise counts as infinite.
+    No mean is further than the root mean square: where it is, by more than its noise, one of the two is wrong.
     """
     clip = releases.plan.tuning.size_clip * scale
     level, sd = releases.mean("y location", rows.y_level, clip=clip, number=number)
     expected = MEAN * scale if about_anchor(releases.plan) else scale
     shift = shrunk_shift(float(level[0]), sd, expected, clip / expected)
     rows.y_location += shift
-    return math.sqrt(max(scale**2 - shift**2, 0.5 * scale**2)), sd if abs(shift) <= scale + sd else math.inf
+    return math.sqrt(max(scale**2 - shift**2, 0.5 * scale**2)), abs(shift) > scale + sd
 
 
 def _response_size(
