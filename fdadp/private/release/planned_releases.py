@@ -142,8 +142,8 @@ class Releases:
 
 X_PRIOR, Y_PRIOR = 0.36, 1.0
 """Variances of the logarithms of the sizes of X and Y about their public guesses."""
-FAR, MOST_PLACES = 0.3, 3
-"""Scale of Y about its released level over that before, from which down it is looked for again; how often at most."""
+FAR, FAR_BEYOND, MOST_PLACES = 0.3, 0.6, 3
+"""Scale of Y about its released level over that before, below which Y is looked for again; how often at most."""
 Y_GUESS = 3.75
 """Half-width of the public range of Y over the size that Y is guessed to have."""
 NUMBERS_PRIOR, LEAST_VARIANCE = 0.09, 0.005
@@ -280,13 +280,13 @@ def mean_response(releases: Releases, rows: RowFunctions) -> tuple[Releases, Flo
     clip = tuning.size_clip * scale
     spread = scale / math.sqrt(2)  # half of the square is taken to be the mean's
     if releases.affords("y location"):
-        spread, beyond = _move_response(releases, rows, scale)
+        spread, far = _move_response(releases, rows, scale)
     if releases.affords("y scale"):
         spread, _ = _response_size(releases, "y scale", rows, tuning.y_scale.range(scale))
-        while (beyond or spread < FAR * scale) and releases.plan.places < MOST_PLACES:
+        while spread < far * scale and releases.plan.places < MOST_PLACES:
             releases = replace(releases, plan=releases.plan.placed_again())
             scale, number = spread, f" {releases.plan.places}"
-            _, beyond = _move_response(releases, rows, scale, number)
+            _, far = _move_response(releases, rows, scale, number)
             spread, _ = _response_size(releases, "y scale", rows, tuning.y_scale.range(scale), number)
         clip = tuning.size_clip * spread
     m = design.response_shares.size
@@ -301,17 +301,19 @@ def mean_response(releases: Releases, rows: RowFunctions) -> tuple[Releases, Flo
     return releases, variance, spread**2
 
 
-def _move_response(releases: Releases, rows: RowFunctions, scale: float, number: str = "") -> tuple[float, bool]:
-    """Move the location of Y to its released level; the scale left about it of one about the former, and a doubt.
+def _move_response(releases: Releases, rows: RowFunctions, scale: float, number: str = "") -> tuple[float, float]:
+    """Move the location of Y to its released level; the scale that is left about it, and :data:`FAR`.
 
-    No mean is further than the root mean square: where it is, by more than its noise, one of the two is wrong.
+    No mean is further than the root mean square. Where a level with Laplace noise is, one of the two is wrong, and less
+    speaks for a response far from the middle: :data:`FAR_BEYOND`.
     """
     clip = releases.plan.tuning.size_clip * scale
     level, sd = releases.mean("y location", rows.y_level, clip=clip, number=number)
     expected = MEAN * scale if about_anchor(releases.plan) else scale
     shift = shrunk_shift(float(level[0]), sd, expected, clip / expected)
     rows.y_location += shift
-    return math.sqrt(max(scale**2 - shift**2, 0.5 * scale**2)), abs(shift) > scale + sd
+    wrong = releases.plan.pure and abs(shift) > scale + sd
+    return math.sqrt(max(scale**2 - shift**2, 0.5 * scale**2)), FAR_BEYOND if wrong else FAR
 
 
 def _response_size(

@@ -113,7 +113,7 @@ def test_regression_of_several_hospitals() -> None:
     s = np.linspace(0, 1, 21)
     scores = rng.normal(size=(1500, 3)) / [1, 2, 3]
     X = scores @ np.array([np.sqrt(2) * np.sin(k * np.pi * s) for k in (1, 2, 3)])
-    Y = np.cos(s[None, :, None] - X[:, None, :] - 0.5).mean(axis=2) * 2 + 0.1 * rng.normal(size=(1500, 21))
+    Y = np.sin(s[None, :, None] - X[:, None, :] - 0.5).mean(axis=2) * 2 + 0.1 * rng.normal(size=(1500, 21))
     settings = {
         "epsilon": 8.0,
         "delta": 1e-6,
