@@ -14,6 +14,8 @@
 #' @param level Of intervals and bands.
 #' @param se What is believed of errors: `"curve"`, `"cluster"`, `"iid"`, `"unconditional"`; default that of the fit.
 #' @param grids Grids of matrices by column.
+#' @param twicing Shall what the same smoothing finds in the residuals be added? Averages over a smooth effect are pulled by its penalty. This takes most of
+#'   that away, for wider intervals.
 #' @param x What one of these functions returned.
 #' @param ... Not used; of `plot()`: passed on to [graphics::matplot()].
 #' @return A data frame of class `fdadp_estimates`: what each row is of (`contrast`, `row`, `t`), `value`, `se`, the pointwise interval `lower`, `upper`, and
@@ -39,8 +41,9 @@ level_contrasts <- function(object, column, how = c("pairwise", "reference", "me
 
 #' @rdname level_contrasts
 #' @export
-average_slopes <- function(object, column, newdata = NULL, average = TRUE, t = NULL, scale = c("response", "link"), level = 0.95, se = NULL, grids = list()) {
-  ask(object, "slopes", list(column = column, average = average), list(new = newdata), t, scale, level, se, grids)
+average_slopes <- function(object, column, newdata = NULL, average = TRUE, t = NULL, scale = c("response", "link"), level = 0.95, se = NULL, grids = list(),
+                           twicing = FALSE) {
+  ask(object, "slopes", list(column = column, average = average, twicing = twicing), list(new = newdata), t, scale, level, se, grids)
 }
 
 #' @rdname level_contrasts

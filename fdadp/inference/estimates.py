@@ -273,6 +273,26 @@ class AskedModel:
         rows = sum(w * own.rows for w, (_, own) in zip(share, parts, strict=True))
         return Means(np.asarray(value), np.asarray(rows), records[:1], self.t if t is None else t)
 
+    def twiced(self, means: Means) -> Means:
+        """Means with what the same smoothing finds in the residuals, to first order where the model is no linear one.
+
+        Raises
+        ------
+        InputError
+            A private fit, functions of persons with a covariance, or eigenfunctions of the response.
+        """
+        fit = self.fitted.fit
+        unfit = {
+            "a private fit": self.fitted.private,
+            "a fit with covariances of persons": self.fitted.errors.persons is not None,
+            "response_basis='eigen'": fit.on_eigenfunctions,
+        }
+        for name in (name for name, holds in unfit.items() if holds):
+            raise InputError(f"twicing must be False for {name}, got True")
+        penalty = np.asarray(fit.smoothing_parameters) @ fit.form.stacked_penalties
+        pulled = means.rows @ fit.inverse * penalty
+        return Means(means.value + pulled @ fit.coefficients, means.rows + pulled, means.records, means.t)
+
     def estimates(
         self, what: str, index: pd.DataFrame, value: FloatArray, rows: FloatArray, how: Inference
     ) -> EffectEstimates:

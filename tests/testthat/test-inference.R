@@ -44,6 +44,7 @@ test_that("contrasts, slopes and differences along t are those of predictions", 
   expect_identical(one$t, c(0.25, 0.5))
   slope <- average_slopes(fit, "age")
   expect_equal(slope$value, as.vector(at("drug", 51) - at("drug", 50)), tolerance = 1e-6)
+  expect_true(all(average_slopes(fit, "age", twicing = TRUE)$se > slope$se))
   expect_true(all(slope$lower_all < slope$lower & slope$upper < slope$upper_all))
   new <- data.frame(arm = c("drug", "high"), age = c(30, 40), row.names = c("p3", "p1"))
   each <- average_slopes(fit, "age", newdata = new, average = FALSE)

@@ -125,6 +125,36 @@ def test_slopes(model, data, counts):
     assert each["row"].tolist() == ["p0", "p1", "p2"]
 
 
+def test_twicing_adds_the_slope_that_the_same_smoothing_finds_in_the_residuals(data, model):
+    first = inference.slopes(model, "z", new=data)
+    left = data | {"Y": data["Y"] - model.predict(data)}
+    again = FunctionalRegression(FORMULA, smoothing=model.smoothing_parameters_, progress=False)
+    again.fit(left, grids={"X": S, "Y": S})
+    both = inference.slopes(model, "z", new=data, twicing=True)
+    np.testing.assert_allclose(both.value, first.value + inference.slopes(again, "z", new=data).value, atol=1e-7)
+    assert np.abs(both.value - first.value).max() > 1e-3
+    assert (both.se > first.se).all()
+
+
+def test_twicing_changes_nothing_without_a_penalty():
+    x = np.linspace(0, 1, 30)
+    model = ScalarRegression("y ~ x + I(x**2)").fit({"x": x, "y": x**2 + np.cos(40 * x)})
+    one, two = (inference.slopes(model, "x", new={"x": [0.5]}, twicing=twicing) for twicing in (False, True))
+    np.testing.assert_allclose([two.value, two.se], [one.value, one.se], rtol=1e-9)
+    with pytest.raises(InputError, match="twicing must be True or False, got 'yes'"):
+        inference.slopes(model, "x", new={"x": [0.5]}, twicing="yes")
+
+
+def test_twicing_is_refused_where_the_residuals_have_another_smoothing(data):
+    eigen = FunctionalRegression("Y ~ s(z)", response_basis="eigen", progress=False).fit(data, grids={"Y": S})
+    several = data | {"person": np.repeat(np.arange(20), 4)}
+    formula = "Y ~ s(z) + re(person, covariance='free', k=12)"
+    free = FunctionalRegression(formula, progress=False).fit(several, grids={"Y": S})
+    for model, what in ((eigen, "response_basis='eigen'"), (free, "a fit with covariances of persons")):
+        with pytest.raises(InputError, match=f"twicing must be False for {what}, got True"):
+            inference.slopes(model, "z", new=several, twicing=True)
+
+
 def test_slopes_of_a_column_that_is_transformed():
     rng = np.random.default_rng(0)
     x = rng.uniform(1, 3, 60)
@@ -307,6 +337,8 @@ def test_private_fits_answer_from_what_was_released():
         for ask in (lambda: inference.contrasts(model, "g"), lambda: inference.slopes(model, "x")):
             with pytest.raises(PrivacyError, match="the training rows of a private fit are private"):
                 ask()
+        with pytest.raises(InputError, match="twicing must be False for a private fit, got True"):
+            inference.slopes(model, "x", new=of(data, 1), twicing=True)
     assert str(model.ledger_) == spent and found.private and "nothing more is spent" in str(found)
     assert np.isfinite(found.se).all() and (found.se > 0).all()
 
