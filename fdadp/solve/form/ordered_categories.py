@@ -199,6 +199,18 @@ class Ordered(FamilyWithTheta):
 
     # --- what responses may be ---
 
+    def check(self, y: FloatArray, weights: FloatArray | None = None, name: str = "Y", first: int = 0) -> None:
+        """As :meth:`Family.check`; of numbers from 0 it says where they may come from."""
+        try:
+            super().check(y, weights, name, first)
+        except InputError as error:
+            if 0 not in y:
+                raise
+            raise InputError(
+                f"{error}; scikit-learn's cross_val_predict numbers classes from 0 in alphabetical order: leave out "
+                f"its y, and the column {name} of the data is taken"
+            ) from None
+
     def _possible(self, y: FloatArray, weights: FloatArray | None) -> BoolArray:
         most = MOST_CATEGORIES if self.cuts is None else self.known.size + 1
         return np.asarray((y >= 1) & (y <= most) & (y == np.floor(y)))

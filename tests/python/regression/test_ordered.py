@@ -8,6 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 from scipy.stats import logistic
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, cross_val_score
 
 from fdadp import Budget, FunctionalRegression, Privacy, ScalarRegression, inference, terms
 from fdadp.errors import IdentificationWarning, InputError
@@ -251,15 +253,31 @@ def test_questions_after_the_fit_are_about_the_expected_number():
     assert_allclose(abs(found["value"].iloc[0]), abs(each[0] - each[1]), rtol=1e-8)
 
 
-def test_scikit_learn_takes_it_for_a_classifier():
-    from sklearn.base import is_classifier
-    from sklearn.model_selection import cross_val_score
-
-    frame = pd.DataFrame(answers())
-    model = ScalarRegression("y ~ z", family="ordered")
+@pytest.mark.parametrize("named", [False, True])
+def test_cross_validation_by_scikit_learn(named):
+    """Words are in another order than that of their letters."""
+    frame = in_words(answers()) if named else pd.DataFrame(answers())
+    model, folds = ScalarRegression("y ~ z + x", family="ordered"), StratifiedKFold(3)
     assert is_classifier(model)
-    shares = cross_val_score(model, frame[["z"]], frame["y"], cv=3)
+    shares = cross_val_score(model, frame[["z", "x"]], frame["y"], cv=folds)
     assert ((shares > 0) & (shares < 0.2)).all()
+    parts = list(folds.split(frame, frame["y"]))
+    found, most = (cross_val_predict(model, frame, cv=parts, method=method) for method in ("predict_proba", "predict"))
+    for train, test in parts:
+        fold = clone(model).fit(frame.iloc[train])
+        assert_allclose(found[test], fold.predict_proba(frame.iloc[test]))
+        assert_allclose(most[test], fold.predict(frame.iloc[test]))
+    true = answers()["y"].astype(int) - 1
+    loss = -np.log(found[np.arange(300), true])
+    assert loss.mean() < -np.log(np.bincount(true) / 300)[true].mean()  # better than without covariates
+    with pytest.raises(InputError, match="numbers classes from 0 in alphabetical order: leave out its y, and the col"):
+        cross_val_predict(model, frame, frame["y"], cv=folds, method="predict_proba")
+    if named:  # scikit-learn's scores of probabilities take columns in the order of letters
+        return
+    scores = cross_val_score(model, frame[["z", "x"]], frame["y"], cv=folds, scoring="neg_log_loss")
+    assert_allclose(scores, [-loss[test].mean() for _, test in parts])
+    search = GridSearchCV(model, {"formula": ["y ~ 1", "y ~ z + x"]}, scoring="neg_log_loss", error_score="raise")
+    assert search.fit(frame[["z", "x"]], frame["y"]).best_params_ == {"formula": "y ~ z + x"}
 
 
 def test_levels_that_only_have_one_end_are_named():
