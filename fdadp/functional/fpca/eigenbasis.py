@@ -500,6 +500,8 @@ def check_covariance(covariance: ArrayLike) -> FloatArray:
     if not np.isfinite(cov).all():
         i, j = (int(b) for b in np.argwhere(~np.isfinite(cov))[0])
         raise InputError(f"covariance must be finite, got {cov[i, j]} at ({i}, {j})")
+    if np.array_equal(cov, cov.T):
+        return cov.copy()
     asymmetry = float(np.abs(cov - cov.T).max())
     if asymmetry > 1e-8 * float(np.abs(cov).max()):
         raise InputError(f"covariance must be symmetric, got entries that differ by {asymmetry:g}")

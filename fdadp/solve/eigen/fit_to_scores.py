@@ -338,20 +338,25 @@ def unexplained(sums: TrainingSums, basis: Eigenbasis, solutions: Sequence[Solut
     solutions : sequence of Solution
     """
     n, gram, cross, scatter = sums.n, sums.gram, sums.cross, sums.y.scatter
-    size = len(basis.grid)
-    slopes = np.stack([f.coefficients for f in solutions], axis=1) @ basis.functions  # (p, T)
-    explained = slopes.T @ cross
-    residual = scatter - explained - explained.T + slopes.T @ gram @ slopes
-    residual = (residual + residual.T) / 2
+    functions, weighted = basis.functions, basis.functions * basis.weights  # (K, T)
+    coefficients = np.stack([f.coefficients for f in solutions], axis=1)  # (p, K)
+    half = functions.T @ (coefficients.T @ cross - 0.5 * (coefficients.T @ gram @ coefficients) @ functions)
+    residual = half + half.T
+    np.subtract(scatter, residual, out=residual)
     edf = np.array([f.edf_total for f in solutions])
     degrees = np.maximum(n - edf, 1.0)
     inflate = np.sqrt((n - 1) / degrees) - 1
-    widen = np.eye(size) + (basis.functions.T * inflate) @ (basis.functions * basis.weights)
-    covariance = widen @ residual @ widen.T / (n - 1)
+    # (I + wider weighted) residual (I + wider weighted)': all but the identity has rank K.
+    wider, scores = functions.T * inflate, weighted @ residual
+    half = wider @ (scores + 0.5 * (scores @ weighted.T) @ wider.T)
+    covariance = half + half.T
+    covariance += residual
+    covariance /= n - 1
     # The directions of Y that no component stands for, regressed with the lightest smoothing that one of them has.
-    outside = np.eye(size) - (basis.functions * basis.weights).T @ basis.functions
-    total = (outside * (scatter @ outside)).sum(axis=0)
-    omitted = _explained_variance(gram, cross @ outside, total, n, solutions[int(edf.argmax())])
+    scores = weighted @ scatter
+    total = np.diag(scatter) + (functions * ((scores @ weighted.T) @ functions - 2 * scores)).sum(axis=0)
+    outside = cross - (cross @ weighted.T) @ functions
+    omitted = _explained_variance(gram, outside, total, n, solutions[int(edf.argmax())])
     omitted = np.minimum(omitted, np.maximum(np.diag(covariance), 0.0))
     return Unexplained(residual, covariance, omitted, float(degrees.mean()))
 
