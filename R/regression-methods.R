@@ -5,7 +5,7 @@
 #' @param type `"response"`: the mean; `"link"`: the linear predictor; `"terms"`: what each term adds to it; `"sd"`: standard deviations of new numbers about their
 #'   means, which vary in fits with `variance = ~ s(x)`; `"probs"`: probabilities of the classes of families `"binomial"` and `"ordered"` (of which the mean is the
 #'   expected number of the category).
-#' @param se.fit Also give pointwise standard errors (of the linear predictor, with `type = "link"`)?
+#' @param se.fit Also give pointwise standard errors (of the linear predictor, with `type = "link"`, or of probabilities, with `type = "probs"`)?
 #' @param t Where to predict, within the domain of the response; default its grid.
 #' @param grids Grids of new matrices by column; default those of the fit.
 #' @param interval `"prediction"`: also give pointwise prediction intervals for new responses.
@@ -19,7 +19,7 @@
 #' @param ... Not used.
 #' @return A matrix with one predicted curve a row, or a vector where the response is a number; with `se.fit` or `interval` a list with `fit`, `se.fit`,
 #'   `lwr`, `upr`. With `type = "terms"` a list of them by the names of the terms (a matrix with one column a term where the response is a number); with
-#'   `type = "probs"` a matrix with one column a class.
+#'   `type = "probs"` matrices with one column a class.
 #' @examples
 #' if (fdadp_available()) {
 #'   sim <- simulate_affr(n = 60, n_points = 31)
@@ -35,8 +35,8 @@ predict.fdadp_regression <- function(object, newdata, type = c("response", "link
   no_na(t = t, se.fit = se.fit, level = level)
   type <- one_of(type, c("response", "link", "terms", "sd", "probs"), "type")
   interval <- one_of(interval, c("none", "prediction"), "interval")
-  if (type != "response" && interval != "none" || !type %in% c("response", "link") && se.fit) {
-    input_error("type must be 'response' where intervals are asked for, and 'response' or 'link' with se.fit, got '", type, "'")
+  if (type != "response" && interval != "none" || !type %in% c("response", "link", "probs") && se.fit) {
+    input_error("type must be 'response' where intervals are asked for, and 'response', 'link' or 'probs' with se.fit, got '", type, "'")
   }
   if (!is.null(exclude) && !is.character(exclude)) input_error("exclude must be names of terms, got ", class(exclude)[1])
   if (length(exclude) && (se.fit || interval != "none" || type %in% c("sd", "probs"))) {
@@ -59,7 +59,8 @@ predict.fdadp_regression <- function(object, newdata, type = c("response", "link
     exclude = as.list(exclude), simultaneous = isTRUE(simultaneous)
   )
   if (type == "probs") {
-    return(structure(found$fit, dimnames = list(rows, unlist(found$classes))))
+    parts <- lapply(found[names(found) != "classes"], structure, dimnames = list(rows, unlist(found$classes)))
+    return(if (isTRUE(se.fit)) parts else parts$fit)
   }
   response <- if (is.null(t)) object$spec$columns[[object$spec$response]]
   if (type == "terms") {

@@ -20,7 +20,7 @@ from fdadp.private.release.mechanisms import Mechanism
 from fdadp.regression.estimator_base import TermModel
 from fdadp.regression.fitted.fitted_model import as_classes, explained_share_of_numbers, refuse_without_classes
 from fdadp.solve.form.families_by_name import family_of
-from fdadp.solve.form.ordered_categories import probabilities
+from fdadp.solve.form.ordered_categories import probabilities, probability_slopes
 from fdadp.solve.form.response_families import Family
 from fdadp.terms.spec import TermSpec
 
@@ -255,9 +255,24 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         offset: ArrayLike | str | None = None,
         grids: Mapping[str, ArrayLike] | None = None,
     ) -> Any:
-        """Standard errors of the predicted means, or of the linear predictor, shape (n,).
+        """Standard errors of the predicted means, of the linear predictor, or of the probabilities of classes.
 
-        Those of means are those of the linear predictor times its slope (the delta method).
+        Those of means and probabilities are those of the linear predictor times their slopes in it (the delta method).
+
+        Parameters
+        ----------
+        data, offset, grids
+            As in :meth:`predict`.
+        kind : {"curve", "cluster", "iid", "unconditional"}, optional
+            As in :meth:`vcov`.
+        type : {"response", "link", "probs"}
+            Of means or of the linear predictor, shape (n,), or of probabilities as :meth:`predict_proba` gives them,
+            shape (n, K). Cut points of ordered categories are taken as known, as in mgcv.
+
+        Raises
+        ------
+        InputError
+            As :meth:`predict`; ``type="probs"`` where responses are no classes.
 
         Warns
         -----
@@ -265,14 +280,19 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
             With ``missing="pace"`` and a family that is not Gaussian: completed curves are taken as known. Else a
             jackknife counts that components were estimated.
         """
-        one_of(type, "type", ("response", "link"))
+        one_of(type, "type", ("response", "link", "probs"))
         fitted = self._asked()
+        if type == "probs":
+            refuse_without_classes(fitted.family, "type='probs'")
         records, t = fitted.records(data, grids), fitted.fit.form.t
         shown = fitted.response.kind(t, records)
-        se = fitted.standard_errors(records, data, grids, kind, t)
-        if type == "response":
-            se = se * fitted.family.mean_slope(fitted.predictor(records, data, offset, t))
-        return shown(se[:, 0])
+        se = fitted.standard_errors(records, data, grids, kind, t)[:, 0]
+        if type == "link":
+            return shown(se)
+        eta = fitted.predictor(records, data, offset, t)[:, 0]
+        if type == "probs":
+            return se[:, None] * np.abs(probability_slopes(fitted.family, eta))
+        return shown(se * fitted.family.mean_slope(eta))
 
     def predict_interval(
         self,

@@ -228,15 +228,16 @@ def predict_terms(
     if kind == "terms":
         return {"terms": {name: part for name, part in parts.items() if name not in out}}
     added = {} if offset is None else {"offset": as_given(offset)}
+    result: dict[str, Any]
     if kind == "probs":
-        return {"fit": model.predict_proba(data, **more, **added), "classes": [str(one) for one in model.classes_]}
-    result = {"fit": np.asarray(model.predict(data, type=kind, **more, **added))}
+        result = {"fit": model.predict_proba(data, **more, **added), "classes": [str(one) for one in model.classes_]}
+    else:
+        result = {"fit": np.asarray(model.predict(data, type=kind, **more, **added))}
     if out:
         link = np.asarray(model.predict(data, type="link", **more, **added)) - sum(parts[name] for name in out)
         return {"fit": link if kind == "link" else model.fitted_.family.mean(link)}
     if se:
-        scale = "link" if kind == "link" else "response"
-        result["se.fit"] = np.asarray(model.predict_se(data, kind=errors, type=scale, **more, **added))
+        result["se.fit"] = np.asarray(model.predict_se(data, kind=errors, type=kind, **more, **added))
     if level is not None and added:
         raise InputError("prediction intervals are there for models without an offset alone")
     if level is not None:

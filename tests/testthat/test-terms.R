@@ -228,7 +228,12 @@ test_that("responses that are numbers, and families", {
   expect_equal(given$theta, cuts)
   expect_equal(unname(predict(given, d, type = "probs")), unname(chance), tolerance = 1e-5)
   expect_identical(fdadp(grade ~ age, data = d, family = ocat(R = 3))$df, graded$df)
-  expect_error(predict(graded, d, type = "probs", se.fit = TRUE), "'response' or 'link' with se.fit", class = "fdadp_input_error")
+  their_se <- predict(theirs, d, type = "response", se.fit = TRUE)$se.fit
+  own <- predict(graded, d, type = "probs", se.fit = TRUE, se = "iid")
+  expect_identical(own$fit, chance)
+  expect_identical(dimnames(own$se.fit), dimnames(chance))
+  expect_equal(unname(own$se.fit), unname(their_se), tolerance = 1e-5)
+  expect_error(predict(graded, d, type = "terms", se.fit = TRUE), "'link' or 'probs' with se.fit", class = "fdadp_input_error")
   expect_error(predict(fdadp(count ~ age, data = d, family = "poisson"), d, type = "probs"), "predict_proba is there for", class = "fdadp_input_error")
   expect_error(fdadp(number ~ age, data = d, family = "ordered"), "whole numbers of categories", class = "fdadp_input_error")
 

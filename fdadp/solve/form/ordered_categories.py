@@ -263,6 +263,15 @@ def probabilities(family: Family, eta: FloatArray) -> FloatArray:
     return np.asarray(expit(ends[..., 1:]) * expit(-ends[..., :-1]) * -np.expm1(-_widths(family.known)))
 
 
+def probability_slopes(family: Family, eta: FloatArray) -> FloatArray:
+    """Derivatives of :func:`probabilities` in the linear predictor, shape (..., K)."""
+    if not isinstance(family, Ordered):
+        slope = family.mean_slope(eta)
+        return np.stack((-slope, slope), axis=-1)
+    ends = np.concatenate(([-np.inf], family.known, [np.inf])) - eta[..., None]
+    return -np.diff(_logistic(ends).density, axis=-1)
+
+
 def one_constant(family: Family, y: FloatArray, weights: FloatArray) -> float:
     """Linear predictor of the likeliest model that is one mean: of ordered categories by Newton's method."""
     eta = float(family.predictor(np.array(float(weights @ y) / float(weights.sum()))))

@@ -252,6 +252,10 @@ def chances(found: dict[str, Any], R: int) -> Any:
     return found["predicted"].reshape(R, -1).T
 
 
+def errors_of_chances(found: dict[str, Any], R: int) -> Any:
+    return found["predicted_se"].reshape(R, -1).T
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_ordered_categories_with_given_cut_points(weighted):
     """ocat(theta =): coefficients, probabilities, their errors, edf and deviances at the same smoothing parameters."""
@@ -268,10 +272,7 @@ def test_ordered_categories_with_given_cut_points(weighted):
     assert far(chance, chances(theirs, 5)) < 1e-9
     assert far(own.edf_, theirs["edf_total"]) < 1e-9
     assert far(own.deviance_, theirs["deviance"]) < 1e-9
-    ends = 1 / (1 + np.exp(own.predict(data, type="link", offset="o")[:, None] - np.array([-np.inf, *cuts, np.inf])))
-    slopes = np.abs(np.diff(ends * (1 - ends), axis=1))
-    se = own.predict_se(data, type="link", offset="o")[:, None] * slopes
-    assert far(se, theirs["predicted_se"].reshape(5, -1).T) < 1e-8
+    assert far(own.predict_se(data, type="probs", offset="o"), errors_of_chances(theirs, 5)) < 1e-8
 
 
 @pytest.mark.filterwarnings("ignore:R")  # mgcv's search at 1e-11
@@ -287,6 +288,7 @@ def test_cut_points_are_mgcvs(n, R, scale):
     own = ScalarRegression(TERMS, family="ordered").fit(data)
     same = ScalarRegression(TERMS, family=Ordered(tuple(theirs["theta"].tolist())), smoothing=theirs["sp"]).fit(data)
     assert far(same.predict_proba(data), chances(theirs, R)) < 1e-9
+    assert far(same.predict_se(data, type="probs", kind="iid"), errors_of_chances(theirs, R)) < 1e-6
     assert own.criterion_ <= same.criterion_ + 1e-9 * (1 + abs(same.criterion_))
     assert far(own.fitted_.family.cuts, theirs["theta"]) < 1e-5
     assert far(own.predict_proba(data), chances(theirs, R)) < 1e-6
@@ -313,6 +315,7 @@ def test_ordered_categories_by_curves():
     same = ScalarRegression(make, family=cuts, smoothing=theirs["sp"]).fit(data, grids={"X": s})
     assert far(same.predict(data, type="link"), theirs["fitted"]) < 1e-8
     assert far(same.predict_proba(data), chances(theirs, 4)) < 1e-8
+    assert far(same.predict_se(data, type="probs", kind="iid"), errors_of_chances(theirs, 4)) < 1e-6
     own = ScalarRegression(make, family="ordered").fit(data, grids={"X": s})
     assert own.criterion_ <= same.criterion_ + 1e-9 * (1 + abs(same.criterion_))
     assert far(own.predict_proba(data), chances(theirs, 4)) < 1e-5

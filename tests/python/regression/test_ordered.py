@@ -179,6 +179,10 @@ def test_numbers_and_ordered_categoricals_are_the_same():
     assert_allclose(model.score(data), model.explained_deviance_)
     se = model.predict_se(data, type="link") * model.fitted_.family.mean_slope(model.predict(data, type="link"))
     assert_allclose(model.predict_se(data), se)
+    h, eta = 1e-5, model.predict(data, type="link")
+    rise = probabilities(model.fitted_.family, eta + h) - probabilities(model.fitted_.family, eta - h)
+    chance_se = model.predict_se(data, type="link")[:, None] * np.abs(rise) / (2 * h)
+    assert_allclose(model.predict_se(data, type="probs"), chance_se, atol=1e-9)
     given = fitted(frame, "ordered(-1, 0.4, 2)")
     assert given.fitted_.family == Ordered(CUTS)
 
