@@ -16,6 +16,7 @@ collect_ignore = [
     path
     for package, path in {
         "flwr": "fdadp/federated/flower/apps.py",
+        "uvicorn": "fdadp/federated/service",
         "marginaleffects": "fdadp/inference/marginaleffects_model.py",
     }.items()
     if find_spec(package) is None

@@ -69,6 +69,101 @@ def key(
 
 
 @app.command()
+def contract(
+    draft: Annotated[Path, typer.Argument(help="Contract that all parties want, without keys: a file.")],
+    out: Annotated[Path, typer.Argument(help="File for the final contract, which goes to all parties.")],
+    owner: Annotated[list[Path], typer.Option(metavar="PUB", help="Public key of an owner, for each, in their order.")],
+    expires: Annotated[
+        str | None, typer.Option(metavar="DAY", help="First day on which owners answer nothing. (default: never)")
+    ] = None,
+) -> None:
+    """For masked sums: the contract that names the owners' keys. All read its digest to each other by telephone."""
+    from fdadp.federated.owners.signed_messages import check_masked_contract
+    from fdadp.federated.run_contract import Contract, public_key_of
+
+    terms = Contract.from_json(text_of(draft))
+    final = replace(terms, owner_keys=tuple(map(public_key_of, owner)), expires=expires or terms.expires)
+    check_masked_contract(final)
+    write_text(out, final.to_json())
+    typer.echo(f"digest: {final.digest.hex()}")
+
+
+@app.command()
+def certificates(
+    contract: Annotated[Path, typer.Argument(help="The contract of the run.")],
+    host: Annotated[str, typer.Argument(help="Name or address under which owners reach the coordinator.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to write: ca.crt, coordinator.*, owner-1.crt and so on.")],
+    days: Annotated[int, typer.Option(help="Days for which they are valid.")] = 365,
+) -> None:
+    """At the coordinator: certificates of the run, for itself and the owners. The authority's key is not kept."""
+    from fdadp.federated.run_contract import Contract
+    from fdadp.federated.service.run_certificates import new_certificates
+
+    for file in new_certificates(Contract.from_json(text_of(contract)), host, folder, days=days):
+        typer.echo(file)
+
+
+@app.command()
+def coordinator(
+    contract: Annotated[Path, typer.Argument(help="The contract of the run.")],
+    tls: Annotated[Path, typer.Option(help="Folder with ca.crt, coordinator.crt and coordinator.key.")],
+    store: Annotated[Path, typer.Option(help="Folder, this user's alone, for what was received.")],
+    out: Annotated[Path, typer.Option(help="File for the totals, which are public.")],
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "0.0.0.0",
+    port: Annotated[int, typer.Option(help="Port to listen at; 0: one that is free.")] = 8443,
+    linger: Annotated[float, typer.Option(help="Seconds to stay after the end, for owners that ask again.")] = 60.0,
+) -> None:
+    """At the coordinator: collect the owners' signed messages and forward them, until all have the model.
+
+    Start it again with the same command, whatever happens: it goes on where it was.
+    """
+    from fdadp.federated.owners.owner_folder import OwnerFolder
+    from fdadp.federated.run_contract import Contract
+    from fdadp.federated.service.coordinator_service import coordinate, listening
+    from fdadp.federated.service.run_certificates import server_connections
+
+    terms, connections = Contract.from_json(text_of(contract)), server_connections(tls)
+    listener = listening(host, port)
+    typer.echo(f"contract {terms.digest.hex()}, port {listener.getsockname()[1]}", err=True)
+    coordinate(terms, OwnerFolder(store), listener, connections, out, linger=linger)
+    typer.echo(f"totals: {out}")
+
+
+@app.command()
+def owner(
+    url: Annotated[str, typer.Argument(help="The coordinator, as https://coordinator:8443.")],
+    contract: Annotated[Path, typer.Argument(help="The contract of the run.")],
+    rows: Annotated[Path, typer.Argument(help="File of 'federated rows', .npz.")],
+    key: Annotated[Path, typer.Option(help="This owner's secret key, of 'study key'.")],
+    certificate: Annotated[Path, typer.Option(help="This owner's certificate.")],
+    ca: Annotated[Path, typer.Option(help="The run's authority, ca.crt.")],
+    verified: Annotated[list[Path], typer.Option(metavar="PUB", help="Another owner's key that you verified.")],
+    store: Annotated[Path, typer.Option(help="Folder, this user's alone, for what was answered. Never copy it.")],
+    out: Annotated[Path, typer.Option(help="File for the totals, which are public.")],
+    poll: Annotated[float, typer.Option(help="Seconds between two questions to the coordinator.")] = 2.0,
+) -> None:
+    """At an owner: take part in a run of masked sums. It opens no port.
+
+    Start it again with the same command, whatever happens: it goes on where it was.
+    """
+    from fdadp.federated.run_contract import public_key_of
+    from fdadp.federated.service.owner_client import Waits, own_part
+
+    own_part(
+        url,
+        text_of(contract),
+        rows,
+        key=key,
+        certificates=(ca, certificate),
+        verified=[public_key_of(file) for file in verified],
+        store=store,
+        out=out,
+        waits=Waits(poll=poll),
+    )
+    typer.echo(f"totals: {out}")
+
+
+@app.command()
 def rows(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="X, or X and Y: one row a curve or person.")],
     out: Annotated[Path, typer.Option(help="File to write, .npz, for this owner alone.")],

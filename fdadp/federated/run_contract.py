@@ -20,7 +20,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
-from fdadp._common.argument_checks import flag, whole
+from fdadp._common.argument_checks import flag, is_number, whole
 from fdadp._version import __version__
 from fdadp.errors import InputError, PrivacyError
 from fdadp.federated.paillier import PublicKey
@@ -32,6 +32,8 @@ KEY_BITS = (2048, 3072)
 """Sizes of the Paillier modulus: NIST's 112 and 128 bits of security (SP 800-57)."""
 USER = "user"
 """Name of the party that holds the secret key."""
+LONGEST_PAUSE = 3600.0
+"""Seconds: of a contract's pause."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,9 @@ class Contract:
         server does not begin.
     expires : str, optional
         First day, as ``"2027-01-31"`` and in UTC, on which owners of masked sums answer nothing any more.
+    pause : float
+        Seconds: between machines, answers of masked sums leave at multiples of it, so that how long an owner computes
+        does not tell how many rows it has.
     simulation : bool
         Whether shares may be seeded or seen: then nothing that comes of it is for release, and every ledger says so.
     run : str
@@ -104,6 +109,7 @@ class Contract:
     key: str | None = None
     owner_keys: tuple[str, ...] = ()
     expires: str | None = None
+    pause: float = 5.0
     simulation: bool = False
     run: str = field(default_factory=lambda: secrets.token_hex(8))
 
@@ -126,6 +132,9 @@ class Contract:
             raise InputError(f"key must be a SHA-256 in 64 hexadecimal digits, got {self.key!r}")
         object.__setattr__(self, "owner_keys", tuple(self.owner_keys))
         check_keys(self.owner_keys, self.owners)
+        if not is_number(self.pause) or not 0 <= self.pause <= LONGEST_PAUSE:
+            raise InputError(f"pause must be from 0 to {LONGEST_PAUSE:g} seconds, got {self.pause!r}")
+        object.__setattr__(self, "pause", float(self.pause))
         if self.expires is not None:
             check_day(self.expires)
         try:

@@ -145,7 +145,7 @@ class DataOwner:
             )
         self.contract, self.number, self.result_ = contract, number, None
         self._program, self._signer, self._folder = program, signer, folder
-        self._failed = False
+        self._failed, self._polls = False, 0
         self._name = contract.digest.hex()
         self._answered = folder.read(_ANSWERED) or b""
         kept = folder.read(f"{self._name}.state")
@@ -195,6 +195,29 @@ class DataOwner:
             return self._share(message, self._state)
         except RefusedMessage as exc:
             return self._message(MessageKind.REFUSAL, index, bytes([exc.code]))
+
+    def poll(self) -> bytes:
+        """Ask what is asked of this owner now: a message with a count that rises, in later processes too."""
+        self._check_alive()
+        if self._polls == 0:
+            starts = int(self._folder.read(f"{self._name}.starts") or b"0") + 1
+            self._keep(f"{self._name}.starts", b"%d" % starts)
+            self._polls = starts << 32
+        self._polls += 1
+        return self._message(MessageKind.POLL, 0, self._polls.to_bytes(8, "big"))
+
+    @property
+    def longest_request(self) -> int:
+        """Bytes of the longest message that this owner can be sent now: it needs to read no more."""
+        sizes = [len(total) for total in self._totals[-1:]]  # the shares of the last release may come again
+        if self._state and "ready" in self._state and "done" not in self._state:
+            sizes.append(Ready.from_bytes(SignedMessage.from_bytes(self._state["ready"]).body).size)
+        return signed_messages.longest_request(self.contract, max(sizes, default=0))
+
+    @property
+    def totals_(self) -> list[IntArray]:
+        """The totals that this owner has added up so far, (d,) each."""
+        return list(self._totals)
 
     def _ready(self, message: SignedMessage, state: dict[str, bytes]) -> bytes:
         asked = signed_messages.hashed(b"asked", message.body)

@@ -23,6 +23,7 @@ go k      coordinator the L readies whole, in order
 share k   owner       T_k 32, R_k 32, the masked share as size numbers of u64
 done      owner       T_K 32
 refusal   owner       a code u8 of :class:`Refusal`: no words, so nothing of its rows
+poll      owner       a count u64 that rises: what is asked of it now? (k = 0)
 ========= =========== ==========================================================================================
 
 T_k stands for all that was said before release k, R_k for the readies of release k (:func:`first_transcript`,
@@ -53,6 +54,8 @@ _HEAD = struct.Struct(">4sBBHI32sI")
 _SIGNATURE = 64
 _READY = struct.Struct(">32s32sIBd32s")
 _SIGNED = b"fdadp owners v1\0"
+_PLAIN = _HEAD.size + _SIGNATURE
+_COUNT = struct.Struct(">Q")
 LARGEST = 2**28
 """Numbers of a release: fewer than these."""
 
@@ -60,7 +63,7 @@ LARGEST = 2**28
 class MessageKind(IntEnum):
     """Kinds of messages."""
 
-    CONSENT, ASK, READY, GO, SHARE, DONE, REFUSAL = range(1, 8)
+    CONSENT, ASK, READY, GO, SHARE, DONE, REFUSAL, POLL = range(1, 9)
 
 
 class Refusal(IntEnum):
@@ -149,7 +152,7 @@ class SignedMessage:
         ------
         RefusedMessage
         """
-        accept(len(data) >= _HEAD.size + _SIGNATURE, Refusal.FORM)
+        accept(len(data) >= _PLAIN, Refusal.FORM)
         magic, version, kind, sender, index, digest, length = _HEAD.unpack_from(data)
         right = magic == _MAGIC and version == _VERSION and len(data) == _HEAD.size + length + _SIGNATURE
         accept(right, Refusal.FORM)
@@ -199,6 +202,23 @@ def body_of(data: bytes, contract: Contract, kind: MessageKind, sender: int, ind
     except (InvalidSignature, ValueError) as exc:
         raise RefusedMessage(Refusal.SIGNATURE) from exc
     return message.body
+
+
+def count_of(data: bytes, contract: Contract, sender: int) -> int:
+    """The count of an owner's poll; raises RefusedMessage."""
+    body = body_of(data, contract, MessageKind.POLL, sender, 0)
+    accept(len(body) == _COUNT.size, Refusal.FORM)
+    return int(_COUNT.unpack(body)[0])
+
+
+def longest_answer(size: int) -> int:
+    """Bytes of the longest message of an owner where shares have so many numbers."""
+    return max(_PLAIN + _READY.size, _PLAIN + 2 * _HASH + 8 * size)
+
+
+def longest_request(contract: Contract, size: int) -> int:
+    """Bytes of the longest message of a coordinator where shares have so many numbers."""
+    return _PLAIN + contract.owners * longest_answer(size)
 
 
 class Ready(NamedTuple):
@@ -325,6 +345,11 @@ class Coordinator:
         """Numbers of the owners that have not answered yet."""
         return set() if self.done_ else set(range(1, self.contract.owners + 1)) - self._answers.keys()
 
+    def has_done(self, number: int) -> bool:
+        """Whether an owner has said that the model needs no more totals."""
+        found = self._answers.get(number)
+        return found is not None and SignedMessage.from_bytes(found).kind == MessageKind.DONE
+
     def take(self, number: int, answer: bytes) -> None:
         """Take one owner's answer; the last one makes the next request.
 
@@ -361,6 +386,17 @@ class Coordinator:
             return None, 0
         last = SignedMessage.from_bytes(self.requests_[-1])
         return MessageKind(last.kind), last.index
+
+    @property
+    def longest_answer(self) -> int:
+        """Bytes of the longest message that can answer the last request: nobody needs to read more."""
+        asked, index = self._asked
+        if asked != MessageKind.GO:
+            return longest_answer(0)
+        parts = split(SignedMessage.from_bytes(self.requests_[-1]).body, self.contract.owners)
+        bodies = [body_of(part, self.contract, MessageKind.READY, i, index) for i, part in enumerate(parts, start=1)]
+        # Owners that name different sizes refuse the release.
+        return longest_answer(min(Ready.from_bytes(body).size for body in bodies))
 
     @property
     def totals_(self) -> list[IntArray]:

@@ -1,0 +1,274 @@
+"""The coordinator as a service: takes signed messages of owners over HTTP, keeps them, and forwards them.
+
+An owner posts to ``/DIGEST/NUMBER`` of the contract and itself. A poll is answered with what it is asked now:
+
+====== ===========================================================================================
+status body
+====== ===========================================================================================
+200    the coordinator's message, or nothing: then it asks for consent
+204    nothing is asked of this owner now; to other messages: it was taken
+205    the owner's last message was taken: there is nothing more to come
+4xx    refused, and logged with a code; nothing has changed
+====== ===========================================================================================
+
+A body is read once its declared length is within what can be answered now, and not for longer than a limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from fdadp.federated.owners.owner_folder import Keeper
+from fdadp.federated.owners.signed_messages import (
+    Coordinator,
+    MessageKind,
+    Refusal,
+    RefusedMessage,
+    SignedMessage,
+    accept,
+    count_of,
+)
+from fdadp.federated.run_contract import Contract
+from fdadp.federated.service.run_log import Log, lines_to
+from fdadp.federated.wire_format import ProtocolError, Totals
+from fdadp.files.atomic_writes import replacing
+
+FINAL = frozenset({Refusal.TOTAL, Refusal.MODEL, Refusal.EXPIRED})
+"""Refusals after which an owner answers nothing more."""
+
+
+class CoordinatorService:
+    """What the coordinator does with a message of an owner, and what it keeps of it.
+
+    Parameters
+    ----------
+    contract : Contract
+    folder : Keeper
+        All messages that were taken; a later object with it goes on.
+    log : Log
+    patience : float
+        Seconds in which a body must have arrived.
+
+    Attributes
+    ----------
+    coordinator : Coordinator
+    ended : asyncio.Event
+        Set once all owners have the model, or the run cannot go on.
+    failure : Exception or None
+        Why it cannot.
+    app : Starlette
+
+    Raises
+    ------
+    ProtocolError
+        The contract is not for masked sums.
+    """
+
+    def __init__(self, contract: Contract, folder: Keeper, *, log: Log | None = None, patience: float = 30.0) -> None:
+        self._folder, self._log, self._patience = folder, lines_to() if log is None else log, patience
+        self._name = contract.digest.hex()
+        requests: list[bytes] = []
+        while (kept := folder.read(self._request_name(len(requests)))) is not None:
+            requests.append(kept)
+        self.coordinator = Coordinator(contract, requests)
+        self.failure: Exception | None = None
+        self.ended = asyncio.Event()
+        self._numbers = {f"/{self._name}/{i}": i for i in range(1, contract.owners + 1)}
+        self._counts, self._busy = dict.fromkeys(self._numbers.values(), 0), set[int]()
+        for number in self._numbers.values():
+            answer = folder.read(self._answer_name(number))
+            if answer is not None:
+                with suppress(RefusedMessage):  # an answer to the request before
+                    self._take(number, answer)
+        if self.coordinator.done_:
+            self.ended.set()
+        self.app = Starlette(routes=[Route("/{path:path}", self._post, methods=["POST"])])
+
+    async def _post(self, request: Request) -> Response:
+        number = self._numbers.get(request.url.path)
+        if number is None:
+            return self._refused(404, "address")
+        length = request.headers.get("content-length", "")
+        if not (length.isascii() and length.isdecimal() and len(length) < 12) or "transfer-encoding" in request.headers:
+            return self._refused(411, "length", number)
+        if int(length) > self.coordinator.longest_answer:
+            return self._refused(413, "oversized", number)
+        if number in self._busy:
+            return self._refused(429, "busy", number)
+        self._busy.add(number)
+        try:
+            body = await asyncio.wait_for(request.body(), self._patience)
+        except (asyncio.TimeoutError, ClientDisconnect):
+            return self._refused(408, "cut off", number)
+        finally:
+            self._busy.discard(number)
+        try:
+            return self._answer(number, body)
+        except Exception as exc:  # nobody knows what is on the disk
+            self._end(exc)
+            raise
+
+    def _answer(self, number: int, body: bytes) -> Response:
+        kind, index = "message", 0
+        try:
+            message = SignedMessage.from_bytes(body)
+            kind, index = _kind_of(message), message.index
+            if message.kind == MessageKind.POLL:
+                return self._asked(number, body)
+            self._take(number, body)
+        except RefusedMessage as exc:
+            return self._refused(400, exc.code.name, number, kind, index)
+        except ProtocolError as exc:
+            if message.kind != MessageKind.REFUSAL:  # owners are at different places
+                self._end(exc)
+                return self._refused(409, "ended", number, kind, index)
+            code = int.from_bytes(message.body, "big")
+            self._log(kind, index, number, Refusal(code).name if code in set(Refusal) else "unknown")
+            if code in FINAL:
+                self._end(exc)
+            return Response(status_code=204)
+        self._log(kind, index, number, "taken")
+        if self.coordinator.done_:
+            self.ended.set()
+        return Response(status_code=204)
+
+    def _asked(self, number: int, poll: bytes) -> Response:
+        count = count_of(poll, self.coordinator.contract, number)
+        accept(count > self._counts[number], Refusal.ANSWERED)
+        self._counts[number] = count
+        if number in self.coordinator.missing:
+            requests = self.coordinator.requests_
+            return Response(requests[-1] if requests else b"", media_type="application/octet-stream")
+        return Response(status_code=205 if self.coordinator.has_done(number) else 204)
+
+    def _take(self, number: int, answer: bytes) -> None:
+        """Take an answer; it, and the request that it completes, are kept when this returns."""
+        asked = len(self.coordinator.requests_)
+        self.coordinator.take(number, answer)
+        self._folder.write(self._answer_name(number), answer)
+        if len(self.coordinator.requests_) > asked:
+            self._folder.write(self._request_name(asked), self.coordinator.requests_[-1])
+
+    def _refused(self, status: int, code: str, sender: int = 0, kind: str = "message", index: int = 0) -> Response:
+        self._log(kind, index, sender, code)
+        return Response(status_code=status, headers={"connection": "close"})
+
+    def _end(self, failure: Exception) -> None:
+        self.failure = failure
+        self.ended.set()
+
+    def _request_name(self, index: int) -> str:
+        return f"{self._name}.request-{index}"
+
+    def _answer_name(self, number: int) -> str:
+        return f"{self._name}.answer-{number}"
+
+
+def _kind_of(message: SignedMessage) -> str:
+    return MessageKind(message.kind).name if message.kind in set(MessageKind) else "message"
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0: any that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.create_server((host, port), family=family)
+    made.set_inheritable(False)
+    return made
+
+
+def coordinate(
+    contract: Contract,
+    folder: Keeper,
+    listener: socket.socket,
+    connections: ssl.SSLContext,
+    out: str | os.PathLike[str],
+    *,
+    log: Log | None = None,
+    linger: float = 60.0,
+    patience: float = 30.0,
+    ready: Callable[[], object] = lambda: None,
+) -> None:
+    """Serve a run until all owners have the model; write its totals, which are public.
+
+    Parameters
+    ----------
+    contract : Contract
+    folder : Keeper
+        All messages that were taken: after a restart the run goes on.
+    listener : socket
+        See :func:`listening`.
+    connections : SSLContext
+        See :func:`~fdadp.federated.service.run_certificates.server_connections`.
+    out : path
+        File for the totals, which ``fdadp federated model`` reads.
+    log : Log, optional
+        By default lines on stderr.
+    linger : float
+        Seconds for which owners that missed the last reply can ask again, after the end.
+    patience : float
+        Seconds in which a message must have arrived.
+    ready : callable
+        Called once it is about to listen.
+
+    Raises
+    ------
+    ProtocolError
+        The run cannot go on: an owner's refusal is final, or owners are at different places.
+    """
+    asyncio.run(_serve(contract, folder, listener, connections, Path(out), log, linger, patience, ready))
+
+
+async def _serve(
+    contract: Contract,
+    folder: Keeper,
+    listener: socket.socket,
+    connections: ssl.SSLContext,
+    out: Path,
+    log: Log | None,
+    linger: float,
+    patience: float,
+    ready: Callable[[], object],
+) -> None:
+    service = CoordinatorService(contract, folder, log=log, patience=patience)
+    config = uvicorn.Config(
+        service.app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=4 * contract.owners + 4,
+        timeout_graceful_shutdown=int(patience) + 1,
+    )
+    config.load()
+    config.ssl = connections
+    server = uvicorn.Server(config)
+    ready()
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    ended = asyncio.create_task(service.ended.wait())
+    await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
+    if service.coordinator.done_:
+        totals = [(total, contract.owners) for total in service.coordinator.totals_]
+        with replacing(out) as stream:
+            stream.write(Totals.to_bytes(totals))
+    if ended.done():
+        await asyncio.wait({serving}, timeout=linger if service.failure is None else 1.0)
+    server.should_exit = True
+    await serving
+    ended.cancel()
+    if service.failure is not None:
+        raise service.failure

@@ -1,0 +1,25 @@
+"""Log lines of a run: time, kind, release, sender and a code, and nothing of what a message holds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Protocol
+
+
+class Log(Protocol):
+    """Where a party says what it received and what became of it."""
+
+    def __call__(self, kind: str, index: int, sender: int, code: str) -> None:
+        """Say it: kind of message, number of its release, sender (0: the coordinator), what became of it."""
+
+
+def lines_to(write: Callable[[str], object] = sys.stderr.write) -> Log:
+    """Write a line for each message, with the time in UTC."""
+
+    def line(kind: str, index: int, sender: int, code: str) -> None:
+        time = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        write(f"{time} {kind.lower()} {index} sender {sender}: {code.lower()}\n")
+
+    return line
