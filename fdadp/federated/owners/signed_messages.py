@@ -83,6 +83,9 @@ class Refusal(IntEnum):
     EXPIRED = 12
 
 
+FINAL = frozenset({Refusal.TOTAL, Refusal.MODEL, Refusal.EXPIRED})
+"""Refusals after which an owner answers nothing more."""
+
 _MEANING = {
     Refusal.FORM: "it has not the form of a message of this kind",
     Refusal.CONTRACT: "it belongs to another contract",

@@ -30,23 +30,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from fdadp.federated.owners import signed_messages
 from fdadp.federated.owners.owner_folder import Keeper
-from fdadp.federated.owners.signed_messages import (
-    Coordinator,
-    MessageKind,
-    Refusal,
-    RefusedMessage,
-    SignedMessage,
-    accept,
-    count_of,
-)
+from fdadp.federated.owners.signed_messages import Coordinator, MessageKind, Refusal, RefusedMessage, SignedMessage
 from fdadp.federated.run_contract import Contract
 from fdadp.federated.service.run_log import Log, lines_to
 from fdadp.federated.wire_format import ProtocolError, Totals
 from fdadp.files.atomic_writes import replacing
-
-FINAL = frozenset({Refusal.TOTAL, Refusal.MODEL, Refusal.EXPIRED})
-"""Refusals after which an owner answers nothing more."""
 
 
 class CoordinatorService:
@@ -136,7 +126,7 @@ class CoordinatorService:
                 return self._refused(409, "ended", number, kind, index)
             code = int.from_bytes(message.body, "big")
             self._log(kind, index, number, Refusal(code).name if code in set(Refusal) else "unknown")
-            if code in FINAL:
+            if code in signed_messages.FINAL:
                 self._end(exc)
             return Response(status_code=204)
         self._log(kind, index, number, "taken")
@@ -145,8 +135,8 @@ class CoordinatorService:
         return Response(status_code=204)
 
     def _asked(self, number: int, poll: bytes) -> Response:
-        count = count_of(poll, self.coordinator.contract, number)
-        accept(count > self._counts[number], Refusal.ANSWERED)
+        count = signed_messages.count_of(poll, self.coordinator.contract, number)
+        signed_messages.accept(count > self._counts[number], Refusal.ANSWERED)
         self._counts[number] = count
         if number in self.coordinator.missing:
             requests = self.coordinator.requests_

@@ -21,9 +21,8 @@ import httpx
 from fdadp.errors import FdadpError
 from fdadp.federated.owners.data_owner import ContractProgram, DataOwner
 from fdadp.federated.owners.owner_folder import Keeper, OwnerFolder
-from fdadp.federated.owners.signed_messages import MessageKind, Refusal, SignedMessage
+from fdadp.federated.owners.signed_messages import FINAL, MessageKind, Refusal, SignedMessage
 from fdadp.federated.run_contract import Contract, Signer
-from fdadp.federated.service.coordinator_service import FINAL
 from fdadp.federated.service.run_certificates import owner_connections
 from fdadp.federated.service.run_log import Log, lines_to
 from fdadp.federated.wire_format import ProtocolError, Totals

@@ -5,14 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from datetime import datetime, timezone
-from typing import Protocol
 
 
-class Log(Protocol):
-    """Where a party says what it received and what became of it."""
-
-    def __call__(self, kind: str, index: int, sender: int, code: str) -> None:
-        """Say it: kind of message, number of its release, sender (0: the coordinator), what became of it."""
+Log = Callable[[str, int, int, str], None]
+"""Where a party says: kind of a message, number of its release, sender (0: the coordinator), what became of it."""
 
 
 def lines_to(write: Callable[[str], object] = sys.stderr.write) -> Log:
