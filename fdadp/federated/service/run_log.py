@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from datetime import datetime, timezone
 
-
 Log = Callable[[str, int, int, str], None]
 """Where a party says: kind of a message, number of its release, sender (0: the coordinator), what became of it."""
 
