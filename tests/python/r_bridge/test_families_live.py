@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from refund_cases import far, one
+from sklearn.base import clone
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp.functional.quadrature import quadrature_weights
@@ -181,6 +182,29 @@ def test_our_optimum_is_not_above_theirs(family):
     ours, _, formula, long = fitted_curves(family)
     found = fit_gam(formula, long, family=FAMILIES[family])
     assert ours.criterion_ <= one(found["score"]) + 1e-6 * (1 + abs(ours.criterion_))
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:R")
+def test_long_tails_of_curves_are_mgcvs():
+    """scat(): ν and σ by REML beside smoothing; our score is not above that at mgcv's smoothing, ν and σ."""
+    given, seen, formula, long = fitted_curves("scaled_t")
+    theirs = fit_gam(formula, long, long, family="scat()", tolerance=1e-11)
+    nu, sigma = theirs["theta"].tolist()
+    grids = {"X": np.linspace(0, 1, 12), "Y": np.linspace(0, 1, 20)}
+    make = FunctionalRegression([terms.ff("X"), terms.linear("z")], family="scaled_t", k="refund")
+    own = clone(make).fit(given.data, grids=grids)
+    make.set_params(family=f"scaled_t({nu!r}, {sigma!r})", smoothing=theirs["sp"])
+    same = make.fit(given.data, grids=grids)
+    assert own.criterion_ <= same.criterion_ + 1e-7 * (1 + abs(same.criterion_))
+    assert abs(same.criterion_ - one(theirs["score"])) < 1e-6 * (1 + abs(same.criterion_))
+    for model, fitted, errors in ((same, 1e-9, 1e-8), (own, 1e-6, 1e-5)):
+        assert far(np.asarray(model.fitted_values_).ravel()[seen], theirs["fitted"]) < fitted
+        se = model.predict_se({name: given.data[name] for name in "Xz"}, kind="iid")
+        assert far(np.asarray(se).ravel()[seen], theirs["predicted_se"]) < errors
+        assert far(model.edf_, theirs["edf_total"]) < errors
+    assert far(own.fitted_.family.known, [nu, sigma]) < 1e-6
+    assert abs(own.aic_ - one(theirs["aic"])) < 1e-3
 
 
 def counts_of(n: int, theta: float, seed: int) -> dict[str, Any]:
