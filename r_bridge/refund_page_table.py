@@ -50,20 +50,23 @@ CALLS = {
 """Recorded fits that are shown, one a call, and ours in words; ``r_bridge.terms_beside_refund`` has the fits."""
 
 GAM = {
-    "s(z)": "s(z)",
-    "s(z, k = 6, m = 1)": "s(z, k=6, m=1)",
-    's(z, bs = "ps")': "s(z, bs='ps')",
-    's(z, bs = "cr", k = 9)': "s(z, bs='cr', k=9)",
-    's(w, bs = "cc", k = 9)': "s(w, bs='cc', k=9)",
-    "te(z, w)": "te(z, w)",
-    'te(z, w, bs = c("tp", "ps"), k = c(5, 6))': "te(z, w, bs=('tp', 'ps'), k=(5, 6))",
-    "te(z, w, x, k = 3)": "te(z, w, x, k=3)",
-    "s(z, by = x)": "s(z, by='x')",
-    "te(z, w, by = x)": "te(z, w, by='x')",
-    "g + s(z, by = g)": "C(g) + s(z, by='g')",
-    's(g, bs = "re") + s(w)': "re(g) + s(w)",
+    "y ~ s(z)": "y ~ s(z)",
+    "y ~ s(z, k = 6, m = 1)": "y ~ s(z, k=6, m=1)",
+    'y ~ s(z, bs = "ps")': "y ~ s(z, bs='ps')",
+    'y ~ s(z, bs = "cr", k = 9)': "y ~ s(z, bs='cr', k=9)",
+    'y ~ s(w, bs = "cc", k = 9)': "y ~ s(w, bs='cc', k=9)",
+    "y ~ te(z, w)": "y ~ te(z, w)",
+    'y ~ te(z, w, bs = c("tp", "ps"), k = c(5, 6))': "y ~ te(z, w, bs=('tp', 'ps'), k=(5, 6))",
+    "y ~ te(z, w, x, k = 3)": "y ~ te(z, w, x, k=3)",
+    "y ~ s(z, by = x)": "y ~ s(z, by='x')",
+    "y ~ te(z, w, by = x)": "y ~ te(z, w, by='x')",
+    "y ~ g + s(z, by = g)": "y ~ C(g) + s(z, by='g')",
+    'y ~ s(g, bs = "re") + s(w)': "y ~ re(g) + s(w)",
+    "counts ~ s(z) + x, family = nb()": "counts ~ s(z) + x, family='negative_binomial'",
+    "tails ~ s(z) + x, family = scat()": "tails ~ s(z) + x, family='scaled_t'",
+    "category ~ s(z) + x, family = ocat(R = 4)": "category ~ s(z) + x, family='ordered'",
 }
-"""Right sides of formulas of ``mgcv::gam`` for a number, and ours, which are fitted as they stand."""
+"""Calls of ``mgcv::gam`` for a number, and ours; the fitted value of ordered categories is a linear predictor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,14 +110,20 @@ def recorded(folder: str | os.PathLike[str], names: Container[str] = CALLS) -> I
 
 
 def numbers() -> dict[str, Any]:
-    """Simulated rows with a number as response, for :data:`GAM`."""
+    """Simulated rows with responses of several kinds, for :data:`GAM`."""
     rng = np.random.default_rng(0)
     z, w, x, g = rng.normal(size=150), rng.uniform(0, 3, 150), rng.normal(size=150), rng.choice(list("abc"), 150)
     y = np.sin(z) + 0.3 * w * z + 0.5 * x * np.cos(w) + (g == "b") * np.cos(z) + 0.3 * rng.normal(size=150)
-    return {"z": z, "w": w, "x": x, "g": g, "y": y}
+    mean = np.sin(2 * z) + 0.5 * x
+    return {
+        **{"z": z, "w": w, "x": x, "g": g, "y": y},
+        "counts": rng.poisson(np.exp(mean) * rng.gamma(2, 0.5, 150)).astype(float),
+        "tails": mean + 0.3 * rng.standard_t(3, 150),
+        "category": 1.0 + np.digitize(3 * mean + rng.logistic(size=150), [-1, 0, 1.5]),
+    }
 
 
-def live(formulas: Mapping[str, str] = GAM) -> Iterator[Row]:
+def live(calls: Mapping[str, str] = GAM) -> Iterator[Row]:
     """Models of numbers through mgcv, now.
 
     Raises
@@ -125,12 +134,17 @@ def live(formulas: Mapping[str, str] = GAM) -> Iterator[Row]:
     from r_bridge.gam_by_formula import fit_gam
 
     data = numbers()
-    for theirs, ours in formulas.items():
-        found = fit_gam(f"y ~ {theirs}", data)
-        model = ScalarRegression(f"y ~ {ours}", smoothing=np.ravel(found["sp"])).fit(data)
+    for theirs, ours in calls.items():
+        (call, _, of), (formula, _, name) = theirs.partition(", family = "), ours.partition(", family=")
+        found = fit_gam(call, data, family=of or "gaussian()", tolerance=1e-11 if of else 1e-6)
+        family = name.strip("'") or "gaussian"
+        if "theta" in found:  # what R estimated of the family
+            family += f"({', '.join(map(repr, np.ravel(found['theta']).tolist()))})"
+        model = ScalarRegression(formula, smoothing=np.ravel(found["sp"]), family=family).fit(data)
+        fitted = model.predict(data, type="link") if name == "'ordered'" else model.fitted_values_
         edf = (float(np.sum(found["edf_total"])), float(model.edf_))
-        value = (float(np.ravel(found["fitted"])[0]), float(model.fitted_values_[0]))
-        yield Row(theirs=f"gam(y ~ {theirs})", ours=f"y ~ {ours}", data="simulated", edf=edf, value=value)
+        value = (float(np.ravel(found["fitted"])[0]), float(fitted[0]))
+        yield Row(theirs=f"gam({theirs})", ours=ours, data="simulated", edf=edf, value=value)
 
 
 def markdown(rows: Iterable[Row]) -> str:

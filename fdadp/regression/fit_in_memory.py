@@ -33,6 +33,7 @@ from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.observations import ChunkedObservations, Observations, fit_terms, log_likelihood, shares_explained
 from fdadp.solve.form.long_form_design import LongForm
 from fdadp.solve.form.ordered_categories import classes_of
+from fdadp.terms.curves.functional_linear import Integral
 from fdadp.terms.numbers.factors_and_random_effects import Factor, RandomEffect, levels_of
 from fdadp.terms.numbers.scalar_linear import Intercept, Linear, MeanCurve
 from fdadp.terms.on_response_functions import in_scalar_form
@@ -425,7 +426,7 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
         grids=spec.grids,
         joined=spec.joined,
         shares=shares,
-        independent=_independent(estimate, settings, observed, left),
+        advice=_advice(estimate, settings, observed, left),
         again=again,
         basis=estimate.basis,
         rows=TrainedRows(
@@ -443,17 +444,38 @@ ADVISED = range(30, 300)
 LEAST_POINTS = 10
 """Points of t that ``errors="curve"`` needs."""
 
+SMOOTH_ERRORS = 1 / 3
+"""Share of independent points below which errors along a curve are smooth (design: Box's effective number)."""
 
-def _independent(estimate: Estimate, settings: ModelSettings, observed: Observations, left: FloatArray) -> float | None:
-    """Share of independent points of the errors, where the fit took all as independent and ``errors="curve"`` is one.
+FOLLOWED = 1 / 2
+"""Share of a curve's variance below which functions of s are too few: .25 of ``load_lip_emg``, .59 of ``load_dti2``."""
 
-    Curves with points of their own have no such share.
+ALONG_T = "Errors depend along t: errors='curve' estimates effects with less error."
+SHRUNK = "Variances that take points as independent shrink the levels of"
+
+
+def _advice(estimate: Estimate, settings: ModelSettings, observed: Observations, left: FloatArray) -> tuple[str, ...]:
+    """What may estimate effects or predict with less error than a fit that takes all points as independent.
+
+    Curves with points of their own get no advice.
     """
     plain = settings.of_curves and settings.least_squares and estimate.mixed is None and observed.points is None
-    if not plain or observed.n not in ADVISED or observed.y.shape[1] < LEAST_POINTS:
-        return None
-    seen = observed.used > 0
-    return independent_share(np.where(seen, left, 0.0), seen, estimate.fit.edf_total)
+    if not plain or observed.y.shape[1] < LEAST_POINTS:
+        return ()
+    said, designs = [], estimate.fit.form.designs
+    if observed.n in ADVISED:
+        seen = observed.used > 0
+        if independent_share(np.where(seen, left, 0.0), seen, estimate.fit.edf_total) < SMOOTH_ERRORS:
+            random = ", ".join(design.name for design in designs if levels_of(design) is not None)
+            said.append(ALONG_T + (f" {SHRUNK} {random} too little." if random else ""))
+    for design in designs:
+        if isinstance(design, Integral) and (share := design.followed(observed.records)) < FOLLOWED:
+            name = design.columns[0]
+            said.append(
+                f"{design.name} has {design.own_margins[0].size} functions of s, which follow {share:.0%} of the "
+                f"variance of {name}: try ff({name}, k=(20, 15)) with errors='curve' for predictions."
+            )
+    return tuple(said)
 
 
 def estimate_whole(

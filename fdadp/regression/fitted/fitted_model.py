@@ -179,8 +179,8 @@ class Fitted:
         Number of rows that were joined, and the key.
     shares : (float, float) or None
         Adjusted R² and explained share of the deviance, if the fit computed them.
-    independent : float or None
-        How many points the errors along a curve are worth, as a share of its points. None where that is not known.
+    advice : tuple of str
+        What else may estimate or predict better, by what the fit saw of errors and covariates.
     again : CompletedAgain or None
         Fits with sparse curves completed by components that were estimated without part of the curves.
     basis : Eigenbasis or None
@@ -203,7 +203,7 @@ class Fitted:
     grids: tuple[str, ...] = ()
     joined: str | None = None
     shares: tuple[float, float] | None = None
-    independent: float | None = None
+    advice: tuple[str, ...] = ()
     again: CompletedAgain | None = None
     basis: Eigenbasis | None = None
     rows: TrainedRows | None = None

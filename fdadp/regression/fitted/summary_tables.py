@@ -19,7 +19,6 @@ from fdadp.regression.fitted.tests_and_bands import aic, error_left_out, terms_t
 from fdadp.regression.reading.training_rows import TrainingSpec, read_training, said_of_rows
 from fdadp.solve.errors.term_tests import MEASURES, concurvity
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.terms.numbers.factors_and_random_effects import levels_of
 from fdadp.terms.on_response_functions import OnFunctions
 from fdadp.terms.records import Records
 from fdadp.terms.spec import TermDesign
@@ -169,12 +168,6 @@ BY_PERSON = {
     "cluster": "Standard errors and tests allow any dependence of errors within a person",
 }
 
-SMOOTH_ERRORS = 1 / 3
-"""Share of independent points below which errors along a curve are smooth (design: Box's effective number)."""
-
-ALONG_T = "Errors depend along t: errors='curve' estimates effects with less error."
-SHRUNK = "Variances that take points as independent shrink the levels of"
-
 CURVES_BELIEVED = (
     "Bands of coefficient functions believe that curves vary as the public prior says. Where real curves vary along "
     "few shapes, bands hold far less than 95 %"
@@ -213,9 +206,7 @@ def _notes(fitted: Fitted) -> list[str]:
     notes.append((errors or ERRORS[fitted.errors.kind_of(None)]) + ".")
     notes += fitted.family.notes
     notes += [] if fitted.variance is None else [fitted.variance.note]
-    if fitted.independent is not None and fitted.independent < SMOOTH_ERRORS:
-        random = ", ".join(design.name for design in fitted.fit.form.designs if levels_of(design) is not None)
-        notes.append(ALONG_T + (f" {SHRUNK} {random} too little." if random else ""))
+    notes += fitted.advice
     lost = fitted.fit.unidentified()
     if lost:
         whys = "; ".join(f"{name} {why}" for name, why in lost.items())

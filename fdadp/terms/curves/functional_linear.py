@@ -180,6 +180,18 @@ class Integral(TermDesign):
         values, s, weighted = self._weighted(records, self.rule)
         return windowed(values, weighted, np.ones((1, s.size), dtype=bool))[:, 0]
 
+    def followed(self, records: Records) -> float:
+        """Share of the variance of curves about their mean that the functions B_l can follow; NaN without variance.
+
+        A curve acts through its integrals with these functions alone: an effect cannot see the rest of it.
+        """
+        x = records.curves(self.columns[0], self.grid, self.period)
+        roots = np.sqrt(quadrature_weights(x.grid, "trapezoid", period=self.period))
+        values = (x.values - x.values.mean(axis=0)) * roots
+        onto = np.linalg.qr(self.over_s.design(x.grid) * roots[:, None])[0]
+        total = float(np.square(values).sum())
+        return float(np.square(values @ onto).sum()) / total if total > 0 else np.nan
+
     @property
     def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
         """Points of s, of a circle once round."""

@@ -214,3 +214,26 @@ def test_what_is_advised_estimates_effects_with_less_error():
         off.append(found)
     iid, curve = np.sqrt(np.mean(off, axis=0))
     assert curve < 0.8 * iid
+
+
+def delayed(width, n, seed=0):
+    """Curves whose shapes are as wide as `width`, and what they were a tenth before, at 31 points."""
+    draw, t = np.random.default_rng(seed), np.linspace(0, 1, 31)
+    root = np.linalg.cholesky(np.exp(-(np.subtract.outer(t, t) ** 2) / width**2) + 1e-6 * np.eye(31)).T
+    x = draw.normal(size=(n, 31)) @ root
+    y = np.column_stack([np.zeros((n, 3)), x[:, :-3]]) + 0.5 * draw.normal(size=(n, 31))
+    return {"X": x, "Y": y}, {"X": t, "Y": t}
+
+
+def test_too_few_functions_of_s_are_said_and_what_is_advised_predicts_better():
+    said = "functions of s, which follow"
+    data, grids = delayed(0.06, 400)
+    train, new = ({name: column[part] for name, column in data.items()} for part in (slice(100), slice(100, None)))
+    model = FunctionalRegression("Y ~ ff(X)", progress=False).fit(train, grids=grids)
+    assert f"ff(X) has 5 {said}" in str(model.summary())
+    advised = FunctionalRegression("Y ~ ff(X, k=(20, 15))", errors="curve", progress=False).fit(train, grids=grids)
+    assert said not in str(advised.summary())
+    left = [np.square(new["Y"] - fit.predict(new)).sum() for fit in (model, advised)]
+    assert left[1] < 0.8 * left[0]
+    smooth, grids = delayed(0.5, 100)
+    assert said not in str(FunctionalRegression("Y ~ ff(X)", progress=False).fit(smooth, grids=grids).summary())
