@@ -51,7 +51,7 @@ format: $(VENV)/.stamp-dev ## mend formatting and what ruff can mend
 notebooks: $(VENV)/.stamp-dev rpy2 ## run every notebook from its .py pair (NOTEBOOK_ARGS=--write stores the outputs)
 	$(PY) .ci/notebooks.py $(NOTEBOOK_ARGS)
 
-docs: $(VENV)/.stamp-docs ## build the site in docs/_build/html (DOCS_ARGS=--fast: examples are shown, not run)
+docs: $(VENV)/.stamp-docs ## build the site in docs/_build/html and check it, its English too (DOCS_ARGS=--fast: nothing is run or checked)
 	$(PY) docs/build.py $(DOCS_ARGS)
 
 sdist: $(VENV)/.stamp-dev ## build the source distribution in dist/, compare it with the repository, run tests from it

@@ -4,7 +4,8 @@
     OPTIONS     what else is given goes to sphinx-build
 
 The pages are put together in docs/_build/source, the site is docs/_build/html. What did not change since the last build
-is neither read nor run again. See it: ``python -m http.server -d docs/_build/html``.
+is neither read nor run again. At the end two programs check the site (_ext/check_site.py) and the English of pages,
+docstrings and errors (_ext/plain_english.py). See it: ``python -m http.server -d docs/_build/html``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 import api_pages
 import check_site
+import plain_english
 import r_pages
 from assemble import DOCS, SOURCE, assemble
 
@@ -38,7 +40,7 @@ def main(arguments: list[str]) -> int:
     status = sphinx_build([*options, str(SOURCE), str(html)])
     pages = sum(1 for _ in html.rglob("*.html"))
     print(f"{html.relative_to(DOCS.parent)}: {pages} pages, {time.monotonic() - start:.0f} s")
-    return status or (0 if fast else check_site.main())
+    return status or (0 if fast else check_site.main() | plain_english.main([]))
 
 
 if __name__ == "__main__":

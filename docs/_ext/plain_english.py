@@ -1,0 +1,279 @@
+"""Measure the English of pages, public docstrings and error texts: ``python docs/_ext/plain_english.py``.
+
+A page, the docstrings of a file and the errors of a file each pass or fail as a whole. The limits: 20 words a sentence
+on average, 35 in the longest, one semicolon and one colon a sentence, no forbidden words. Code, tables, formulas,
+headings, references and literal names are not sentences. `WAITING` lists what does not pass yet. The list may only
+shrink: what passes must leave it, and nothing may be added.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+WAITING = Path(__file__).with_name("plain_english_waiting.txt")
+
+MEAN, LONGEST = 20.0, 35
+SEMICOLONS = COLONS = 1
+
+FORBIDDEN = (
+    r"honest(?:ly)?",
+    r"of which",
+    r"zeros and ones",
+    r"who is sure",
+    r"hints?,? not walls",
+    r"the law of(?! (?:total|large|iterated))",
+    r"whose each",
+    r"(?:errors?|intervals?|bands?|tests?|fits?|models?|terms?|ledgers?) (?:that |which )?(?:do not |does not )?knows?",
+    r"(?:fits?|models?|priors?) believes?",
+    r"believed (?:law|before|of)",
+    r"(?:is|are|was|were|be) told",
+    r"nobody's problem",
+    r"got lost on the way",
+    r"do as well",
+)
+"""What rules 3 and 4 of the design and rule 2 (subjects that cannot act) exclude: the wordings that were found."""
+
+WRONG = re.compile(rf"(?<![\w-])(?:{'|'.join(FORBIDDEN)})(?![\w-])", re.IGNORECASE)
+ABBREVIATED = re.compile(r"\b(?:e\.g|i\.e|cf|vs|et al|p|pp|Fig|Eq|resp|approx|Dr)\.$")
+END = re.compile(r"(?<=[.!?])[\"'”)*_]*\s+(?=[\"'“(*_]*[A-Z0-9\u0370-\u03ff]|`|LITERAL)")
+LITERAL, FORMULA = "LITERAL", "FORMULA"
+
+
+@dataclass
+class Measured:
+    """Sentences of one page, or of one file's docstrings or errors."""
+
+    name: str
+    sentences: list[str] = field(default_factory=list)
+
+    @property
+    def lengths(self) -> list[int]:
+        """Words of every sentence."""
+        return [words(sentence) for sentence in self.sentences] or [0]
+
+    @property
+    def mean(self) -> float:
+        """Words a sentence."""
+        return sum(self.lengths) / len(self.lengths)
+
+    @property
+    def forbidden(self) -> list[str]:
+        """Forbidden words, as they stand."""
+        return [hit[0].lower() for sentence in self.sentences for hit in WRONG.finditer(sentence)]
+
+    @property
+    def joined(self) -> list[str]:
+        """Sentences of several semicolons or colons."""
+        return [own for own in self.sentences if own.count(";") > SEMICOLONS or colons(own) > COLONS]
+
+    @property
+    def passes(self) -> bool:
+        """Whether it keeps all limits."""
+        return self.mean <= MEAN and max(self.lengths) <= LONGEST and not self.joined and not self.forbidden
+
+    def faults(self) -> list[str]:
+        """Each sentence that breaks a rule, after what it breaks."""
+        found = [] if self.mean <= MEAN else [f"mean of {self.mean:.1f} words"]
+        for own in self.sentences:
+            why = [f"{words(own)} words"] if words(own) > LONGEST else []
+            why += ["semicolons or colons"] if own in self.joined else []
+            why += [hit[0] for hit in WRONG.finditer(own)]
+            found += [f"{', '.join(why)}: {own}"] if why else []
+        return found
+
+
+def words(sentence: str) -> int:
+    """Words of a sentence: what stands between spaces and has a letter or a digit."""
+    return sum(any(sign.isalnum() for sign in word) for word in sentence.split())
+
+
+def colons(sentence: str) -> int:
+    """Colons of a sentence, without those in times and ratios."""
+    return len(re.findall(r":(?=\s|$)", sentence))
+
+
+def sentences(paragraph: str) -> list[str]:
+    """Sentences of a paragraph of plain text; those without two words are labels."""
+    found: list[str] = []
+    for part in END.split(re.sub(r"\s+", " ", paragraph).strip()):
+        if found and ABBREVIATED.search(found[-1]):
+            found[-1] += f" {part}"
+        else:
+            found.append(part)
+    return [sentence for sentence in found if words(sentence) > 1]
+
+
+def plain(text: str) -> str:
+    """Text without marks: links as their words, literals and formulas as one word each."""
+    text = re.sub(r"``[^`]+``|`[^`]+`(?:_{1,2})?", f" {LITERAL} ", re.sub(r":\w+:`", "`", text))
+    text = re.sub(r"\$\$.+?\$\$|\$[^$\n]+\$", f" {FORMULA} ", text, flags=re.DOTALL)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"<[^<>\n]+>", " ", text)
+    text = re.sub(r"\s+([,.;:!?)])", r"\1", text)
+    return re.sub(r"\*\*?|(?<!\w)_|_(?!\w)", "", text)
+
+
+def of_page(text: str) -> list[str]:
+    """Sentences of a page in Markdown."""
+    text = re.sub(r"^( *)(```+|~~~+).*?^\1\2\s*?$", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^\$\$.*?\$\$", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^(?:\||#|:{3,}|:[\w-]+:|!\[|\(\S+\)=$).*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^(\s*(?:[*+-]|\d+\.) )", r"\n\1", text, flags=re.MULTILINE)
+    found = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        bare = re.sub(r"^\s*(?:[*+-]|\d+\.) ", "", paragraph)
+        if bare != paragraph or not re.match(r"\n*(?: {4}|\t)", paragraph):
+            found += sentences(plain(bare))
+    return found
+
+
+SKIPPED = {"Examples", "References", "See Also", "Methods"}
+
+
+def of_docstring(text: str) -> list[str]:
+    """Sentences of a docstring in the form of numpydoc: its text, and what is said of arguments and results."""
+    found, section, lines = [], "", [*text.splitlines(), ""]
+    paragraph: list[str] = []
+    for i, line in enumerate(lines):
+        below = lines[i + 1] if i + 1 < len(lines) else ""
+        if re.fullmatch(r"-{3,}", below.strip()) and line.strip():
+            section, line = line.strip(), ""
+        is_label = section in ("Parameters", "Attributes", "Returns", "Raises", "Yields") and not line.startswith(" ")
+        is_aside = re.match(r"\s*(?:>>>|\.\.\s|-{3,}$|\|)|.*::$", line) or section in SKIPPED
+        starts = re.match(r"\s*(?:[*+-]|\d+\.) ", line)
+        if not line.strip() or is_label or is_aside or starts:
+            found += sentences(plain(" ".join(paragraph)))
+            paragraph = []
+        if line.strip() and not (is_label or is_aside):
+            paragraph.append(re.sub(r"^\s*(?:[*+-]|\d+\.) ", "", line).strip())
+    return found
+
+
+def texts_of_errors(tree: ast.AST) -> Iterator[str]:
+    """Texts of a file's errors and warnings: what is raised or warned with, values as one word."""
+    for node in ast.walk(tree):
+        call = node.exc if isinstance(node, ast.Raise) else node
+        if not isinstance(call, ast.Call):
+            continue
+        called = ast.unparse(call.func).rpartition(".")[2]
+        if isinstance(node, ast.Raise) or called == "warn":
+            yield from (text for part in call.args for text in _texts(part))
+
+
+def _texts(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        yield "".join(str(part.value) if isinstance(part, ast.Constant) else LITERAL for part in node.values)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        yield "".join([*_texts(node.left), *_texts(node.right)])
+    elif isinstance(node, ast.IfExp):
+        yield from (text for part in (node.body, node.orelse) for text in _texts(part))
+
+
+def pages() -> list[Measured]:
+    """Pages of the repository, each measured."""
+    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    names = [path.relative_to(ROOT).as_posix() for path in files if "_build" not in path.parts]
+    return [Measured(name, of_page((ROOT / name).read_text(encoding="utf-8"))) for name in names]
+
+
+def docstrings() -> list[Measured]:
+    """Docstrings of public names and of their public methods, by the file that has them."""
+    from api_pages import OWN
+
+    found: dict[str, Measured] = {}
+    for module, names in OWN.items():
+        for name in names:
+            value = getattr(importlib.import_module(module), name)
+            methods = vars(value).items() if inspect.isclass(value) else ()
+            for own in (value, *(each for key, each in methods if not key.startswith("_"))):
+                _measure(found, own)
+    return [found[name] for name in sorted(found)]
+
+
+def _measure(found: dict[str, Measured], value: Any) -> None:
+    value = getattr(value, "fget", None) or getattr(value, "__func__", None) or value
+    text = getattr(value, "__doc__", None)
+    try:
+        file = Path(inspect.getsourcefile(value) or "").resolve()
+    except TypeError:  # a value, no code
+        return
+    if text and file.is_relative_to(ROOT):
+        name = f"docstrings of {file.relative_to(ROOT).as_posix()}"
+        found.setdefault(name, Measured(name)).sentences += of_docstring(inspect.cleandoc(text))
+
+
+def errors() -> list[Measured]:
+    """Texts of errors and warnings, by file."""
+    found = []
+    for path in sorted((ROOT / "fdadp").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        own = [sentence for text in texts_of_errors(tree) for sentence in sentences(plain(text))]
+        if own:
+            found.append(Measured(f"errors of {path.relative_to(ROOT).as_posix()}", own))
+    return found
+
+
+def table(measured: list[Measured]) -> list[str]:
+    """A line for each: sentences, mean, longest, those of several semicolons or colons, forbidden words."""
+    lines = [f"{'':64} {'sentences':>9} {'mean':>5} {'longest':>7} {'joined':>6} {'forbidden':>9}"]
+    for own in measured:
+        figures = f"{len(own.sentences):9} {own.mean:5.1f} {max(own.lengths):7} {len(own.joined):6}"
+        lines.append(f"{own.name:64} {figures} {len(own.forbidden):9}  {'' if own.passes else 'waiting'}".rstrip())
+    return lines
+
+
+def waiting() -> list[str]:
+    """What does not pass yet, as the list has it."""
+    return [line for line in WAITING.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+
+
+def judged(measured: list[Measured], listed: list[str]) -> list[str]:
+    """What is wrong: what fails and is not listed, what passes or is gone and still is."""
+    by_name = {own.name: own for own in measured}
+    wrong = []
+    for name, own in by_name.items():
+        if own.passes and name in listed:
+            wrong.append(f"{name} passes: take it out of {WAITING.name}")
+        elif not own.passes and name not in listed:
+            wrong += [f"{name}: {fault}" for fault in own.faults()]
+    return wrong + [f"{name} is gone: take it out of {WAITING.name}" for name in listed if name not in by_name]
+
+
+def main(arguments: list[str]) -> int:
+    """Print the figures and what is wrong; 1 if anything is. With names: what is to be mended in these."""
+    kinds = {"pages": pages(), "docstrings": docstrings(), "errors": errors()}
+    measured = [own for kind in kinds.values() for own in kind]
+    if arguments == ["--write"]:
+        lines = ["# What docs/_ext/plain_english.py does not pass yet. It may only shrink.", ""]
+        WAITING.write_text("\n".join(lines + [own.name for own in measured if not own.passes]) + "\n", encoding="utf-8")
+    elif arguments:
+        for own in measured:
+            if own.name.endswith(tuple(arguments)):
+                print(*table([own])[1:], *own.faults(), sep="\n")
+        return 0
+    shown = kinds["pages"] + [own for kind in ("docstrings", "errors") for own in kinds[kind] if not own.passes]
+    print(*table(shown), sep="\n")
+    for kind, own in kinds.items():
+        every = Measured(kind, [sentence for each in own for sentence in each.sentences])
+        done = sum(each.passes for each in own)
+        print(f"{kind}: {done} of {len(own)} pass; mean {every.mean:.1f}, longest {max(every.lengths)}, ", end="")
+        print(f"{len(every.joined)} joined, {len(every.forbidden)} forbidden")
+    wrong = judged(measured, waiting())
+    print("".join(f"{fault}\n" for fault in wrong), end="")
+    print("plain English: ok" if not wrong else f"plain English: {len(wrong)} faults")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
