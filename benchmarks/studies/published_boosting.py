@@ -1,10 +1,10 @@
-"""The DPAda experiments as their article has them: accuracy by claimed budget B and number of rounds m, two readings.
+"""The DPAda experiments as their article has them: accuracy by claimed budget B and rounds m.
 
-    python benchmarks/studies/published_boosting.py --runs 50            # the article's two figures, two data sets: hours
+    python benchmarks/studies/published_boosting.py --runs 50            # the article's two figures: an hour and a half
     python benchmarks/studies/published_boosting.py --runs 50 --whole    # all B with all m
 
-Adult: Americans only, without ``fnlwgt``, in the source's split. Bank Marketing: 70 % to train, drawn anew for each run.
-B varies at m = 50, and m at B = 1. **None of the schemes is private**, whatever B they claim. Written to
+Adult: Americans only, without ``fnlwgt``, in the source's split. Bank Marketing: 70 % to train, drawn anew for
+each run. B varies at m = 50, and m at B = 1. **None of the schemes is private**, whatever B they claim. Written to
 ``benchmarks/results/published-boosting.md``.
 """
 
@@ -41,7 +41,7 @@ READINGS: Mapping[str, dict[str, Any]] = {
     "one sample": {"tie": "single"},
     "all tied samples": {},
 }
-"""Which samples of the largest (smallest) weight get noise; and whether a vote is bounded: the error kept in [.3, .7]."""
+"""Which samples of the largest (smallest) weight get noise; a bounded vote: the error is kept in [.3, .7]."""
 NO_NOISE = "AdaBoost"
 
 
