@@ -14,8 +14,8 @@
 #' @param level Of intervals and bands.
 #' @param se What is believed of errors: `"curve"`, `"cluster"`, `"iid"`, `"unconditional"`; default that of the fit.
 #' @param grids Grids of matrices by column.
-#' @param twicing Shall what the same smoothing finds in the residuals be added? Averages over a smooth effect are pulled by its penalty. This takes most of
-#'   that away, for wider intervals.
+#' @param twicing How often residuals are smoothed again, and what is found is added. The penalty biases averages over a smooth effect. Each time takes away
+#'   more of the bias, and makes intervals wider.
 #' @param x What one of these functions returned.
 #' @param ... Not used; of `plot()`: passed on to [graphics::matplot()].
 #' @return A data frame of class `fdadp_estimates`: what each row is of (`contrast`, `row`, `t`), `value`, `se`, the pointwise interval `lower`, `upper`, and
@@ -42,8 +42,8 @@ level_contrasts <- function(object, column, how = c("pairwise", "reference", "me
 #' @rdname level_contrasts
 #' @export
 average_slopes <- function(object, column, newdata = NULL, average = TRUE, t = NULL, scale = c("response", "link"), level = 0.95, se = NULL, grids = list(),
-                           twicing = FALSE) {
-  ask(object, "slopes", list(column = column, average = average, twicing = twicing), list(new = newdata), t, scale, level, se, grids)
+                           twicing = 0) {
+  ask(object, "slopes", list(column = column, average = average, twicing = as_whole(twicing)), list(new = newdata), t, scale, level, se, grids)
 }
 
 #' @rdname level_contrasts

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fdadp._common.argument_checks import flag, numbers, one_of
+from fdadp._common.argument_checks import numbers, one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open_curves import is_foreign, opened_table
@@ -168,7 +168,7 @@ def slopes(
     level: float = 0.95,
     kind: str | None = None,
     seed: int = 0,
-    twicing: bool = False,
+    twicing: int = 0,
     grids: Mapping[str, ArrayLike] | None = None,
 ) -> EffectEstimates:
     """Slope of the mean in a column of numbers: the average marginal effect, along t where responses are curves.
@@ -184,9 +184,9 @@ def slopes(
         Over the rows; else a slope for each.
     t, scale, level, kind, seed, grids
         As of :func:`difference`.
-    twicing : bool
-        Add what the same smoothing finds in the residuals. Averages over a smooth effect are pulled by its penalty;
-        this takes most of that away, for wider intervals.
+    twicing : int
+        How often residuals are smoothed again, and what is found is added. The penalty biases averages over a smooth
+        effect; each time takes away more of the bias, and makes intervals wider.
 
     Returns
     -------
@@ -195,8 +195,9 @@ def slopes(
     Notes
     -----
     By central differences of the rows of the design, with a step of 1e-4 standard deviations of the column.
-    With ``twicing`` rows l become l (I + A⁻¹ S), where A is the penalised information and S the penalty: Newey, Hsieh
-    and Robins (2004), doi:10.1111/j.1468-0262.2004.00518.x.
+    With ``twicing=m`` rows l become ``l Σ (A⁻¹S)^k`` of k from 0 to m, where A is the penalised information and S the
+    penalty: Newey, Hsieh and Robins (2004), doi:10.1111/j.1468-0262.2004.00518.x, of m = 1; of more Bühlmann
+    and Yu (2003), Boosting with the L2 loss, doi:10.1198/016214503000000125.
 
     Raises
     ------
@@ -224,8 +225,8 @@ def slopes(
     found = ask(_with(rows, column, values + step), grids).minus(
         ask(_with(rows, column, values - step), grids), 1 / (2 * step)
     )
-    if flag(twicing, "twicing"):
-        found = asked.twiced(found)
+    if whole(twicing, "twicing", least=0):
+        found = asked.twiced(found, twicing)
     index = asked.index(found, averaged=average)
     return asked.estimates(f"slope in {column}", index, found.value, found.rows, how)
 
@@ -425,14 +426,14 @@ def _compared(means: Mapping[Any, Means], how: str) -> Iterator[tuple[str, Means
     """Contrasts of the means of levels, and what they are called."""
     levels = list(means)
     if how == "mean":
-        whole = Means(
+        of_all = Means(
             np.mean([own.value for own in means.values()], axis=0),
             np.mean([own.rows for own in means.values()], axis=0),
             means[levels[0]].records,
             means[levels[0]].t,
         )
         for own in levels:
-            yield f"{own} - mean", means[own].minus(whole)
+            yield f"{own} - mean", means[own].minus(of_all)
         return
     pairs = {
         "pairwise": combinations(levels, 2),

@@ -273,8 +273,10 @@ class AskedModel:
         rows = sum(w * own.rows for w, (_, own) in zip(share, parts, strict=True))
         return Means(np.asarray(value), np.asarray(rows), records[:1], self.t if t is None else t)
 
-    def twiced(self, means: Means) -> Means:
-        """Means with what the same smoothing finds in the residuals, to first order where the model is no linear one.
+    def twiced(self, means: Means, times: int) -> Means:
+        """Means with what the same smoothing finds in the residuals, so often.
+
+        Where the model is no linear one, this is so to first order.
 
         Raises
         ------
@@ -288,10 +290,13 @@ class AskedModel:
             "response_basis='eigen'": fit.on_eigenfunctions,
         }
         for name in (name for name, holds in unfit.items() if holds):
-            raise InputError(f"twicing must be False for {name}, got True")
+            raise InputError(f"twicing must be 0 for {name}, got {times}")
         penalty = np.asarray(fit.smoothing_parameters) @ fit.form.stacked_penalties
-        pulled = means.rows @ fit.inverse * penalty
-        return Means(means.value + pulled @ fit.coefficients, means.rows + pulled, means.records, means.t)
+        pulled, added = means.rows, np.zeros_like(means.rows)
+        for _ in range(times):
+            pulled = pulled @ fit.inverse * penalty
+            added = added + pulled
+        return Means(means.value + added @ fit.coefficients, means.rows + added, means.records, means.t)
 
     def estimates(
         self, what: str, index: pd.DataFrame, value: FloatArray, rows: FloatArray, how: Inference

@@ -130,19 +130,24 @@ def test_twicing_adds_the_slope_that_the_same_smoothing_finds_in_the_residuals(d
     left = data | {"Y": data["Y"] - model.predict(data)}
     again = FunctionalRegression(FORMULA, smoothing=model.smoothing_parameters_, progress=False)
     again.fit(left, grids={"X": S, "Y": S})
-    both = inference.slopes(model, "z", new=data, twicing=True)
+    both = inference.slopes(model, "z", new=data, twicing=1)
     np.testing.assert_allclose(both.value, first.value + inference.slopes(again, "z", new=data).value, atol=1e-7)
     assert np.abs(both.value - first.value).max() > 1e-3
     assert (both.se > first.se).all()
+    left["Y"] = left["Y"] - again.predict(data)
+    third = FunctionalRegression(FORMULA, smoothing=model.smoothing_parameters_, progress=False)
+    third.fit(left, grids={"X": S, "Y": S})
+    twice = inference.slopes(model, "z", new=data, twicing=2)
+    np.testing.assert_allclose(twice.value, both.value + inference.slopes(third, "z", new=data).value, atol=1e-7)
 
 
 def test_twicing_changes_nothing_without_a_penalty():
     x = np.linspace(0, 1, 30)
     model = ScalarRegression("y ~ x + I(x**2)").fit({"x": x, "y": x**2 + np.cos(40 * x)})
-    one, two = (inference.slopes(model, "x", new={"x": [0.5]}, twicing=twicing) for twicing in (False, True))
+    one, two = (inference.slopes(model, "x", new={"x": [0.5]}, twicing=twicing) for twicing in (0, 2))
     np.testing.assert_allclose([two.value, two.se], [one.value, one.se], rtol=1e-9)
-    with pytest.raises(InputError, match="twicing must be True or False, got 'yes'"):
-        inference.slopes(model, "x", new={"x": [0.5]}, twicing="yes")
+    with pytest.raises(InputError, match="twicing must be a whole number of at least 0, got True"):
+        inference.slopes(model, "x", new={"x": [0.5]}, twicing=True)
 
 
 def test_twicing_is_refused_where_the_residuals_have_another_smoothing(data):
@@ -151,8 +156,8 @@ def test_twicing_is_refused_where_the_residuals_have_another_smoothing(data):
     formula = "Y ~ s(z) + re(person, covariance='free', k=12)"
     free = FunctionalRegression(formula, progress=False).fit(several, grids={"Y": S})
     for model, what in ((eigen, "response_basis='eigen'"), (free, "a fit with covariances of persons")):
-        with pytest.raises(InputError, match=f"twicing must be False for {what}, got True"):
-            inference.slopes(model, "z", new=several, twicing=True)
+        with pytest.raises(InputError, match=f"twicing must be 0 for {what}, got 1"):
+            inference.slopes(model, "z", new=several, twicing=1)
 
 
 def test_slopes_of_a_column_that_is_transformed():
@@ -337,8 +342,8 @@ def test_private_fits_answer_from_what_was_released():
         for ask in (lambda: inference.contrasts(model, "g"), lambda: inference.slopes(model, "x")):
             with pytest.raises(PrivacyError, match="the training rows of a private fit are private"):
                 ask()
-        with pytest.raises(InputError, match="twicing must be False for a private fit, got True"):
-            inference.slopes(model, "x", new=of(data, 1), twicing=True)
+        with pytest.raises(InputError, match="twicing must be 0 for a private fit, got 2"):
+            inference.slopes(model, "x", new=of(data, 1), twicing=2)
     assert str(model.ledger_) == spent and found.private and "nothing more is spent" in str(found)
     assert np.isfinite(found.se).all() and (found.se > 0).all()
 
