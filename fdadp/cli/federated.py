@@ -29,43 +29,18 @@ def federated() -> None:
 @app.command()
 def demo(
     owners: Annotated[int, typer.Option(help="Owners, each in processes of its own.")] = 5,
-    lost: Annotated[int, typer.Option(help="Owners that may fail without ending the run.")] = 1,
     epsilon: Annotated[float, typer.Option(help="Of the released components; delta is 1e-5.")] = 1.0,
     timeout: Annotated[float, typer.Option(help="Seconds for a round; 0: as long as nodes are online.")] = 0.0,
     out: Annotated[Path | None, typer.Option(help="Folder to keep: terms, totals, logs. (default: none)")] = None,
 ) -> None:
-    """Many owners on Flower, on this machine alone: private PCA of digits by owners, a proxy and a data user.
+    """Many owners on Flower, on this machine alone: private PCA of digits by owners and a coordinator.
 
-    Starts a SuperLink and a SuperNode for each party on 127.0.0.1, without TLS and without the internet, runs the
+    Starts a SuperLink and a SuperNode for each owner on 127.0.0.1, without TLS and without the internet, runs the
     protocol, and ends all processes.
     """
     from fdadp.demo import digits_on_flower
 
-    digits_on_flower.run(out, typer.echo, owners=owners, lost=lost, epsilon=epsilon, timeout=timeout)
-
-
-@app.command()
-def key(
-    draft: Annotated[Path, typer.Argument(help="Contract that all parties want, without a key: a file.")],
-    contract: Annotated[Path, typer.Argument(help="File for the final contract, which names the key.")],
-    store: Annotated[Path, typer.Option(help="Folder of the data user's node, in which the secret key stays.")],
-    owner: Annotated[
-        list[Path] | None, typer.Option(metavar="PUB", help="Public key of an owner, once for each, in their order.")
-    ] = None,
-) -> None:
-    """At the data user: make a new key, and the contract that names it and goes to all parties."""
-    from fdadp.federated.flower.party_state import new_key
-    from fdadp.federated.run_contract import Contract, public_key_of
-
-    terms = Contract.from_json(text_of(draft))
-    if terms.key is not None:
-        raise InputError(f"{draft} must be a draft, and has a key already: {terms.key}")
-    if owner:
-        terms = replace(terms, owner_keys=tuple(map(public_key_of, owner)))
-    final = terms.with_key(new_key(store, terms.key_bits))
-    write_text(contract, final.to_json())
-    typer.echo(f"SHA-256 of the public key: {final.key}")
-    typer.echo(f"contract: {contract}")
+    digits_on_flower.run(out, typer.echo, owners=owners, epsilon=epsilon, timeout=timeout)
 
 
 @app.command()

@@ -34,7 +34,6 @@ def run(
     say: Callable[[str], None],
     *,
     owners: int = 5,
-    lost: int = 1,
     epsilon: float = 1.0,
     timeout: float = 0.0,
 ) -> None:
@@ -46,8 +45,8 @@ def run(
         Folder to keep: terms, totals, logs. Default: none is kept, but after an error.
     say : callable
         Takes a line of text.
-    owners, lost : int
-        Owners, each in processes of its own, and how many of them may fail without ending the run.
+    owners : int
+        Each in processes of its own.
     epsilon : float
         Of the released components; δ is 1e-5.
     timeout : float
@@ -55,20 +54,20 @@ def run(
     """
     require_flower()
     folder = Path(tempfile.mkdtemp(prefix="fdadp-flower-")) if out is None else out
-    _run(folder, say, owners, lost, epsilon, timeout)
+    _run(folder, say, owners, epsilon, timeout)
     if out is None:  # after an error the logs stay
         shutil.rmtree(folder)
 
 
-def _run(folder: Path, say: Callable[[str], None], owners: int, lost: int, epsilon: float, timeout: float) -> None:
+def _run(folder: Path, say: Callable[[str], None], owners: int, epsilon: float, timeout: float) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"--out must be a new or empty folder, got {folder}")
     X = digits()
-    contract = Contract("pca", {**TERMS, "epsilon": epsilon}, owners, n_max=2000, lost=lost)
-    say(f"{len(X)} digits of {owners} owners; {owners + 2} parties in processes of their own; logs in {folder}")
+    contract = Contract("pca", {**TERMS, "epsilon": epsilon}, owners, n_max=2000, transport="flower", pause=0.0)
+    say(f"{len(X)} digits of {owners} owners; each in processes of its own; logs in {folder}")
     totals = run_local(contract, [(part,) for part in np.array_split(X, owners)], folder, timeout=timeout or None)
     for line in (folder / "logs" / "run.log").read_text().splitlines():
-        if line.startswith(("parties:", "release ", "left out:")):
+        if line.startswith(("owner-", "release ", "left out:")):
             say(line)
     model: Any = federated_models.fit(contract, None, totals)  # by anyone: the totals are public
     share = captured(np.cov(X.T), model.components_)

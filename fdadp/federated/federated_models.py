@@ -6,6 +6,7 @@ only.
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -42,6 +43,8 @@ class Model:
         expressed: linear algebra on other machines may turn the sign of an eigenvector.
     uniform : bool
         Whether all releases are of one kind, so that one that can be made in shares means that all can.
+    draws : bool
+        Whether the estimator makes public random choices, which all parties must make alike.
     """
 
     estimator: Callable[[dict[str, Any]], Any]
@@ -49,6 +52,7 @@ class Model:
     keywords: Callable[[dict[str, Any]], dict[str, Any]] = lambda settings: {}
     coordinates: Callable[[Any, dict[str, Any]], tuple[FloatArray, ...]] = lambda estimator, settings: ()
     uniform: bool = False
+    draws: bool = False
 
 
 def _learner(name: str, settings: dict[str, Any]) -> Any:
@@ -105,10 +109,10 @@ def _grids(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 MODELS: dict[str, Model] = {
-    "pca": Model(partial(_learner, "DPPCA"), lambda settings: (_row(settings),)),
+    "pca": Model(partial(_learner, "DPPCA"), lambda settings: (_row(settings),), draws=True),
     "linear": Model(partial(_learner, "DPLinearRegression"), _row_and_number),
     "gaussian-naive-bayes": Model(partial(_learner, "DPGaussianNB"), _row_and_number),
-    "kmeans": Model(partial(_learner, "DPKMeans"), lambda settings: (_row(settings),)),
+    "kmeans": Model(partial(_learner, "DPKMeans"), lambda settings: (_row(settings),), draws=True),
     "regression": Model(_regression, _curves, _grids, _white, uniform=True),
 }
 """By name. ``"pca"`` is DPDPCA; ``"regression"`` the additive function-on-function model; settings are the parameters
@@ -143,6 +147,14 @@ def seed_of(random_state: int | None, owner: int) -> int | None:
     return None if random_state is None else 1000 * random_state + owner
 
 
+def _settings(contract: Contract) -> dict[str, Any]:
+    """The contract's settings; the name of the run seeds public random choices where they do not say how."""
+    if not MODELS[contract.model].draws:
+        return dict(contract.settings)
+    seed = int.from_bytes(hashlib.sha256(contract.run.encode()).digest()[:4], "big")
+    return {"random_state": seed, **contract.settings}
+
+
 def _nobody(contract: Contract) -> tuple[FloatArray, ...]:
     rows = MODELS[contract.model].nobody(dict(contract.settings))
     return (*rows, np.zeros(1)) if contract.groups else rows
@@ -172,7 +184,7 @@ def check_seed(contract: Contract, random_state: int | None) -> None:
 
 def fingerprint(contract: Contract) -> bytes:
     """Coarsely rounded public coordinates: the same bytes for all parties whose rows can be added up."""
-    model, settings = MODELS[contract.model], dict(contract.settings)
+    model, settings = MODELS[contract.model], _settings(contract)
     arrays = model.coordinates(model.estimator(settings), settings)
     return b"".join(np.rint(a / np.abs(a).max() * 1e3).astype(">i4").tobytes() for a in arrays)
 
@@ -195,7 +207,9 @@ def fit(
     -------
     NextRound, or the fitted estimator
     """
-    model, settings = MODELS[contract.model], dict(contract.settings)
+    from fdadp.federated.run_contract import TRANSPORTS
+
+    model, settings = MODELS[contract.model], _settings(contract)
     estimator, keywords = model.estimator(settings), model.keywords(settings)
     rows: tuple[Any, ...] = _nobody(contract) if data is None else tuple(data)
     check_data(contract, rows)
@@ -214,6 +228,7 @@ def fit(
         random_state=random_state,
         simulation=contract.simulation,
         masked=contract.key is None,
+        carried=TRANSPORTS[contract.transport],
     )
     try:
         with noise_source(noise):

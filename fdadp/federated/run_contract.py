@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
@@ -20,7 +21,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
-from fdadp._common.argument_checks import flag, is_number, whole
+from fdadp._common.argument_checks import flag, is_number, one_of, whole
 from fdadp._version import __version__
 from fdadp.errors import InputError, PrivacyError
 from fdadp.federated.paillier import PublicKey
@@ -34,6 +35,18 @@ USER = "user"
 """Name of the party that holds the secret key."""
 LONGEST_PAUSE = 3600.0
 """Seconds: of a contract's pause."""
+TRANSPORTS = {
+    "service": "",
+    "flower": (
+        "Messages travel by Flower: the coordinator's program runs at every owner, where it can read rows and keys. "
+        "All this holds against others, and not against the coordinator"
+    ),
+    "process": (
+        "All owners were in one process: whoever ran it could read all rows. All this holds against others, and not "
+        "against who ran it"
+    ),
+}
+"""By what messages travel between owners and coordinator, and what the ledger says of it."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +83,9 @@ class Contract:
         server does not begin.
     expires : str, optional
         First day, as ``"2027-01-31"`` and in UTC, on which owners of masked sums answer nothing any more.
+    transport : {"service", "flower", "process"}
+        By what messages travel: ``fdadp federated owner`` and ``coordinator``, Flower, or :func:`fit_together` in one
+        process. Owners take part by no other, and the ledger says what it means.
     pause : float
         Seconds: between machines, answers of masked sums leave at multiples of it, so that how long an owner computes
         does not tell how many rows it has.
@@ -109,6 +125,7 @@ class Contract:
     key: str | None = None
     owner_keys: tuple[str, ...] = ()
     expires: str | None = None
+    transport: str = "service"
     pause: float = 5.0
     simulation: bool = False
     run: str = field(default_factory=lambda: secrets.token_hex(8))
@@ -132,6 +149,7 @@ class Contract:
             raise InputError(f"key must be a SHA-256 in 64 hexadecimal digits, got {self.key!r}")
         object.__setattr__(self, "owner_keys", tuple(self.owner_keys))
         check_keys(self.owner_keys, self.owners)
+        one_of(self.transport, "transport", tuple(TRANSPORTS))
         if not is_number(self.pause) or not 0 <= self.pause <= LONGEST_PAUSE:
             raise InputError(f"pause must be from 0 to {LONGEST_PAUSE:g} seconds, got {self.pause!r}")
         object.__setattr__(self, "pause", float(self.pause))
@@ -184,6 +202,32 @@ class Contract:
         if self.key != found:
             raise PrivacyError(f"the public key must be that of the contract, with SHA-256 {self.key}, got {found}")
         return PublicKey(int.from_bytes(modulus, "big"), self.key_bits)
+
+    def number_of(self, key: str) -> int:
+        """The number, from 1, of the owner with this public key.
+
+        Raises
+        ------
+        ProtocolError
+            There is none.
+        """
+        if key not in self.owner_keys:
+            raise ProtocolError("the contract must name this owner's key, and names other ones")
+        return self.owner_keys.index(key) + 1
+
+    def check_transport(self, transport: str) -> None:
+        """Refuse to take part by another transport than the contract's, of which its ledger speaks.
+
+        Raises
+        ------
+        ProtocolError
+        """
+        if self.transport != transport:
+            raise ProtocolError(f"the contract must have transport={transport!r} here, got {self.transport!r}")
+
+    def rest_of_pause(self, elapsed: float) -> float:
+        """Seconds that an answer waits which took so many, so that it leaves at a multiple of the pause."""
+        return self.pause and self.pause * max(1, math.ceil(elapsed / self.pause)) - elapsed
 
     def to_json(self) -> str:
         """Canonical text: the same terms give the same bytes. It names the version of fdadp, which must agree too."""

@@ -17,10 +17,11 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from fdadp.federated import Contract
 from fdadp.federated.owners import pairwise_masks, signed_messages
+from fdadp.federated.owners.coordinator import Coordinator
 from fdadp.federated.owners.data_owner import DataOwner
 from fdadp.federated.owners.owner_folder import MemoryKeeper
 from fdadp.federated.owners.pairwise_masks import MaskedRelease
-from fdadp.federated.owners.signed_messages import Coordinator, MessageKind, Ready, Refusal, Share, SignedMessage
+from fdadp.federated.owners.signed_messages import MessageKind, Ready, Refusal, Share, SignedMessage
 from fdadp.federated.run_contract import Signer
 from fdadp.privacy.noise.distributed import NextRound
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -25,8 +26,7 @@ import numpy as np
 from fdadp._common.typing import IntArray
 from fdadp.errors import FdadpError
 from fdadp.federated.flower import APP, require_flower
-from fdadp.federated.flower.party_state import new_key
-from fdadp.federated.run_contract import USER, Contract, public_key_of
+from fdadp.federated.run_contract import Contract, public_key_of
 from fdadp.federated.wire_format import Totals
 from fdadp.privacy.certificate.signature import new_keys
 
@@ -225,12 +225,12 @@ def run_local(
     timeout: float | None = None,
     patience: float = 600.0,
 ) -> list[tuple[IntArray, int]]:
-    """Carry a run through in processes on this machine: owners, data user, proxy.
+    """Carry a run through in processes on this machine: owners and coordinator.
 
     Parameters
     ----------
     contract : Contract
-        A draft: the data user's key is made here.
+        With ``transport="flower"`` and without keys: those of the owners are made here.
     data : sequence of tuples of arrays
         One for each owner.
     folder : path
@@ -238,38 +238,42 @@ def run_local(
     timeout : float, optional
         Seconds to wait for the owners in each round.
     patience : float
-        Seconds in which all parties must have started.
+        Seconds in which one owner at least must answer.
 
     Returns
     -------
     list of (ndarray of int64, int)
-        See :meth:`fdadp.federated.Proxy.run`.
+        Totals and the number of owners in them, from which anyone gets the model:
+        ``fdadp.federated.federated_models.fit(contract, None, totals)``.
 
     Raises
     ------
     FlowerError
         The run failed.
+    ProtocolError
+        The contract is for another transport.
     """
+    contract.check_transport("flower")
     folder = Path(folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    terms, out = folder / "contract.json", folder / "totals"
-    contract = contract.with_key(new_key(folder / "parties" / USER, contract.key_bits))
-    secret = {name: new_keys(folder / "parties" / name / "owner.pem") for name in contract.names}
-    contract = replace(contract, owner_keys=tuple(public_key_of(public) for _, public in secret.values()))
-    terms.write_text(contract.to_json())
+    terms, out, known = folder / "contract.json", folder / "totals", folder / "verified"
+    known.mkdir()
     nodes: dict[str, dict[str, Any]] = {}
-    for name, arrays in [(USER, None), *zip(contract.names, data, strict=True)]:
+    for name, arrays in zip(contract.names, data, strict=True):
         own = folder / "parties" / name
-        own.mkdir(mode=0o700, parents=True, exist_ok=True)
-        nodes[name] = {"party": name, "contract": str(terms), "store": str(own)}
-        if arrays is not None:
-            np.savez(own / "rows.npz", *arrays)
-            nodes[name] |= {"data": str(own / "rows.npz"), "key": str(secret[name][0])}
+        own.mkdir(mode=0o700, parents=True)
+        _, public = new_keys(own / "owner.pem")
+        shutil.copy(public, known / f"{name}.pub")
+        np.savez(own / "rows.npz", *arrays)
+        files = {"data": "rows.npz", "key": "owner.pem", "store": "store", "out": "totals"}
+        nodes[name] = {"contract": str(terms), "verified": str(known), **{k: str(own / v) for k, v in files.items()}}
+    keys = tuple(public_key_of(known / f"{name}.pub") for name in contract.names)
+    terms.write_text(replace(contract, owner_keys=keys).to_json())
     with LocalFlower(folder, nodes) as flower:
         config = {"timeout": timeout or 0.0, "patience": float(patience), "at_once": os.cpu_count() or 1}
-        flower.run({"contract": str(terms), "out": str(out), **config})
+        flower.run({"contract": str(terms), "store": str(folder / "coordinator"), "out": str(out), **config})
         if not out.exists():
-            raise FlowerError(f"the proxy must write the totals, and did not{flower._tail('run')}")
+            raise FlowerError(f"the coordinator must write the totals, and did not{flower._tail('run')}")
     return Totals.from_bytes(out.read_bytes())
 
 

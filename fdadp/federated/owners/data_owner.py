@@ -25,6 +25,7 @@ from fdadp._common.typing import IntArray
 from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.federated import federated_models
 from fdadp.federated.owners import signed_messages
+from fdadp.federated.owners.coordinator import Coordinator
 from fdadp.federated.owners.owner_folder import Keeper, MemoryKeeper
 from fdadp.federated.owners.pairwise_masks import MaskedRelease, check_mask_keys, masked, new_key, public_half
 from fdadp.federated.owners.signed_messages import (
@@ -402,7 +403,8 @@ def fit_together(contract: Contract, data: Sequence[tuple[Any, ...]], *, random_
         raise InputError("contract must name no keys: those of a run in one process are made by it")
     signers = [Signer.new() for _ in data]
     keys = tuple(signer.public for signer in signers)
-    final = replace(contract, owner_keys=keys, simulation=contract.simulation or random_state is not None)
+    seeded = contract.simulation or random_state is not None
+    final = replace(contract, owner_keys=keys, transport="process", simulation=seeded)
     parties = [
         DataOwner(
             final,
@@ -414,7 +416,7 @@ def fit_together(contract: Contract, data: Sequence[tuple[Any, ...]], *, random_
         )
         for i, (signer, rows) in enumerate(zip(signers, data, strict=True))
     ]
-    coordinator = signed_messages.Coordinator(final)
+    coordinator = Coordinator(final)
     while not coordinator.done_:
         asked = coordinator.requests_[-1] if coordinator.requests_ else None
         for number in sorted(coordinator.missing):

@@ -31,6 +31,8 @@ class OwnerFolder:
     ----------
     path : path
         Made if it is not there.
+    wait : bool
+        Whether to wait while another process uses it, and not to refuse.
 
     Raises
     ------
@@ -40,7 +42,7 @@ class OwnerFolder:
         The disk's. What was to be written may be there or not: whoever writes must end.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, wait: bool = False) -> None:
         self._path = os.fspath(path)
         os.makedirs(self._path, mode=0o700, exist_ok=True)
         self._folder = self._open(None, os.O_RDONLY | os.O_DIRECTORY)
@@ -50,7 +52,7 @@ class OwnerFolder:
             os.close(self._folder)
             raise
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError as exc:
             self.close()
             raise PrivacyError(f"folder must be used by one process at a time, and another uses {self._path}") from exc

@@ -21,7 +21,6 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
@@ -31,8 +30,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from fdadp.federated.owners import signed_messages
+from fdadp.federated.owners.coordinator import Coordinator, RunEnded
 from fdadp.federated.owners.owner_folder import Keeper
-from fdadp.federated.owners.signed_messages import Coordinator, MessageKind, Refusal, RefusedMessage, SignedMessage
+from fdadp.federated.owners.signed_messages import MessageKind, Refusal, RefusedMessage, SignedMessage
 from fdadp.federated.run_contract import Contract
 from fdadp.federated.service.run_log import Log, lines_to
 from fdadp.federated.wire_format import ProtocolError, Totals
@@ -67,21 +67,13 @@ class CoordinatorService:
     """
 
     def __init__(self, contract: Contract, folder: Keeper, *, log: Log | None = None, patience: float = 30.0) -> None:
-        self._folder, self._log, self._patience = folder, lines_to() if log is None else log, patience
-        self._name = contract.digest.hex()
-        requests: list[bytes] = []
-        while (kept := folder.read(self._request_name(len(requests)))) is not None:
-            requests.append(kept)
-        self.coordinator = Coordinator(contract, requests)
+        self._log, self._patience = lines_to() if log is None else log, patience
+        self.coordinator = Coordinator(contract, folder)
         self.failure: Exception | None = None
         self.ended = asyncio.Event()
+        self._name = contract.digest.hex()
         self._numbers = {f"/{self._name}/{i}": i for i in range(1, contract.owners + 1)}
         self._counts, self._busy = dict.fromkeys(self._numbers.values(), 0), set[int]()
-        for number in self._numbers.values():
-            answer = folder.read(self._answer_name(number))
-            if answer is not None:
-                with suppress(RefusedMessage):  # an answer to the request before
-                    self._take(number, answer)
         if self.coordinator.done_:
             self.ended.set()
         self.app = Starlette(routes=[Route("/{path:path}", self._post, methods=["POST"])])
@@ -117,17 +109,16 @@ class CoordinatorService:
             kind, index = _kind_of(message), message.index
             if message.kind == MessageKind.POLL:
                 return self._asked(number, body)
-            self._take(number, body)
+            self.coordinator.take(number, body)
         except RefusedMessage as exc:
             return self._refused(400, exc.code.name, number, kind, index)
         except ProtocolError as exc:
-            if message.kind != MessageKind.REFUSAL:  # owners are at different places
+            if isinstance(exc, RunEnded):
                 self._end(exc)
+            if message.kind != MessageKind.REFUSAL:  # owners are at different places
                 return self._refused(409, "ended", number, kind, index)
             code = int.from_bytes(message.body, "big")
             self._log(kind, index, number, Refusal(code).name if code in set(Refusal) else "unknown")
-            if code in signed_messages.FINAL:
-                self._end(exc)
             return Response(status_code=204)
         self._log(kind, index, number, "taken")
         if self.coordinator.done_:
@@ -143,14 +134,6 @@ class CoordinatorService:
             return Response(requests[-1] if requests else b"", media_type="application/octet-stream")
         return Response(status_code=205 if self.coordinator.has_done(number) else 204)
 
-    def _take(self, number: int, answer: bytes) -> None:
-        """Take an answer; it, and the request that it completes, are kept when this returns."""
-        asked = len(self.coordinator.requests_)
-        self.coordinator.take(number, answer)
-        self._folder.write(self._answer_name(number), answer)
-        if len(self.coordinator.requests_) > asked:
-            self._folder.write(self._request_name(asked), self.coordinator.requests_[-1])
-
     def _refused(self, status: int, code: str, sender: int = 0, kind: str = "message", index: int = 0) -> Response:
         self._log(kind, index, sender, code)
         return Response(status_code=status, headers={"connection": "close"})
@@ -158,12 +141,6 @@ class CoordinatorService:
     def _end(self, failure: Exception) -> None:
         self.failure = failure
         self.ended.set()
-
-    def _request_name(self, index: int) -> str:
-        return f"{self._name}.request-{index}"
-
-    def _answer_name(self, number: int) -> str:
-        return f"{self._name}.answer-{number}"
 
 
 def _kind_of(message: SignedMessage) -> str:
@@ -217,6 +194,7 @@ def coordinate(
     ProtocolError
         The run cannot go on: an owner's refusal is final, or owners are at different places.
     """
+    contract.check_transport("service")
     asyncio.run(_serve(contract, folder, listener, connections, Path(out), log, linger, patience, ready))
 
 

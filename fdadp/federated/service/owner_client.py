@@ -6,7 +6,6 @@ answered is on its disk, so that after a restart it goes on where it was.
 
 from __future__ import annotations
 
-import math
 import resource
 import ssl
 import time
@@ -125,9 +124,8 @@ class OwnerClient:
 
     def _pause(self, elapsed: float) -> None:
         """Wait up to the next multiple of the contract's pause."""
-        pause = self._owner.contract.pause
-        if pause > 0:
-            self._sleep(pause * max(1, math.ceil(elapsed / pause)) - elapsed)
+        if (rest := self._owner.contract.rest_of_pause(elapsed)) > 0:
+            self._sleep(rest)
 
     def _posted(self, client: httpx.Client, message: bytes) -> tuple[int, bytes]:
         """Status and body of the coordinator's reply; status 0: there was none that could be read."""
@@ -216,9 +214,8 @@ def own_part(
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold the rows
     terms, signer, folder = Contract.from_json(contract), Signer(key), OwnerFolder(store)
-    if signer.public not in terms.owner_keys:
-        raise ProtocolError("the contract must name this owner's key, and names other ones")
-    number, connections = terms.owner_keys.index(signer.public) + 1, owner_connections(*certificates, key)
+    terms.check_transport("service")
+    number, connections = terms.number_of(signer.public), owner_connections(*certificates, key)
     program = ContractProgram(terms, tuple(read_npz(str(rows)).values()))
     party = DataOwner(terms, number, program, signer=signer, folder=folder, verified=verified)
     take_part(OwnerClient(party, url, connections, waits=waits), folder)

@@ -106,6 +106,8 @@ class DistributedNoise:
         Whether another party's shares may be seeded, or were seen: the ledger then says so, too.
     masked : bool
         Whether owners hide their shares by masks for each other, and not by encryption for a data user.
+    carried : str
+        What the way in which owners' messages travel means for the guarantee, for the ledger.
 
     Raises
     ------
@@ -114,6 +116,7 @@ class DistributedNoise:
     """
 
     __slots__ = (
+        "_carried",
         "_drawn",
         "_listen",
         "_masked",
@@ -137,6 +140,7 @@ class DistributedNoise:
         random_state: int | np.random.Generator | None = None,
         simulation: bool = False,
         masked: bool = False,
+        carried: str = "",
     ) -> None:
         if not 1 <= honest <= owners:
             raise PrivacyError(f"honest must be from 1 to the number of owners, {owners}, got {honest}")
@@ -146,7 +150,7 @@ class DistributedNoise:
         self._n_max, self._totals, self._used, self._listen = n_max, list(totals), 0, listen
         self._rng = None if random_state is None else np.random.default_rng(random_state)
         self._simulation = simulation or random_state is not None
-        self._masked = masked
+        self._masked, self._carried = masked, carried
         self._drawn: list[tuple[float, float]] = []
 
     @property
@@ -187,7 +191,7 @@ class DistributedNoise:
             f"sum of the others' shares: up to {self.owners - self.honest} of them what is promised{few}; all but one "
             f"owner have that one's persons at mu = {alone}. {rows}; a person with rows at k owners has k times the "
             "mu. It rests on masks between owners, hence on bounded computing power: who records shares and breaks "
-            f"X25519 later has each owner's persons at mu = {alone}"
+            f"X25519 later has each owner's persons at mu = {alone}{self._carried and '. '}{self._carried}"
         )
 
     def _mu_of(self, shares: int) -> float:

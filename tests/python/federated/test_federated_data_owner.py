@@ -33,10 +33,11 @@ from mutants import mutate
 from fdadp.errors import InputError, PrivacyError
 from fdadp.federated import Contract, ProtocolError, fit_in_clear
 from fdadp.federated.owners import data_owner, owner_folder
+from fdadp.federated.owners.coordinator import Coordinator, RunEnded
 from fdadp.federated.owners.data_owner import ContractProgram, DataOwner
 from fdadp.federated.owners.owner_folder import MemoryKeeper, OwnerFolder
 from fdadp.federated.owners.pairwise_masks import new_key, public_half
-from fdadp.federated.owners.signed_messages import Coordinator, MessageKind, Refusal, SignedMessage
+from fdadp.federated.owners.signed_messages import MessageKind, Refusal, SignedMessage
 from fdadp.federated.run_contract import Signer
 
 SIZE = 1024
@@ -68,20 +69,53 @@ def test_a_contract_of_twenty_owners() -> None:
     assert len({party.result_ for party in parties}) == 1
 
 
-def test_a_coordinator_goes_on_from_its_requests() -> None:
-    parties = three()
-    coordinator = Coordinator(terms())
-    for number in (1, 2, 3):
-        coordinator.take(number, parties[number - 1].consent())
-    while not coordinator.done_:
+@pytest.mark.parametrize("kept", ["all", "requests alone"])
+def test_a_coordinator_goes_on_from_its_folder(kept: str) -> None:
+    """After each answer; the bytes that it asks are those of one that did not die."""
+    parties, folder = three(), MemoryKeeper()
+    coordinator = Coordinator(terms(), folder)
+    for _ in range(100):
+        if coordinator.done_:
+            break
+        asked = coordinator.requests_[-1] if coordinator.requests_ else None
         number = min(coordinator.missing)
-        coordinator.take(number, parties[number - 1].answer(coordinator.requests_[-1]))
-        again = Coordinator(terms(), coordinator.requests_)  # what it had collected of this request is lost
-        for other in (1, 2, 3):
-            again.take(other, parties[other - 1].answer(coordinator.requests_[-1]))
+        coordinator.take(number, parties[number - 1].consent() if asked is None else parties[number - 1].answer(asked))
+        if kept != "all" and coordinator.missing == {1, 2, 3}:  # as if it had died just then
+            for name in [name for name in folder if ".answer-" in name]:
+                del folder[name]
+        again = Coordinator(terms(), folder)
+        assert again.requests_ == coordinator.requests_ and again.done_ == coordinator.done_
+        assert again.missing == coordinator.missing
         coordinator = again
+    assert coordinator.done_
     assert [len(total) for total in coordinator.totals_] == [8, 8]
     assert len({party.result_ for party in parties}) == 1
+
+
+class Full(MemoryKeeper):
+    """A disk that is full after so many writes."""
+
+    left = 10**9
+
+    def write(self, name: str, data: bytes) -> None:
+        if self.left <= 0:
+            raise OSError("disk full")
+        self.left -= 1
+        super().write(name, data)
+
+
+def test_a_request_is_kept_before_anybody_can_send_it() -> None:
+    for writes in range(1, 30):
+        parties, folder = three(), Full()
+        folder.left = writes
+        coordinator = Coordinator(terms(), folder)
+        with suppress(OSError):
+            run(parties, coordinator)
+        for asked in coordinator.requests_:
+            assert asked in folder.values()
+        folder.left = 10**9
+        run(parties, Coordinator(terms(), folder))
+        assert len({party.result_ for party in parties}) == 1
 
 
 def test_the_coordinator_takes_nothing_but_what_it_asked_for() -> None:
@@ -99,7 +133,7 @@ def test_the_coordinator_takes_nothing_but_what_it_asked_for() -> None:
     assert coordinator.missing == {1, 2, 3}
     coordinator.take(1, parties[0].answer(coordinator.requests_[-1]))
     coordinator.take(2, parties[1].answer(coordinator.requests_[-1]))
-    with pytest.raises(ProtocolError, match="same place in release 0"):
+    with pytest.raises(RunEnded, match="same place in release 0"):
         coordinator.take(3, signed(3, MessageKind.DONE, 0, bytes(32)))
 
 

@@ -1,66 +1,54 @@
-"""The many-owner protocol on Flower: the apps on a grid in memory that loses and harms messages, and deployed."""
+"""Masked sums on Flower: the apps on a grid in memory that loses and harms messages."""
 
 from __future__ import annotations
 
 import itertools
-import stat
+import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
-pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
 pytest.importorskip("flwr", reason="flwr is not installed: pip install '.[federated]' (Python 3.11 or newer)")
 
 from flwr.app import Context, Error, Message, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
+from masked_tools import refusal_of
 from typer.testing import CliRunner
 
 from fdadp.cli.main import app as cli
-from fdadp.errors import FdadpWarning, FileFormatError, InputError, PrivacyError
-from fdadp.federated import Contract, Owner, ProtocolError, federated_models
+from fdadp.errors import InputError, PrivacyError
+from fdadp.federated import Contract, ProtocolError, federated_models, fit_in_clear
 from fdadp.federated.flower import APP, require_flower
-from fdadp.federated.flower.apps import GridExchange, client, hello_of, payload, record, rows, said_hello, serve
-from fdadp.federated.flower.localhost_run import LocalFlower
-from fdadp.federated.flower.party_state import Store, _key_path, _write, new_key
-from fdadp.federated.paillier import Randomness, SecretKey, keys
-from fdadp.federated.parties import Proxy
-from fdadp.federated.run_contract import USER, Signer, public_key_of
-from fdadp.federated.wire_format import Kind, Totals
-from fdadp.federated.wire_format import Message as Wire
+from fdadp.federated.flower.apps import client, payload, record, rows, serve
+from fdadp.federated.flower.localhost_run import LocalFlower, run_local
+from fdadp.federated.owners.coordinator import Coordinator, RunEnded
+from fdadp.federated.owners.owner_folder import OwnerFolder
+from fdadp.federated.owners.signed_messages import MessageKind, Refusal, SignedMessage
+from fdadp.federated.run_contract import Signer, public_key_of
+from fdadp.federated.wire_format import Totals
 from fdadp.privacy.certificate.signature import new_keys
 
 D = 3
-
-
-@cache
-def the_key() -> SecretKey:
-    return keys(2048)
-
-
 DRAFT = Contract(
     "pca",
     {"epsilon": 2.0, "delta": 1e-6, "n_components": 1, "data_norm": 3.0, "n_features": D},
     3,
     n_max=1000,
-    lost=1,
     run="a-run",
-    key_bits=2048,
+    transport="flower",
+    pause=0.0,
 )
-TERMS = DRAFT.with_key(the_key().public)
+STEPS = {**DRAFT.settings, "mechanism": "power", "n_iter": 1, "mean_share": 0.0}
+"""Two releases."""
 DATA = np.random.default_rng(0).normal(size=(900, D)) * [1.5, 0.2, 0.2]
-
-
-@pytest.fixture(scope="session")
-def key() -> SecretKey:
-    return the_key()
+QUICK = {"timeout": 0.0, "patience": 0.0, "pause": 0.0, "at_once": 2}
 
 
 @pytest.fixture(autouse=True)
@@ -70,44 +58,60 @@ def identity(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(TaskIdentity, name, 1)
 
 
+@pytest.fixture(scope="session")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Keys of the owners and of a stranger, and in a folder the public ones that owners verified."""
+    home = tmp_path_factory.mktemp("keys")
+    (home / "verified").mkdir()
+    for name in (*DRAFT.names, "stranger"):
+        _, public = new_keys(home / f"{name}.pem")
+        if name != "stranger":
+            shutil.copy(public, home / "verified" / f"{name}.pub")
+    return home
+
+
+def terms(keys: Path, **changes: Any) -> Contract:
+    public = tuple(public_key_of(keys / "verified" / f"{name}.pub") for name in DRAFT.names)
+    return replace(DRAFT, **{"owner_keys": public, **changes})
+
+
 class Grid:
     """Flower's grid in memory: real messages, real client apps, and what a network does to answers.
 
     ``harm[name]`` gets the answers of a node to one message and returns those that arrive.
     """
 
-    def __init__(self, folder: Path, contract: Contract, key: SecretKey) -> None:
-        self.folder, self.contract = folder, contract
+    def __init__(self, folder: Path, keys: Path, **changes: Any) -> None:
+        self.folder, self.keys, self.contract = folder, keys, terms(keys, **changes)
         self.nodes: dict[int, Context] = {}
+        self.names: dict[int, str] = {}
         self.numbers = itertools.count(100)
         self.harm: dict[str, Callable[[list[Message]], list[Message]]] = {}
         self.killed: set[int] = set()  # Flower has them online for a while
         self.slow: set[int] = set()  # their next message is lost: Flower takes a process for dead that starts too late
         self.sent: list[Message] = []
-        for name, part in zip(contract.names, np.array_split(DATA, contract.owners), strict=True):
-            (folder / name).mkdir()
-            np.savez(folder / name / "rows.npz", X=part)
+        self.answers: dict[str, list[bytes]] = {name: [] for name in self.contract.names}
+        self.out = folder / "totals"
+        for name, part in zip(self.contract.names, np.array_split(DATA, self.contract.owners), strict=True):
+            np.savez(folder / f"{name}.npz", X=part)
             self.add(name)
-        self.add(USER)
-        self.key(contract, key)
 
-    def add(self, name: str, contract: Contract | None = None, **changes: Any) -> int:
+    def add(self, name: str, **changes: Any) -> int:
         node = next(self.numbers)
-        terms = self.folder / f"{node}.json"
-        terms.write_text((contract or self.contract).to_json())
-        config = {"party": name, "contract": str(terms), "store": str(self.folder / name), **changes}
-        if name != USER:
-            config.setdefault("data", str(self.folder / name / "rows.npz"))
-            if self.contract.owner_keys:
-                config.setdefault("key", str(self.folder / f"{name}.pem"))
+        file = self.folder / f"{node}.json"
+        file.write_text(self.contract.to_json())
+        config = {
+            "contract": str(file),
+            "store": str(self.folder / f"{name}-store"),
+            "data": str(self.folder / f"{name}.npz"),
+            "key": str(self.keys / f"{name}.pem"),
+            "verified": str(self.keys / "verified"),
+            "out": str(self.folder / f"{name}-totals"),
+            **{key: str(value) for key, value in changes.items()},
+        }
         self.nodes[node] = Context(run_id=1, node_id=node, node_config=config, state=RecordDict(), run_config={})
+        self.names[node] = name
         return node
-
-    def key(self, contract: Contract, key: SecretKey) -> None:
-        """Give the user a key, so that not every test makes its own."""
-        primes = dict(zip("pq", (f"{prime:x}" for prime in key.primes), strict=True))
-        (self.folder / USER).mkdir()
-        _write(_key_path(self.folder / USER, key.public.digest), primes)
 
     def get_node_ids(self) -> Iterable[int]:
         return list(self.nodes)
@@ -117,41 +121,54 @@ class Grid:
         for i, message in enumerate(messages):
             self.sent.append(message)
             message.metadata.__dict__["_message_id"] = f"{len(self.sent)}-{i}"
-            context = self.nodes.get(message.metadata.dst_node_id)
-            if context is None or message.metadata.dst_node_id in self.killed | self.slow:
-                self.slow.discard(message.metadata.dst_node_id)
+            node = message.metadata.dst_node_id
+            if node not in self.nodes or node in self.killed | self.slow:
+                self.slow.discard(node)
                 replies.append(Message(Error(3, "node is offline"), reply_to=message))
                 continue
-            name = context.node_config["party"]
-            asked = message.metadata.message_type == "query.ask"
-            try:
-                reply = client(message, context)
-            except Exception as exc:  # what Flower does
-                reply = Message(Error(2, str(exc)), reply_to=message)
-            replies += self.harm[name]([reply]) if asked and name in self.harm else [reply]
+            reply, name = client(message, self.nodes[node]), self.names[node]
+            self.answers[name].append(payload(reply) or b"")
+            replies += self.harm[name]([reply]) if name in self.harm else [reply]
         return replies
 
-    def totals(self, timeout: float | None = None) -> tuple[list[tuple[Any, int]], Proxy]:
-        """A run."""
-        exchange = GridExchange(self)
-        exchange.meet([USER, *self.contract.names], patience=0.5)
-        proxy = Proxy(self.contract, timeout=timeout)
-        return proxy.run(exchange), proxy
+    def run(self, **changes: Any) -> list[tuple[Any, int]]:
+        """The server app, in a process of its own each time, and its totals."""
+        file = self.folder / "contract.json"
+        file.write_text(self.contract.to_json())
+        config = {**QUICK, "contract": str(file), "store": str(self.folder / "coordinator"), "out": str(self.out)}
+        serve(self, Context(1, 1, {}, RecordDict(), {**config, **changes}))
+        return Totals.from_bytes(self.out.read_bytes())
 
-    def state(self, name: str, contract: Contract | None = None) -> dict[str, bytes]:
-        with Store(self.folder / name, contract or self.contract, name).opened() as store:
-            return store.state()
+    @property
+    def coordinator(self) -> Coordinator:
+        """What is on the coordinator's disk."""
+        folder = OwnerFolder(self.folder / "coordinator")
+        try:
+            return Coordinator(self.contract, folder)
+        finally:
+            folder.close()
+
+    def asked(self, node: int) -> list[bytes]:
+        return [payload(m) or b"" for m in self.sent if m.metadata.dst_node_id == node]
+
+    def again(self, node: int, asked: bytes) -> bytes:
+        return payload(client(Message(record(asked), node, "query.ask"), self.nodes[node])) or b""
 
 
 @pytest.fixture
-def grid(tmp_path: Path, key: SecretKey) -> Grid:
-    return Grid(tmp_path, TERMS, key)
+def grid(tmp_path: Path, keys: Path) -> Grid:
+    return Grid(tmp_path, keys)
 
 
-def good(totals: list[tuple[Any, int]], shares: int) -> None:
-    """The totals are sums of so many owners' shares, and the model is the one of the data."""
-    assert [s for _, s in totals] == [shares]
-    assert abs(federated_models.fit(TERMS, None, totals).components_[0, 0]) > 0.95
+def good(grid: Grid, totals: list[tuple[Any, int]], releases: int = 1) -> None:
+    """Totals of all owners, which all have, of one share each; and the model is the one of the data."""
+    assert [s for _, s in totals] == [3] * releases
+    assert abs(federated_models.fit(grid.contract, None, totals).components_[0, 0]) > 0.95
+    for name in grid.contract.names:
+        assert (grid.folder / f"{name}-totals").read_bytes() == grid.out.read_bytes()
+        shares = [m for m in map(SignedMessage.from_bytes, filter(None, grid.answers[name]))]
+        given = {(m.index, m.body) for m in shares if m.kind == MessageKind.SHARE}
+        assert len(given) == releases, name
 
 
 def harmed(change: Callable[[bytes], bytes]) -> Callable[[list[Message]], list[Message]]:
@@ -166,386 +183,323 @@ def harmed(change: Callable[[bytes], bytes]) -> Callable[[list[Message]], list[M
 # ---------------------------------------------------------------- on a grid in memory
 
 
-def test_a_run(grid: Grid) -> None:
-    totals, proxy = grid.totals()
-    good(totals, 3)
-    assert proxy.refused_ == []
-    for name in (USER, *TERMS.names):  # everybody can make the model from what is in its folder
-        assert Totals.to_bytes(totals) == grid.state(name)["totals"]
+def test_a_run(grid: Grid, capsys: pytest.CaptureFixture[str]) -> None:
+    totals = grid.run()
+    good(grid, totals)
+    said = capsys.readouterr().out
+    assert "owner-2 is node 101" in said and "release 0: total of 3 owners" in said and "left out" not in said
+    ledger = federated_models.fit(grid.contract, None, totals).ledger_
+    assert ledger.for_release
+    assert "the coordinator's program runs at every owner, where it can read rows and keys" in ledger.statement
+    other = federated_models.fit(replace(grid.contract, transport="service"), None, totals).ledger_
+    assert "Flower" not in other.statement
 
 
-def signed_terms(folder: Path) -> Contract:
-    """The terms with keys of the owners, whose secret halves are in a folder."""
-    public = [new_keys(folder / f"{name}.pem")[1] for name in TERMS.names]
-    return replace(TERMS, owner_keys=tuple(map(public_key_of, public)))
+def test_totals_are_those_of_shares_in_clear(tmp_path: Path, keys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fdadp.federated.owners import data_owner
+
+    seeds = {part.tobytes(): 1000 + i for i, part in enumerate(np.array_split(DATA, 3))}
+    plain = data_owner.ContractProgram
+    monkeypatch.setattr(data_owner, "ContractProgram", lambda terms, data: plain(terms, data, seeds[data[0].tobytes()]))
+    grid = Grid(tmp_path, keys, settings=STEPS, simulation=True)
+    totals = grid.run()
+    clear = fit_in_clear(grid.contract, [(part,) for part in np.array_split(DATA, 3)], random_state=1)
+    model = federated_models.fit(grid.contract, None, totals)
+    assert model.components_.tolist() == clear.components_.tolist() and not model.ledger_.for_release
 
 
-def test_the_server_app_writes_the_totals(tmp_path: Path, key: SecretKey, capsys: pytest.CaptureFixture[str]) -> None:
-    grid = Grid(tmp_path, signed_terms(tmp_path), key)
-    terms, out = grid.folder / "contract.json", grid.folder / "totals"
-    terms.write_text(grid.contract.to_json())
-    config = {"contract": str(terms), "out": str(out), "timeout": 0.0, "patience": 1.0, "at_once": 2, "n_jobs": 1}
-    config |= {"retries": 0, "pause": 0.0}
-    context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=config)
-    serve(grid, context)
-    good(Totals.from_bytes(out.read_bytes()), 3)
-    assert "owner-1, owner-2, owner-3, user" in capsys.readouterr().out
-    with pytest.raises(InputError, match="run configuration must give out, a file, got ''"):
-        serve(grid, replace(context, run_config={**config, "out": ""}))
-    terms.write_text(TERMS.to_json())
-    with pytest.raises(InputError, match="the contract must name owner_keys"):
-        serve(grid, context)
+def test_the_run_configuration_and_the_contract_are_checked(grid: Grid, keys: Path) -> None:
+    for name in ("contract", "store", "out"):
+        with pytest.raises(InputError, match=f"run configuration must give {name}, a path, got ''"):
+            grid.run(**{name: ""})
+    grid.contract = terms(keys, transport="service")
+    with pytest.raises(ProtocolError, match="must have transport='flower' here, got 'service'"):
+        grid.run()
+    grid.contract = replace(DRAFT, owner_keys=())
+    with pytest.raises(ProtocolError, match="must name a key of each owner"):
+        grid.run()
+    with pytest.raises(ProtocolError, match="must have transport='flower' here, got 'service'"):
+        run_local(replace(DRAFT, transport="service"), [], grid.folder)
 
 
-def run_of(grid: Grid) -> list[tuple[Any, int]]:
-    exchange = GridExchange(grid, contract=grid.contract)
-    exchange.meet([USER, *grid.contract.names], patience=0.5)
-    return Proxy(grid.contract).run(exchange)
+@pytest.mark.parametrize("setting", ["data", "key", "verified", "store", "contract", "out"])
+def test_a_node_must_say_where_things_are(grid: Grid, caplog: pytest.LogCaptureFixture, setting: str) -> None:
+    grid.nodes[100].node_config[setting] = ""
+    with pytest.raises(ProtocolError, match="none did of owner-1"):
+        grid.run()
+    assert f"--node-config must give {setting}, a text" in caplog.text
 
 
-def test_an_owner_is_who_has_its_key(tmp_path: Path, key: SecretKey) -> None:
-    """Nodes that only say a name, with no key, another owner's or their own, are left out while it is offline."""
-    grid = Grid(tmp_path, signed_terms(tmp_path), key)
-    good(run_of(grid), 3)
-    new_keys(tmp_path / "stranger.pem")
-    again = tmp_path / "again"
-    again.mkdir()
-    for name in TERMS.names:
-        (again / f"{name}.pem").write_bytes((tmp_path / f"{name}.pem").read_bytes())
-        (again / f"{name}.pem").chmod(0o600)
-    grid = Grid(again, replace(grid.contract, run="another-run"), key)
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        pytest.param(lambda grid: {"key": grid.keys / "stranger.pem"}, "and names other ones", id="a stranger's key"),
+        pytest.param(lambda grid: {"verified": grid.folder / "none"}, "must hold at least 1", id="too few verified"),
+        pytest.param(lambda grid: {"contract": grid.folder / "other"}, "transport='flower' here", id="other transport"),
+    ],
+)
+def test_an_owner_that_may_not_take_part_gives_nothing(
+    grid: Grid, caplog: pytest.LogCaptureFixture, harm: Callable[[Grid], dict[str, Path]], said: str
+) -> None:
+    (grid.folder / "none").mkdir()
+    (grid.folder / "other").write_text(replace(grid.contract, transport="service").to_json())
     del grid.nodes[100]
-    for other in (tmp_path / "stranger.pem", again / "owner-2.pem"):
-        grid.add("owner-1", key=str(other))
-    plain = grid.add("owner-1")
-    del grid.nodes[plain].node_config["key"]
-    with pytest.warns(FdadpWarning, match="without owner-1"):
-        good(run_of(grid), 2)
-    assert not (again / "owner-1").joinpath("totals").exists()
+    grid.add("owner-1", **harm(grid))
+    with pytest.raises(ProtocolError, match="none did of owner-1"):
+        grid.run()
+    assert said in caplog.text and not any(grid.answers["owner-1"])
 
 
-def test_a_second_node_of_an_owners_name_does_not_end_the_run(tmp_path: Path, key: SecretKey) -> None:
-    grid = Grid(tmp_path, signed_terms(tmp_path), key)
-    grid.add("owner-2", key=str(tmp_path / "owner-1.pem"))
-    good(run_of(grid), 3)
+def test_an_owner_is_who_has_its_key(grid: Grid) -> None:
+    """Another owner's node that comes with the rows and the store of the first does not stand for it."""
+    del grid.nodes[100]
+    grid.add("owner-1", key=grid.keys / "owner-2.pem", store=grid.folder / "new")
+    with pytest.raises(ProtocolError, match="none did of owner-1"):
+        grid.run()
+    assert grid.coordinator.missing == {1}
 
 
-def test_shares_are_signed(tmp_path: Path, key: SecretKey) -> None:
-    """A share that another party signed, or nobody, is left out; a greeting of another run is none."""
-    grid = Grid(tmp_path, signed_terms(tmp_path), key)
-    other = Signer(tmp_path / "owner-2.pem")
-    grid.harm["owner-1"] = harmed(lambda data: data[:-64] + other.sign(data[:-64]))
-    grid.harm["owner-3"] = harmed(lambda data: data)
-    exchange = GridExchange(grid, contract=grid.contract)
-    exchange.meet([USER, *grid.contract.names], patience=0.5)
-    proxy = Proxy(grid.contract, retries=0)
-    with pytest.warns(FdadpWarning, match="without owner-1"):
-        good(proxy.run(exchange), 2)
-    assert ("owner-1", "message must be signed with the key that the contract names for owner-1") in proxy.refused_
-    mine, number = Signer(tmp_path / "owner-1.pem"), b"1" * 32
-    answer = hello_of("owner-1", number, grid.contract, mine)
-    assert said_hello(answer, number, grid.contract) == "owner-1"
-    for asked, terms in ((b"2" * 32, grid.contract), (number, replace(grid.contract, run="another"))):
-        with pytest.raises(ProtocolError, match="must be signed with the key"):
-            said_hello(answer, asked, terms)
-    with pytest.raises(ProtocolError, match="must sign that"):
-        said_hello(b"owner-1", number, grid.contract)
+def test_a_second_node_with_an_owners_key_does_not_end_the_run(grid: Grid) -> None:
+    """One of both gives the share that counts; the other one refuses what does not follow from what it said."""
+    grid.add("owner-2", store=grid.folder / "second", out=grid.folder / "second-totals")
+    totals = grid.run()
+    assert [shares for _, shares in totals] == [3]
+    given = [SignedMessage.from_bytes(a) for a in grid.answers["owner-2"]]
+    assert len({m.body for m in given if m.kind == MessageKind.SHARE}) == 1
 
 
-def test_keys_in_contracts(tmp_path: Path) -> None:
-    keys_of = signed_terms(tmp_path).owner_keys
-    alias = (bytes.fromhex("ee") + b"\xff" * 30 + bytes.fromhex("7f")).hex()  # the same point as of 1
-    for wrong, said in (
-        ((keys_of[0], keys_of[1], keys_of[0]), "one key cannot be two owners"),
-        (keys_of[:2], "one of each of 3 owners"),
-        (("a", "b", "c"), "64 hexadecimal digits"),
-        ((*keys_of[:2], alias), "64 hexadecimal digits"),
-    ):
-        with pytest.raises(InputError, match=said):
-            replace(TERMS, owner_keys=wrong)
-    terms = Contract.from_json(signed_terms_again(keys_of).to_json())
-    assert terms.owner_keys == keys_of
-    with pytest.raises(ProtocolError, match="the key must be the one that the contract names for owner-2"):
-        Owner(terms, "owner-2", (DATA,), signer=Signer(tmp_path / "owner-1.pem"))
-    (tmp_path / "owner-1.pem").chmod(0o644)
-    with pytest.raises(PrivacyError, match="its owner alone may read"):
-        Signer(tmp_path / "owner-1.pem")
+@pytest.mark.parametrize("gone", ["no answer arrives", "it never came", "it was killed"])
+def test_a_run_waits_for_a_lost_owner_and_ends_without(grid: Grid, gone: str) -> None:
+    """No total without all of them; once it is back the run goes on."""
+    if gone == "it never came":
+        lost = grid.nodes.pop(101)
+    elif gone == "it was killed":
+        grid.killed.add(101)
+    else:
+        grid.harm["owner-2"] = lambda replies: []
+    with pytest.raises(ProtocolError, match="all owners must answer, and within 0 s none did of owner-2"):
+        grid.run()
+    assert not grid.out.exists() and grid.coordinator.totals_ == []
+    assert not any(m.kind == MessageKind.SHARE for o in (1, 3) for m in _said(grid, o))
+    if gone == "it never came":
+        grid.nodes[101] = lost
+    grid.killed.clear()
+    grid.harm.clear()
+    good(grid, grid.run())
 
 
-def signed_terms_again(found: tuple[str, ...]) -> Contract:
-    return replace(TERMS, owner_keys=found)
+def _said(grid: Grid, number: int) -> list[SignedMessage]:
+    return [SignedMessage.from_bytes(answer) for answer in grid.answers[f"owner-{number}"] if answer]
 
 
-def test_a_lost_owner(grid: Grid) -> None:
-    grid.harm["owner-2"] = lambda replies: []
-    with pytest.warns(FdadpWarning, match="without owner-2"):
-        totals, proxy = grid.totals(timeout=1.0)
-    good(totals, 2)
-    assert proxy.refused_ == [("owner-2", "no answer in time")]
+def test_an_owner_that_refuses_for_good_ends_the_run(grid: Grid, keys: Path) -> None:
+    def final(data: bytes) -> bytes:
+        found = SignedMessage.from_bytes(data)
+        plain = SignedMessage(MessageKind.REFUSAL, 2, found.index, found.digest, bytes([Refusal.MODEL]))
+        return plain.to_bytes()[:-64] + Signer(keys / "owner-2.pem").sign(plain.signed)
+
+    grid.harm["owner-2"] = harmed(lambda data: data if data[5] == MessageKind.CONSENT else final(data))
+    with pytest.raises(RunEnded, match="owner 2 refuses release 0: the model cannot be computed"):
+        grid.run(patience=60.0)
 
 
-def test_an_owner_that_never_came(grid: Grid) -> None:
-    del grid.nodes[101]
-    with pytest.warns(FdadpWarning, match="without owner-2"):
-        good(grid.totals()[0], 2)
+def test_answers_are_signed(grid: Grid, keys: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What another party signed, or nobody, is left out."""
+    other = Signer(keys / "owner-2.pem")
+
+    def forged(data: bytes) -> bytes:
+        return data[:-64] + other.sign(data)
+
+    grid.harm["owner-1"] = harmed(lambda data: data if data[5] == MessageKind.CONSENT else forged(data))
+    with pytest.raises(ProtocolError, match="none did of owner-1"):
+        grid.run()
+    assert "left out: owner-1: message is refused: it is not signed with the key" in capsys.readouterr().out
+    grid.harm["owner-1"] = harmed(forged)
+    with pytest.raises(ProtocolError, match="none did of owner-1"):
+        grid.run()
+    assert "node 100 is no owner: message is refused: it is not signed with the key" in capsys.readouterr().out
+    grid.harm.clear()
+    good(grid, grid.run())
 
 
-def test_below_the_threshold_nothing_is_decrypted(grid: Grid) -> None:
-    grid.harm = dict.fromkeys(("owner-1", "owner-3"), lambda replies: [])
-    with pytest.raises(ProtocolError, match="at least 2 of 3 owners"):
-        grid.totals()
-    assert not [name for name in grid.state(USER) if name.startswith("total")]
-
-
-def test_a_late_answer_is_left_out(tmp_path: Path, key: SecretKey) -> None:
-    """The answer to one round that comes in the next, of a model with several rounds."""
-    steps = {**TERMS.settings, "mechanism": "power", "n_iter": 2, "mean_share": 0.0}
-    grid = Grid(tmp_path, replace(TERMS, settings=steps), key)
+def test_late_answers_are_left_out_and_come_again(tmp_path: Path, keys: Path) -> None:
+    """Each answer but to a greeting comes one message late."""
+    grid = Grid(tmp_path, keys, settings=STEPS)
     kept: list[Message] = []
 
     def late(replies: list[Message]) -> list[Message]:
+        if (payload(replies[0]) or b"")[5] == MessageKind.CONSENT:
+            return replies
         out, kept[:] = list(kept), replies
         return out
 
     grid.harm["owner-3"] = late
-    with pytest.warns(FdadpWarning, match="without owner-3"):
-        totals, proxy = grid.totals()
-    assert len(totals) > 1 and {shares for _, shares in totals} == {2}
-    assert proxy.refused_[:2] == [
-        ("owner-3", "no answer in time"),
-        ("owner-3", "message belongs to another run, release or step"),
-    ]
+    good(grid, grid.run(patience=60.0), 2)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(lambda data: data[:-40] + bytes([data[-40] ^ 1]) + data[-39:], id="one bit"),
+        pytest.param(lambda data: data[:-70] + bytes([data[-70] ^ 1]) + data[-69:], id="one bit"),
         pytest.param(lambda data: data[: len(data) // 2], id="cut off"),
         pytest.param(lambda data: b"", id="empty"),
+        pytest.param(lambda data: data + b"x", id="longer"),
     ],
 )
 def test_a_damaged_answer_is_left_out(grid: Grid, change: Callable[[bytes], bytes]) -> None:
-    grid.harm["owner-1"] = harmed(change)
-    with pytest.warns(FdadpWarning, match="without owner-1"):
-        totals, proxy = grid.totals()
-    good(totals, 2)
-    assert ("owner-1", "message is damaged or no message: its hash does not fit") in proxy.refused_
+    """Each one once; it is asked for again."""
+    seen: set[bytes] = set()
+
+    def once(data: bytes) -> bytes:
+        found = data if data in seen else change(data)
+        seen.add(data)
+        return found
+
+    grid.harm["owner-1"] = harmed(once)
+    good(grid, grid.run(patience=60.0))
+    assert len(seen) == 4  # consent, ready, share, done
 
 
 def test_errors_of_the_engine_and_foreign_messages_are_no_answers(grid: Grid) -> None:
     grid.harm["owner-1"] = lambda replies: [Message(Error(2, "died"), reply_to=grid.sent[-1])]
-    with pytest.warns(FdadpWarning, match="without owner-1"):
-        good(grid.totals()[0], 2)
-    foreign = Message(RecordDict(), 100, "query.ask")
-    assert payload(foreign) is None
+    with pytest.raises(ProtocolError, match="none did of owner-1"):
+        grid.run()
+    assert payload(Message(RecordDict(), 100, "query.ask")) is None
 
 
 def test_a_duplicate_counts_once(grid: Grid) -> None:
     grid.harm["owner-1"] = lambda replies: replies * 2
-    totals, proxy = grid.totals()
-    good(totals, 3)
-    assert proxy.refused_ == []
+    good(grid, grid.run(patience=60.0))
 
 
-def test_a_message_replayed_from_another_run_is_refused(grid: Grid, tmp_path: Path, key: SecretKey) -> None:
-    earlier: list[bytes] = []
+def test_a_message_replayed_from_another_run_is_refused(grid: Grid, tmp_path: Path, keys: Path) -> None:
     (tmp_path / "before").mkdir()
-    before = Grid(tmp_path / "before", replace(TERMS, run="before"), key)
-    before.harm["owner-1"] = harmed(lambda data: earlier.append(data) or data)
-    before.totals()
-    assert Wire.from_bytes(earlier[0]).kind == Kind.SHARE
-    grid.harm["owner-1"] = harmed(lambda data: earlier[0])
-    with pytest.warns(FdadpWarning, match="without owner-1"):
-        totals, proxy = grid.totals()
-    good(totals, 2)
-    assert ("owner-1", "message belongs to another run, release or step") in proxy.refused_
+    before = Grid(tmp_path / "before", keys, run="before")
+    before.run()
+    replayed = iter(before.answers["owner-1"])
+    grid.harm["owner-1"] = harmed(lambda data: next(replayed, data))
+    good(grid, grid.run(patience=60.0))
+    assert not list(replayed)
 
 
-def test_a_wrong_key_size_is_refused(grid: Grid) -> None:
-    """By an owner whose own copy of the terms wants a longer key; and no share leaves it."""
-    del grid.nodes[100]
-    grid.add("owner-1", replace(TERMS, key_bits=3072))
-    with pytest.warns(FdadpWarning, match="without owner-1"):
-        totals, proxy = grid.totals()
-    good(totals, 2)
-    assert any(party == "owner-1" and "key must have 3072 bits, got 2048" in why for party, why in proxy.refused_)
-    assert not grid.state("owner-1", replace(TERMS, key_bits=3072))
-
-
-def test_two_nodes_of_one_name_end_the_run(grid: Grid) -> None:
-    grid.add("owner-2")
-    with pytest.raises(ProtocolError, match="each party must be one node, got two that say they are 'owner-2': 101, "):
-        grid.totals()
-
-
-def test_a_node_that_was_started_again_takes_its_place(grid: Grid) -> None:
-    exchange = GridExchange(grid)
-    exchange.meet([USER, *TERMS.names], 0.5)
-    first = exchange.nodes["owner-2"]
-    del grid.nodes[first]
-    again = grid.add("owner-2")
-    good(Proxy(TERMS).run(exchange), 3)
-    assert exchange.nodes["owner-2"] == again != first
-
-
-@pytest.mark.parametrize("party", ["owner-2", USER])
-def test_a_node_is_started_again_while_flower_has_the_killed_one_online(
-    tmp_path: Path, key: SecretKey, party: str
-) -> None:
-    """Two nodes are two if both answer."""
-    terms = replace(TERMS, lost=0)
-    grid = Grid(tmp_path, terms, key)
-    first = next(node for node, context in grid.nodes.items() if context.node_config["party"] == party)
-
+def test_a_node_is_started_again_while_flower_has_the_killed_one_online(grid: Grid) -> None:
     def killed(replies: list[Message]) -> list[Message]:
-        grid.killed.add(first)
+        if (payload(replies[0]) or b"")[5] != MessageKind.READY:
+            return replies
+        grid.killed.add(101)
         grid.harm.clear()
-        grid.add(party)
+        grid.add("owner-2")
         return []
 
-    grid.harm[party] = killed
-    exchange = GridExchange(grid)
-    exchange.meet([USER, *terms.names], 0.5)
-    good(Proxy(terms).run(exchange), 3)
-    assert first in grid.get_node_ids() and exchange.nodes[party] != first
+    grid.harm["owner-2"] = killed
+    good(grid, grid.run(patience=60.0))
+    assert 101 in grid.killed and 101 in grid.get_node_ids()
 
 
 def test_a_node_whose_first_process_started_too_late_is_greeted_again(grid: Grid) -> None:
     grid.slow = set(grid.nodes)
-    good(grid.totals()[0], 3)
+    good(grid, grid.run(patience=60.0))
     assert grid.slow == set()
 
 
-def test_an_owner_that_missed_the_last_totals_is_told_again(grid: Grid) -> None:
-    """As many as may not be lost have the model in the end."""
-    missed: list[str] = []
-
-    def late(name: str) -> Callable[[list[Message]], list[Message]]:
-        def harm(replies: list[Message]) -> list[Message]:
-            if name in missed or Wire.from_bytes(payload(replies[0]) or b"").kind != Kind.DONE:
-                return replies
-            missed.append(name)
-            return []
-
-        return harm
-
-    grid.harm = {name: late(name) for name in ("owner-1", "owner-2")}
-    asked: list[list[str]] = []
-    exchange = GridExchange(grid)
-    exchange.meet([USER, *TERMS.names], 0.5)
-    Proxy(TERMS).run(lambda requests, timeout: asked.append(list(requests)) or exchange(requests, timeout))
-    assert asked[-2:] == [list(TERMS.names), missed] == [list(TERMS.names), ["owner-1", "owner-2"]]
-
-
 def test_an_owner_gives_the_same_bytes_again_and_never_fresh_noise(grid: Grid) -> None:
-    answers: list[bytes] = []
-    grid.harm["owner-1"] = harmed(lambda data: answers.append(data) or data)
-    grid.totals()
-    asked = [m for m in grid.sent if m.metadata.dst_node_id == 100 and m.metadata.message_type == "query.ask"]
-    grid.harm.clear()
-    for message, answer in zip(asked, answers, strict=True):
-        assert payload(client(message, grid.nodes[100])) == answer
-    wire = Wire.from_bytes(payload(asked[0]) or b"")
-    other = replace(wire, body=wire.body + b"\0" * 8)  # another question in the place of the first
-    refusal = payload(client(Message(record(other.to_bytes()), 100, "query.ask"), grid.nodes[100])) or b""
-    assert Wire.from_bytes(refusal).kind == Kind.REFUSAL
+    grid.run()
+    for asked, answer in list(zip(grid.asked(100), grid.answers["owner-1"], strict=True))[-1:]:
+        assert grid.again(100, asked) == answer
+    (tmp := grid.folder / "two").mkdir()
+    other = Grid(tmp, grid.keys)
+    other.harm["owner-1"] = harmed(lambda data: b"" if data[5] == MessageKind.SHARE else data)
+    with pytest.raises(ProtocolError):
+        other.run()
+    go = other.asked(100)[-1]
+    share = other.again(100, go)
+    assert share == other.answers["owner-1"][-1]
+    message = SignedMessage.from_bytes(go)  # another question in the place of the first
+    refused = other.again(100, replace(message, body=message.body[:-1] + bytes([message.body[-1] ^ 1])).to_bytes())
+    assert refusal_of(refused) == Refusal.ANSWERED
+    assert other.again(100, go) == share
 
 
-def test_an_owner_that_died_over_its_share_has_given_none(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is drawn first and noted then, at once with its question: what is not on the disk has not left."""
-    from fdadp.federated import parties
-
-    def dies(*_: Any) -> Any:
-        raise MemoryError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(parties, "pack", dies)
-        with pytest.raises(ProtocolError, match="at least 2 of 3"):
-            grid.totals()
-    assert grid.state("owner-1") == {}
-    good(grid.totals()[0], 3)
-    assert {"share 0?", "share 0", "totals"} <= grid.state("owner-1").keys()
-
-
-def test_an_owner_that_died_before_its_share_was_written_has_given_none(
-    grid: Grid, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", ["state", "answered", "total-0"])
+def test_an_owner_that_died_before_it_had_written_has_given_nothing(
+    grid: Grid, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    left: list[bytes] = []
+    write, full = OwnerFolder.write, [True]
 
-    save = Store.save
-
-    def dies(self: Store, state: Any) -> None:
-        if "share 0" in state:
+    def dies(self: OwnerFolder, name: str, data: bytes) -> None:
+        if full[0] and name.endswith(kind) and "owner-1" in self._path:
             raise OSError("disk full")
-        save(self, state)
+        write(self, name, data)
 
-    grid.harm["owner-1"] = harmed(lambda data: left.append(data) or data)
-    with monkeypatch.context() as patch, pytest.raises(ProtocolError, match="at least 2 of 3"):
-        patch.setattr(Store, "save", dies)
-        grid.totals()
-    assert len(left) == 3 and all(Wire.from_bytes(data).kind == Kind.REFUSAL for data in left)
-    assert grid.state("owner-1") == {}
-    grid.harm.clear()
-    good(grid.totals()[0], 3)
+    monkeypatch.setattr(OwnerFolder, "write", dies)
+    with pytest.raises(ProtocolError, match="none did of owner-1"):
+        grid.run()
+    assert grid.answers["owner-1"][-1] == b""
+    full[0] = False
+    good(grid, grid.run())
 
 
-@pytest.mark.parametrize("at", range(1, 6))
-def test_a_server_app_that_died_is_started_again(tmp_path: Path, key: SecretKey, at: int) -> None:
-    """At any message to a node; each party is a new process for each message, and has its folder only."""
-    steps = {**TERMS.settings, "mechanism": "power", "n_iter": 1, "mean_share": 0.0}
-    grid = Grid(tmp_path, replace(TERMS, settings=steps), key)
-    answers: dict[str, list[bytes]] = {name: [] for name in (USER, *TERMS.names)}
-    asked = 0
+def test_a_message_waits_while_an_earlier_one_is_at_work(grid: Grid) -> None:
+    """Processes of a node may overlap: each answers, one after the other."""
+    folder, found = OwnerFolder(grid.folder / "owner-1-store"), list[bytes]()
+    thread = threading.Thread(target=lambda: found.append(grid.again(100, b"")))
+    thread.start()
+    thread.join(0.5)
+    assert thread.is_alive() and not found
+    folder.close()
+    thread.join(60)
+    assert SignedMessage.from_bytes(found[0]).kind == MessageKind.CONSENT
+    with pytest.raises(PrivacyError, match="one process at a time"):
+        kept = OwnerFolder(grid.folder / "owner-1-store", wait=True)
+        OwnerFolder(grid.folder / "owner-1-store")
+    kept.close()
 
-    def dies(name: str) -> Callable[[list[Message]], list[Message]]:
-        def harm(replies: list[Message]) -> list[Message]:
-            nonlocal asked
-            asked += 1
-            answers[name] += [payload(reply) or b"" for reply in replies]
-            if asked == at:
-                raise KeyboardInterrupt
-            return replies
 
-        return harm
+@pytest.mark.parametrize("at", range(1, 14, 2))
+def test_a_server_app_that_died_is_started_again(tmp_path: Path, keys: Path, at: int) -> None:
+    """At any message to a node: it asks the same bytes, and nobody gives a second share of a release."""
+    grid = Grid(tmp_path, keys, settings=STEPS)
+    left = at
 
-    grid.harm = {name: dies(name) for name in answers}
+    def dies(replies: list[Message]) -> list[Message]:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise KeyboardInterrupt
+        return replies
+
+    grid.harm = dict.fromkeys(DRAFT.names, dies)
     with pytest.raises(KeyboardInterrupt):
-        grid.totals()
-    totals, proxy = grid.totals()
-    assert {shares for _, shares in totals} == {3} and proxy.refused_ == []
-    for name in TERMS.names:
-        shares = [Wire.from_bytes(data) for data in answers[name]]
-        given = {(m.index, m.body) for m in shares if m.kind == Kind.SHARE}
-        assert len(given) == len(totals)
-        assert grid.state(name, grid.contract)["totals"] == Totals.to_bytes(totals)
+        grid.run()
+    good(grid, grid.run(), 2)
+    requests: dict[tuple[int, int], set[bytes]] = {}
+    for asked in {a for node in grid.nodes for a in grid.asked(node) if a}:
+        message = SignedMessage.from_bytes(asked)
+        requests.setdefault((message.kind, message.index), set()).add(asked)
+    assert len(requests) == 5 and all(len(found) == 1 for found in requests.values())
+    again = grid.out.read_bytes()
+    grid.out.unlink()
+    grid.run()  # one that comes late has the totals
+    assert grid.out.read_bytes() == again
 
 
-def test_the_key_is_deleted_when_the_run_is_done_and_not_before(grid: Grid) -> None:
-    where = _key_path(grid.folder / USER, the_key().public.digest)
-    kept: list[bool] = []
-    grid.harm[USER] = lambda replies: kept.append(where.exists()) or replies
-    totals, _ = grid.totals()
-    assert kept == [True, False]  # after it has sent the key, and after the last total
-    assert not list((grid.folder / USER).glob("**/key*"))
-    again, _ = grid.totals()  # a proxy that comes late gets the same
-    assert Totals.to_bytes(again) == Totals.to_bytes(totals)
+def test_answers_leave_at_multiples_of_the_pause(tmp_path: Path, keys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fdadp.federated.flower import apps
 
-
-def test_a_user_without_its_key_says_so(grid: Grid) -> None:
-    _key_path(grid.folder / USER, the_key().public.digest).unlink()
-    with pytest.raises(ProtocolError, match="the data user's key is not here"):
-        grid.totals()
+    grid, slept = Grid(tmp_path, keys, pause=7.0), list[float]()
+    monkeypatch.setattr(apps.time, "sleep", slept.append)
+    grid.again(100, b"")
+    assert 0 < slept[-1] < 7
+    assert [grid.contract.rest_of_pause(took) for took in (0.0, 3.0, 7.0, 8.0)] == [7.0, 4.0, 0.0, 6.0]
+    assert terms(keys).rest_of_pause(3.0) == 0
 
 
 def test_what_fails_at_an_owner_stays_there(grid: Grid, caplog: pytest.LogCaptureFixture) -> None:
-    """The text of an error may hold a private value; the proxy must not get it."""
-    del grid.nodes[100]
-    grid.add("owner-1", data=f"{__name__}:tells_a_secret")
-    with pytest.warns(FdadpWarning, match="without owner-1"):
-        totals, proxy = grid.totals()
-    good(totals, 2)
-    assert proxy.refused_[0] == ("owner-1", "refused: owner-1 failed; why is in the log of its node")
+    """The text of an error may hold a private value; the coordinator must not get it."""
+    grid.nodes[100].node_config["data"] = f"{__name__}:tells_a_secret"
+    with pytest.raises(ProtocolError, match="none did of owner-1"):
+        grid.run()
+    assert set(grid.answers["owner-1"]) == {b""}
     assert "4711" in caplog.text
 
 
@@ -566,45 +520,22 @@ def test_data_come_from_a_file_or_a_function(tmp_path: Path) -> None:
         rows("rows.csv")
 
 
-def test_a_store_is_for_its_owner_alone_and_survives(tmp_path: Path) -> None:
-    public = new_key(tmp_path, 2048)
-    terms = DRAFT.with_key(public)
-    with Store(tmp_path, terms, USER).opened() as store:
-        store.save({"a": b"\0\xff"})
-    folder = next(path for path in tmp_path.iterdir() if path.is_dir())
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    files = [folder / "state.json", _key_path(tmp_path, public.digest)]
-    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
-    with Store(tmp_path, terms, USER).opened() as store:
-        key = store.key()
-        assert key is not None and key.public.n == public.n and store.state() == {"a": b"\0\xff"}
-        message = int(public.n) - 5
-        (cipher,) = public.encrypt([message], Randomness(public))
-        assert key.decrypt([cipher]) == [message]
-        store.forget_key()
-        assert store.key() is None
-        store.forget_key()
-    with Store(tmp_path, TERMS, USER).opened() as store:
-        assert store.state() == {} and store.key() is None
-    (folder / "state.json").write_text("{")
-    with Store(tmp_path, terms, USER).opened() as store, pytest.raises(FileFormatError, match="as this party wrote it"):
-        store.state()
-
-
-def test_the_user_makes_the_key_and_the_terms_final_by_command(tmp_path: Path) -> None:
-    draft, final = tmp_path / "draft.json", tmp_path / "contract.json"
-    draft.write_text(DRAFT.to_json())
-    options = ["federated", "key", str(draft), str(final), "--store", str(tmp_path / "store")]
-    done = CliRunner().invoke(cli, options)
-    assert done.exit_code == 0, done.output
-    terms = Contract.from_json(final.read_text())
-    assert terms.key is not None and terms.key in done.output.replace("\n", "")
-    assert replace(terms, key=None) == DRAFT
-    with Store(tmp_path / "store", terms, USER).opened() as store:
-        key = store.key()
-        assert key is not None and key.public.digest == terms.key
-    again = CliRunner().invoke(cli, ["federated", "key", str(final), str(draft), "--store", str(tmp_path / "store")])
-    assert again.exit_code == 2 and "has a key already" in again.output
+def test_keys_in_contracts(keys: Path) -> None:
+    public = terms(keys).owner_keys
+    alias = (bytes.fromhex("ee") + b"\xff" * 30 + bytes.fromhex("7f")).hex()  # the same point as of 1
+    for wrong, said in (
+        ((public[0], public[1], public[0]), "one key cannot be two owners"),
+        (public[:2], "one of each of 3 owners"),
+        (("a", "b", "c"), "64 hexadecimal digits"),
+        ((*public[:2], alias), "64 hexadecimal digits"),
+    ):
+        with pytest.raises(InputError, match=said):
+            replace(DRAFT, owner_keys=wrong)
+    assert Contract.from_json(terms(keys).to_json()).owner_keys == public
+    (keys / "owner-1.pem").chmod(0o644)
+    with pytest.raises(PrivacyError, match="its owner alone may read"):
+        Signer(keys / "owner-1.pem")
+    (keys / "owner-1.pem").chmod(0o600)
 
 
 def test_without_flower_it_is_named_with_the_versions_that_suit(

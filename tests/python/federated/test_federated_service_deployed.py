@@ -21,7 +21,9 @@ from masked_tools import PCA
 
 from fdadp.federated import Contract
 from fdadp.federated.owners import signed_messages
-from fdadp.federated.owners.signed_messages import Coordinator, MessageKind
+from fdadp.federated.owners.coordinator import Coordinator
+from fdadp.federated.owners.owner_folder import OwnerFolder
+from fdadp.federated.owners.signed_messages import MessageKind
 from fdadp.federated.run_contract import Signer
 from fdadp.federated.service.coordinator_service import listening
 from fdadp.federated.service.run_certificates import new_certificates
@@ -140,12 +142,11 @@ def check_agree(home: Path, contract: Contract) -> None:
     ((total, shares),) = Totals.from_bytes((home / "totals-0").read_bytes())
     assert shares == OWNERS
     assert len({(home / f"totals-{i}").read_bytes() for i in range(OWNERS + 1)}) == 1
-    digest, requests = contract.digest.hex(), list[bytes]()
-    while (kept := home / "store-0" / f"{digest}.request-{len(requests)}").exists():
-        requests.append(kept.read_bytes())
-    np.testing.assert_array_equal(Coordinator(contract, requests).totals_, [total])
-    last = signed_messages.SignedMessage.from_bytes(requests[-1])
-    assert (last.kind, last.index, len(requests)) == (MessageKind.ASK, 1, 3)
+    coordinator = Coordinator(contract, OwnerFolder(home / "store-0"))
+    assert coordinator.done_
+    np.testing.assert_array_equal(coordinator.totals_, [total])
+    last = signed_messages.SignedMessage.from_bytes(coordinator.requests_[-1])
+    assert (last.kind, last.index, len(coordinator.requests_)) == (MessageKind.ASK, 1, 3)
     for i in range(1, OWNERS + 1):
         assert (home / f"store-{i}" / "answered").read_bytes() == contract.digest  # one charge
 
