@@ -207,8 +207,6 @@ def fit(
     -------
     NextRound, or the fitted estimator
     """
-    from fdadp.federated.run_contract import TRANSPORTS
-
     model, settings = MODELS[contract.model], _settings(contract)
     estimator, keywords = model.estimator(settings), model.keywords(settings)
     rows: tuple[Any, ...] = _nobody(contract) if data is None else tuple(data)
@@ -228,7 +226,7 @@ def fit(
         random_state=random_state,
         simulation=contract.simulation,
         masked=contract.key is None,
-        carried=TRANSPORTS[contract.transport],
+        carried=contract.carried,
     )
     try:
         with noise_source(noise):

@@ -215,6 +215,11 @@ class Contract:
             raise ProtocolError("the contract must name this owner's key, and names other ones")
         return self.owner_keys.index(key) + 1
 
+    @property
+    def carried(self) -> str:
+        """What the transport means for the guarantee, for the ledger."""
+        return TRANSPORTS[self.transport]
+
     def check_transport(self, transport: str) -> None:
         """Refuse to take part by another transport than the contract's, of which its ledger speaks.
 

@@ -5,22 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 
 from fdadp._common.typing import IntArray
+from fdadp.federated.owners import signed_messages
 from fdadp.federated.owners.owner_folder import Keeper, MemoryKeeper
-from fdadp.federated.owners.signed_messages import (
-    FINAL,
-    MessageKind,
-    Ready,
-    RefusedMessage,
-    Share,
-    SignedMessage,
-    body_of,
-    check_masked_contract,
-    longest_answer,
-    meaning_of,
-    request,
-    split,
-    total_of,
-)
+from fdadp.federated.owners.signed_messages import MessageKind, Ready, RefusedMessage, Share, SignedMessage, body_of
 from fdadp.federated.run_contract import Contract
 from fdadp.federated.wire_format import ProtocolError
 
@@ -63,7 +50,7 @@ class Coordinator:
     """
 
     def __init__(self, contract: Contract, folder: Keeper | None = None) -> None:
-        check_masked_contract(contract)
+        signed_messages.check_masked_contract(contract)
         self.contract, self.done_ = contract, False
         self._folder = MemoryKeeper() if folder is None else folder
         self.requests_: list[bytes] = []
@@ -104,8 +91,8 @@ class Coordinator:
         found = SignedMessage.from_bytes(answer)
         if found.kind == MessageKind.REFUSAL:
             code = body_of(answer, self.contract, MessageKind.REFUSAL, number, found.index)
-            final = code in {bytes([one]) for one in FINAL}
-            words = f"owner {number} refuses release {found.index}: {meaning_of(code)}"
+            final = code in {bytes([one]) for one in signed_messages.FINAL}
+            words = f"owner {number} refuses release {found.index}: {signed_messages.meaning_of(code)}"
             raise RunEnded(words) if final else ProtocolError(words)
         kind = next((kind for kind in _ANSWERS[asked] if kind == found.kind), _ANSWERS[asked][0])
         body_of(answer, self.contract, kind, number, index)
@@ -120,7 +107,7 @@ class Coordinator:
             self.done_ = True
             return
         ask, following = _FOLLOWING[kind], index + (kind == MessageKind.SHARE)
-        made = request(self.contract, ask, following, answers)
+        made = signed_messages.request(self.contract, ask, following, answers)
         self._folder.write(self._request_name, made)
         self.requests_.append(made)
         self._answers = {}
@@ -146,11 +133,11 @@ class Coordinator:
         """Bytes of the longest message that can answer the last request: nobody needs to read more."""
         asked, index = self._asked
         if asked != MessageKind.GO:
-            return longest_answer(0)
-        parts = split(SignedMessage.from_bytes(self.requests_[-1]).body, self.contract.owners)
+            return signed_messages.longest_answer(0)
+        parts = signed_messages.split(SignedMessage.from_bytes(self.requests_[-1]).body, self.contract.owners)
         bodies = [body_of(part, self.contract, MessageKind.READY, i, index) for i, part in enumerate(parts, start=1)]
         # Owners that name different sizes refuse the release.
-        return longest_answer(min(Ready.from_bytes(body).size for body in bodies))
+        return signed_messages.longest_answer(min(Ready.from_bytes(body).size for body in bodies))
 
     @property
     def totals_(self) -> list[IntArray]:
@@ -158,7 +145,7 @@ class Coordinator:
         found = []
         for asked in map(SignedMessage.from_bytes, self.requests_):
             if asked.kind == MessageKind.ASK and asked.index > 0:
-                parts = enumerate(split(asked.body, self.contract.owners), start=1)
+                parts = enumerate(signed_messages.split(asked.body, self.contract.owners), start=1)
                 bodies = [body_of(part, self.contract, MessageKind.SHARE, i, asked.index - 1) for i, part in parts]
-                found.append(total_of([Share.from_bytes(body) for body in bodies]))
+                found.append(signed_messages.total_of([Share.from_bytes(body) for body in bodies]))
         return found

@@ -124,8 +124,7 @@ class OwnerClient:
 
     def _pause(self, elapsed: float) -> None:
         """Wait up to the next multiple of the contract's pause."""
-        if (rest := self._owner.contract.rest_of_pause(elapsed)) > 0:
-            self._sleep(rest)
+        self._sleep(self._owner.contract.rest_of_pause(elapsed))
 
     def _posted(self, client: httpx.Client, message: bytes) -> tuple[int, bytes]:
         """Status and body of the coordinator's reply; status 0: there was none that could be read."""
