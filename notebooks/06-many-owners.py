@@ -33,11 +33,11 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from fdadp.federated.wire_format import Kind, Message
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, plot, simulate_affr
 from fdadp.errors import ExtrapolationWarning, FdadpWarning, NotAccountedWarning, NotPrivateWarning
 from fdadp.federated import Contract, Federation, LDPLogisticRegression, ProtocolError
-from fdadp.federated.wire_format import Kind, Message
 from fdadp.learners import DPLogisticRegression
 from fdadp.published.pca import PublishedDPDPCA
 

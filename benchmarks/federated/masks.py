@@ -1,7 +1,7 @@
-"""CPU of one regression of three owners: masks between owners beside Paillier, in one run.
+"""CPU of one regression of three owners with masks between them, beside the model's program alone.
 
-``python benchmarks/federated/masks.py`` writes ``results/masks.md``. Both fit the same contract to the same curves. CPU
-outside of the model's program (fits by owners and user, the same in both) is what the protocols cost.
+``python benchmarks/federated/masks.py`` writes ``results/masks.md``. CPU outside of the model's program (fits by owners
+and user) is what the protocol costs. Paillier's, which it replaced: ``docs/decisions/0052-masks-between-owners.md``.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from fdadp.federated import Contract, Federation, federated_models, fit_together
+from fdadp.federated import Contract, federated_models, fit_in_clear, fit_together
 from fdadp.federated.owners import pairwise_masks
 from fdadp.federated.owners.pairwise_masks import MaskedRelease
 from fdadp.federated.owners.signed_messages import MessageKind, Share, SignedMessage, body_of
-from fdadp.federated.paillier import keys
 from fdadp.federated.run_contract import Signer
 
 OWNERS, PEOPLE, POINTS, SIZE = 3, 3000, 41, 4000
@@ -80,17 +79,16 @@ def main() -> None:
     terms = Contract("regression", settings, OWNERS, n_max=PEOPLE)
     data = list(zip(np.array_split(X, OWNERS), np.array_split(Y, OWNERS), strict=True))
     fit_together(terms, data)  # compiles what is compiled once
-    key = keys(terms.key_bits)
     rows, models = [], []
     for how, task in (
-        ("Paillier, 3072 bits", lambda: Federation(terms, data, key=key, random_state=0).run()),
+        ("shares added in clear", lambda: fit_in_clear(terms, data, random_state=0)),
         ("masks", lambda: fit_together(terms, data, random_state=0)),
     ):
         whole, inside, model = measured(task)
         models.append(model.predict(X[:20]))
         rows.append((how, len(model.ledger_.releases), whole, inside, whole - inside))
     lines = [
-        "# Masks between owners beside Paillier",
+        "# Masks between owners",
         "",
         f"CPU seconds of a regression of {OWNERS} owners, {PEOPLE:,} people, curves of {POINTS} points, all parties in "
         f"one process, with the same seeds. Predictions are the same to the last bit: {np.array_equal(*models)}.",
@@ -98,9 +96,6 @@ def main() -> None:
         "| | releases | all | the model's program | the protocol |",
         "| --- | --- | --- | --- | --- |",
         *(f"| {how} | {count} | {a:.2f} | {b:.2f} | {c:.2f} |" for how, count, a, b, c in rows),
-        "",
-        f"With masks the protocol takes {rows[1][4] / rows[0][4]:.3f} of Paillier's CPU; all together "
-        f"{rows[1][2] / rows[0][2]:.3f}.",
         "",
         f"One owner in one release of {SIZE:,} numbers, masks and two checked signatures of each owner:",
         "",

@@ -1,8 +1,8 @@
-"""Principal components of many owners: costs of Paillier, running time, classification, captured variance.
+"""Principal components of many owners: running time, classification, captured variance.
 
-    python benchmarks/federated/pca.py [costs] [time] [f1] [variance] [--repeats 10]
+    python benchmarks/federated/pca.py [time] [f1] [variance] [--repeats 10]
 
-Each study writes results/pca-<study>.json, .md and, but for costs, .png; without a name all four run, one after the
+Each study writes results/pca-<study>.json, .md and .png; without a name all three run, one after the
 other: some ten minutes of one core. Times are CPU seconds of one thread (time.process_time), so that other work on the
 machine does not count. Noise is that of releases (OpenDP) wherever time is measured, seeded where accuracy is.
 """
@@ -14,21 +14,20 @@ import json
 import platform
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy
-from paillier_costs import SPECIFIED, WIDTH, costs
 
 from fdadp._version import __version__
-from fdadp.federated import Contract, Federation
+from fdadp.federated import Contract
 from fdadp.federated.owner_chain_pca import PrivateLocalPCA
-from fdadp.federated.paillier import ciphertexts, keys
+from fdadp.federated.owners.coordinator import Coordinator
+from fdadp.federated.owners.one_process import owners_of
+from fdadp.federated.owners.signed_messages import SignedMessage, split
 from fdadp.plot._matplotlib_figures import save_figure
-from fdadp.privacy.noise.distributed import NextRound
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
@@ -41,77 +40,45 @@ RESULTS = Path(__file__).resolve().parent / "results"
 # --------------------------------------------------------------------------------------------------- time --
 
 
-class Timed(Federation):
-    """A run whose parties' CPU time is kept apart."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.spent: dict[str, float] = {}
-
-    def exchange(self, requests: Mapping[str, bytes], timeout: float | None = None) -> dict[str, list[bytes]]:
-        replies = {}
-        for name, request in requests.items():
-            start = time.process_time()
-            replies |= super().exchange({name: request}, timeout)
-            self.spent[name] = self.spent.get(name, 0.0) + time.process_time() - start
-        return replies
-
-
-def running_time(owners: tuple[int, ...] = (10, 30, 100, 300, 1000), per_owner: int = 50) -> dict[str, Any]:
+def running_time(owners: tuple[int, ...] = (10, 30, 100), per_owner: int = 50) -> dict[str, Any]:
     """Every owner really computes; owners work at the same time, so the slowest one counts, once."""
     (task,), _ = study.load(["australian"])
-    secret = keys(2048)
     out = []
     for count in owners:
         rng = np.random.default_rng(count)
         parts = [task.X[rng.integers(0, len(task.X), per_owner)] for _ in range(count)]
         settings = task.public | {"epsilon": 1.0, "n_components": 5, "n_features": task.X.shape[1]}
-        terms = Contract("pca", settings, count, n_max=2 ** (count * per_owner).bit_length(), key_bits=2048)
-        federation = Timed(terms, [(x,) for x in parts], key=secret)
-        waits = _first_release(terms)
-        amount = ciphertexts(waits.size, waits.width, 2048)
-        before = []
-        for owner in federation.owners:
-            start = time.process_time()
-            owner.prepare(secret.public, amount)
-            before.append(time.process_time() - start)
-        start = time.process_time()
-        federation.run()
-        everything = time.process_time() - start
-        answering = federation.spent
-        ready = np.array([answering[name] for name in terms.names])
+        terms = Contract("pca", settings, count, n_max=2 ** (count * per_owner).bit_length())
+        spent = [0.0] * count
+        parties = owners_of(terms, [(x,) for x in parts])
+        begun = time.process_time()
+        coordinator = Coordinator(parties[0].contract)
+        while not coordinator.done_:
+            asked = coordinator.requests_[-1] if coordinator.requests_ else None
+            for number in sorted(coordinator.missing):
+                party, start = parties[number - 1], time.process_time()
+                answer = party.consent() if asked is None else party.answer(asked)
+                spent[number - 1] += time.process_time() - start
+                coordinator.take(number, answer)
+        rest = time.process_time() - begun - sum(spent)
         start = time.process_time()
         PrivateLocalPCA(epsilon=1.0, n_components=5, **task.public).fit(parts)
         chain = time.process_time() - start
-        sent = next(len(data) for name, _, data in federation.traffic if name == "owner-1")
-        proxy, user = everything - sum(answering.values()), answering["user"]
+        sent = sum(len(split(SignedMessage.from_bytes(r).body, count)[0]) for r in coordinator.requests_)
         out.append(
             {
                 "owners": count,
-                "ciphertexts": amount,
-                "slowest owner s": float((ready + before).max()),
-                "median owner s": float(np.median(ready + before)),
-                "slowest owner, r^n there s": float(ready.max()),
-                "median owner, r^n there s": float(np.median(ready)),
-                "proxy s": proxy,
-                "user s": user,
-                "DPDPCA s": float((ready + before).max()) + proxy + user,
-                "DPDPCA, r^n there s": float(ready.max()) + proxy + user,
+                "slowest owner s": max(spent),
+                "median owner s": float(np.median(spent)),
+                "coordinator s": rest,
+                "DPDPCA s": max(spent) + rest,
                 "PrivateLocalPCA s": chain,
                 "upload of an owner kB": sent / 1e3,
-                "download of the proxy MB": sent * count / 1e6,
+                "download of an owner kB": sum(map(len, coordinator.requests_)) / 1e3,
             }
         )
         print(out[-1], file=sys.stderr, flush=True)
-    return {"rows an owner": per_owner, "features": task.X.shape[1], "key bits": 2048, "runs": out}
-
-
-def _first_release(terms: Contract) -> NextRound:
-    from fdadp.federated.federated_models import fit
-
-    waits = fit(terms, None, [])
-    assert isinstance(waits, NextRound)
-    return waits
+    return {"rows an owner": per_owner, "features": task.X.shape[1], "runs": out}
 
 
 # ------------------------------------------------------------------------------------------------ accuracy --
@@ -172,8 +139,6 @@ def pivot(table: pd.DataFrame, measure: str, across: str, down: list[str]) -> st
 
 def about() -> dict[str, Any]:
     """Where and with what."""
-    import gmpy2
-    import phe
     import sklearn
 
     return {
@@ -182,8 +147,6 @@ def about() -> dict[str, Any]:
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
-        "phe": phe.__version__,
-        "gmpy2": gmpy2.version(),
         "machine": platform.processor() or platform.machine(),
     }
 
@@ -198,34 +161,6 @@ def write(name: str, data: dict[str, Any], text: str) -> None:
     print(text)
 
 
-def report_costs() -> None:
-    """Table of Paillier's costs."""
-    found = costs()
-    operations = pd.DataFrame(found["operations"])
-    names = ("encrypt ms", "encrypt, r^n there ms", "decrypt ms", "add ms", "64-bit scalar ms")
-    for name, column in zip(names, zip(*SPECIFIED.values(), strict=True), strict=True):
-        operations[f"{name[:-3]}: specification ms"] = column
-    matrices = pd.DataFrame(found["matrices"])
-    packed, single = matrices.iloc[0], matrices[matrices["packing"] == "none"].iloc[0]
-    faster = single["owner s"] / packed["owner s"]
-    large = ciphertexts(618 * 619 // 2, WIDTH, 2048)
-    seconds = large * found["operations"][0]["encrypt ms"] / 1e3
-    text = (
-        "# Paillier\n\nCPU time of one operation, and what the specification of the protocol had measured. Other work "
-        "on the same cores, as in the recorded run, makes CPU times somewhat longer.\n\n"
-        + markdown(operations.set_index("bits").T.reset_index().rename(columns={"index": "key bits"}))
-        + "\nThe upper triangle of rows with a constant added, end to end: packed and encrypted by an owner, added up "
-        "by the proxy for 2 owners (1 without packing; slots are wide enough for the sum), decrypted and unpacked; "
-        f"{WIDTH} bits a value. `owner s`: the faster of the owners. `exact`: equal to the sum of the plain "
-        "integers.\n\n"
-        + markdown(matrices)
-        + f"\nPacking makes an owner's encryption of the 54 x 54 matrix {faster:.0f} times faster. A 617 x 617 matrix "
-        f"(ISOLET) of this width takes {large} ciphertexts at 2048 bits: {seconds:.0f} s of an owner by "
-        "the time of one encryption (not run).\n"
-    )
-    write("costs", {**found, "packing is faster by": faster}, text)
-
-
 def report_time() -> None:
     """Running time against the number of owners."""
     found = running_time()
@@ -233,22 +168,22 @@ def report_time() -> None:
     text = (
         "# Running time against the number of owners\n\n"
         f"CPU seconds of one thread; {found['rows an owner']} rows an owner, {found['features']} features (Australian "
-        "credit, rows drawn with replacement), 2048 bits, noise of OpenDP. All owners ran, one after the other in one "
-        "process, each on its own clock. DPDPCA: its owners work at the same time, so the time of a run is that of the "
-        "slowest owner, the proxy and the user together. `r^n there`: the random factors, which need the key and no "
-        "data, were computed before. PrivateLocalPCA is a chain: all its owners' times add up. Other work on the same "
-        "cores, as in the recorded run, makes CPU times somewhat longer. Transport is left out: "
-        "DPDPCA waits for eight messages one after the other (key, shares, total, model: four questions and answers), "
-        "whatever the number of owners, PrivateLocalPCA for one from each owner but the last.\n\n" + markdown(runs)
+        "credit, rows drawn with replacement), noise of OpenDP. All owners ran, one after the other in one process, "
+        "each on its own clock. DPDPCA: its owners work at the same time, so the time of a run is that of the slowest "
+        "owner and of the coordinator, who checks signatures, together. PrivateLocalPCA is a chain: all its owners' "
+        "times add up. Other work on the same cores, as in the recorded run, makes CPU times somewhat longer. Transport "
+        "is left out: DPDPCA waits for eight messages one after the other (consent, ready, share, model: four questions and "
+        "answers), whatever the number of owners, PrivateLocalPCA for one from each owner but the last.\n\n"
+        + markdown(runs)
     )
     write("time", found, text)
-    long = runs.melt("owners", ["DPDPCA s", "DPDPCA, r^n there s", "PrivateLocalPCA s"], "scheme", "seconds")
+    long = runs.melt("owners", ["DPDPCA s", "PrivateLocalPCA s"], "scheme", "seconds")
     long = long.assign(scheme=long["scheme"].str[:-2], dataset="14 features, 50 rows an owner")
     save_figure(lines(long, "owners", "seconds", labels=("owners", "CPU seconds"), log="xy"), RESULTS / "pca-time.png")
 
 
 IN_CLEAR = (
-    "DPDPCA here is the protocol's integers added up in clear, without encryption: the model is the same bit for bit "
+    "DPDPCA here is the protocol's integers added up in clear, without masks: the model is the same bit for bit "
     "(tested). Noise is seeded, for simulation."
 )
 
@@ -299,11 +234,10 @@ def _records(table: pd.DataFrame) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("study", nargs="*", default=["costs", "time", "f1", "variance"])
+    parser.add_argument("study", nargs="*", default=["time", "f1", "variance"])
     parser.add_argument("--repeats", type=int, default=10, help="of f1 and variance")
     given = parser.parse_args()
     reports = {
-        "costs": report_costs,
         "time": report_time,
         "f1": lambda: report_f1(given.repeats),
         "variance": lambda: report_variance(given.repeats),

@@ -4,8 +4,8 @@
 
 ``benchmarks/federated`` uses it, too. The schemes:
 
-* :data:`DPDPCA`: every owner's share of the noise, one encrypted sum (``Contract("pca", ...)``). Where it runs without
-  encryption, :func:`~fdadp.federated.federated_models.fit_in_clear` gives the same model bit for bit;
+* :data:`DPDPCA`: every owner's share of the noise, one sum (``Contract("pca", ...)``). Where it runs without masks,
+  :func:`~fdadp.federated.federated_models.fit_in_clear` gives the same model bit for bit;
 * :data:`LOCAL`: every owner's own noise, one owner after the other (PrivateLocalPCA);
 * :data:`CENTRAL`: DPPCA of all rows in one trusted place;
 * :data:`EXACT`, :data:`RANDOM`: without privacy, and without data.
@@ -37,7 +37,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.datasets._data_locations import load_present
 from fdadp.demo.published_experiment import write_results
 from fdadp.errors import InputError
-from fdadp.federated import Federation
+from fdadp.federated import fit_together
 from fdadp.federated.federated_models import fit_in_clear
 from fdadp.federated.owner_chain_pca import PrivateLocalPCA
 from fdadp.federated.run_contract import Contract
@@ -254,24 +254,23 @@ def main(
     epsilon: Annotated[list[float], typer.Option(help="One or several.")] = [0.1, 0.5, 1.0, 5.0, 10.0],  # noqa: B006
     components: Annotated[int, typer.Option(help="Number of components.")] = 5,
     repeats: Annotated[int, typer.Option(help="Random splits over owners, and draws of the noise.")] = 5,
-    encrypt: Annotated[bool, typer.Option(help="Carry one run out with encryption too.")] = True,
-    key_bits: Annotated[int, typer.Option(help="Of the data user's key, 2048 or 3072.")] = 3072,
+    masks: Annotated[bool, typer.Option(help="Carry one run out with masks too.")] = True,
     out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("fdadp-federated-pca"),
     seed: Annotated[int, typer.Option(help="Seed of splits and noise.")] = 0,
 ) -> None:
     """Principal components of many owners: variance captured by DPDPCA, PrivateLocalPCA and one trusted place.
 
-    First one run of DPDPCA with encryption, between owners, proxy and data user; then many without it, of the same
-    integers. The noise of the latter is seeded, for simulation.
+    First one run of DPDPCA with masks between owners; then many without them, of the same integers. The noise of the
+    latter is seeded, for simulation.
     """
     no_window()
     with plain_messages():
         tasks, absent = load(dataset)
         say_absent(tasks, absent, dataset)
         screen = console()
-        if encrypt:
+        if masks:
             for task in tasks:
-                typer.echo(_one_run(contract(task, epsilon[-1], components, owners[0], key_bits=key_bits), task))
+                typer.echo(_one_run(contract(task, epsilon[-1], components, owners[0]), task))
         sizes = {"owners": owners, "n_components": components, "repeats": repeats}
         drawn = {"seed": seed, "progress": sys.stderr.isatty()}
         results = run_each(tasks, captured, epsilons=epsilon, **sizes, **drawn)
@@ -284,7 +283,7 @@ def main(
             "owners": owners,
             "repeats": repeats,
             "seed": seed,
-            "note": "totals added up in clear, the same integers as with encryption; seeded noise, for simulation",
+            "note": "totals added up in clear, the same integers as with masks; seeded noise, for simulation",
         }
         named = table.assign(scheme=table["scheme"] + table["owners"].map(_of_owners))
 
@@ -295,17 +294,15 @@ def main(
 
 
 def _one_run(terms: Any, task: Any) -> str:
-    """Carry out one run with encryption and randomness of the system, and say what it took."""
+    """Carry out one run with masks and randomness of the system, and say what it took."""
     parts = split_rows(task.X, terms.owners, np.random.default_rng())
     start = time.perf_counter()
-    federation = Federation(terms, [(part,) for part in parts])
-    model = federation.run()
+    model = fit_together(terms, [(part,) for part in parts])
     seconds = time.perf_counter() - start
-    sent = max(len(data) for sender, _, data in federation.traffic if sender == "owner-1")
     share = scores.captured(np.cov(task.X.T), model.components_)
     return (
-        f"{task.name}, with encryption: {terms.owners} owners, {terms.key_bits} bits, {seconds:.1f} s for all parties "
-        f"together, {sent / 1e3:.0f} kB from an owner, captured {share:.3f} at epsilon = {model.epsilon:g}\n"
+        f"{task.name}, with masks: {terms.owners} owners, {seconds:.1f} s for all together, captured {share:.3f} at "
+        f"epsilon = {model.epsilon:g}\n"
         f"{model.ledger_.headline}"
     )
 

@@ -26,8 +26,9 @@ from fdadp._common.command_line_tools import console, no_window, plain_messages
 from fdadp.datasets import SimulatedCurves
 from fdadp.demo.published_experiment import write_results
 from fdadp.errors import ExtrapolationWarning, InputError, PrivacyError
-from fdadp.federated.paillier import SecretKey, keys
-from fdadp.federated.parties import Federation
+from fdadp.federated import federated_models
+from fdadp.federated.owners.one_process import owners_of, run_to_end
+from fdadp.federated.owners.signed_messages import SignedMessage, split
 from fdadp.federated.run_contract import Contract
 from studies.commands import command, say_paths
 
@@ -46,8 +47,6 @@ def compare(
     delta: float = 1e-6,
     mechanism: str = "dp-aff",
     scenario: int = 2,
-    lost: int = 0,
-    key_bits: int = 3072,
     repeats: int = 1,
     seed: int = 0,
     progress: bool = False,
@@ -64,9 +63,6 @@ def compare(
     mechanism : {"dp-aff", "moments"}
     scenario, seed : int
         See :func:`fdadp.simulate_affr`. Only the curves are seeded: the noise is the real one.
-    lost : int
-        Owners that the contract allows to be lost.
-    key_bits : {2048, 3072}
     repeats : int
         Simulated cohorts.
 
@@ -78,12 +74,11 @@ def compare(
         this process), ``releases`` and ``kilobytes`` (sent by one owner).
     """
     rows: list[dict[str, Any]] = []
-    key = keys(key_bits)
     with tqdm(total=repeats * (len(owners) + 1), disable=not progress, desc="federated regression") as bar:
         for repeat in range(repeats):
             people = simulate_affr(scenario, n, np.random.SeedSequence([seed, repeat, 0]))
             others = simulate_affr(scenario, 500, np.random.SeedSequence([seed, repeat, 1]))
-            study = _Study(people, others, owners, lost, key, epsilon=epsilon, delta=delta, mechanism=mechanism)
+            study = _Study(people, others, owners, epsilon=epsilon, delta=delta, mechanism=mechanism)
             rows += [{**row, "repeat": repeat} for row in study.in_one_place()]
             bar.update()
             for count in owners:
@@ -100,18 +95,15 @@ class _Study:
         people: SimulatedCurves,
         others: SimulatedCurves,
         owners: Sequence[int],
-        lost: int,
-        key: SecretKey,
         **terms: Any,
     ) -> None:
         self.X, self.Y = (curves.data_matrix[..., 0] for curves in (people.X, people.Y))
         self.s, self.t, self.others = people.s, people.t, others
-        self.terms, self.key = terms, key
+        self.terms = terms
         grids = {"s": self.s.tolist(), "t": self.t.tolist()}
         settings, n = {**terms, "bounds": BOUNDS, **grids, "n": len(self.X)}, len(self.X)
-        bits = key.public.bits
         self.contracts = {  # made first: what is wrong with one is said before anything is fitted
-            count: Contract("regression", settings, count, n_max=n, lost=lost, key_bits=bits) for count in owners
+            count: Contract("regression", settings, count, n_max=n) for count in owners
         }
 
     def explained(self, model: Any) -> float:
@@ -148,15 +140,15 @@ class _Study:
         """Fit in a federation of so many owners."""
         parts = zip(np.array_split(self.X, owners), np.array_split(self.Y, owners), strict=True)
         start = time.perf_counter()
-        federation = Federation(self.contracts[owners], list(parts), key=self.key)
-        model = federation.run()
+        run = run_to_end(owners_of(self.contracts[owners], list(parts)))
+        model = federated_models.fit(run.contract, None, run.totals_)
         return {
             "how": "together",
             "owners": owners,
             "explained": self.explained(model),
             "seconds": time.perf_counter() - start,
             "releases": len(model.ledger_.releases),
-            "kilobytes": sum(len(data) for name, _, data in federation.traffic if name == "owner-1") / 1e3,
+            "kilobytes": sum(len(split(SignedMessage.from_bytes(r).body, owners)[0]) for r in run.requests_) / 1e3,
         }
 
     def alone(self, owners: int) -> dict[str, Any]:
@@ -202,8 +194,6 @@ def main(
     epsilon: Annotated[float, typer.Option(help="Budget.")] = 1.0,
     delta: Annotated[float, typer.Option(help="Of (ε, δ); must be given, as 1e-6.")] = 0.0,
     mechanism: Annotated[str, typer.Option(help="dp-aff (32 rounds), or moments (18, less accurate).")] = "dp-aff",
-    lost: Annotated[int, typer.Option(help="Owners that the contract allows to be lost.")] = 0,
-    key_bits: Annotated[int, typer.Option(help="Of the data user's key, 2048 or 3072.")] = 3072,
     repeats: Annotated[int, typer.Option(help="Simulated cohorts.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("fdadp-federated-regression"),
     seed: Annotated[int, typer.Option(help="Seed of the simulated curves; the noise is the real one.")] = 0,
@@ -213,8 +203,8 @@ def main(
     with plain_messages():
         if not delta:
             raise InputError("--delta must be given, as 1e-6: sums of many owners carry Gaussian noise, got 0")
-        settings = {"n": n, "epsilon": epsilon, "delta": delta, "mechanism": mechanism, "lost": lost, "seed": seed}
-        common = {**settings, "key_bits": key_bits, "repeats": repeats, "progress": sys.stderr.isatty()}
+        settings = {"n": n, "epsilon": epsilon, "delta": delta, "mechanism": mechanism, "seed": seed}
+        common = {**settings, "repeats": repeats, "progress": sys.stderr.isatty()}
         results = compare(owners, **common)  # type: ignore[arg-type]
         table = summarise(results)
         console().print(_plain_table(table, f"{n} people, {mechanism}, epsilon {epsilon:g}, delta {delta:g}"))

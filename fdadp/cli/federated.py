@@ -52,13 +52,12 @@ def contract(
         str | None, typer.Option(metavar="DAY", help="First day on which owners answer nothing. (default: never)")
     ] = None,
 ) -> None:
-    """For masked sums: the contract that names the owners' keys. All read its digest to each other by telephone."""
-    from fdadp.federated.owners.signed_messages import check_masked_contract
+    """The contract that names the owners' keys. All read its digest to each other by telephone."""
     from fdadp.federated.run_contract import Contract, public_key_of
 
     terms = Contract.from_json(text_of(draft))
     final = replace(terms, owner_keys=tuple(map(public_key_of, owner)), expires=expires or terms.expires)
-    check_masked_contract(final)
+    final.check_final()
     write_text(out, final.to_json())
     typer.echo(f"digest: {final.digest.hex()}")
 
@@ -189,11 +188,10 @@ def model(
     """Anybody: the fitted model of a run, from its contract and its totals, and what it promises."""
     from fdadp.federated import federated_models
     from fdadp.federated.run_contract import Contract
-    from fdadp.federated.wire_format import Totals
     from fdadp.privacy.noise.distributed import NextRound
 
     terms = Contract.from_json(text_of(contract))
-    fitted = federated_models.fit(terms, None, Totals.from_bytes(bytes_of(totals)))
+    fitted = federated_models.fit(terms, None, federated_models.totals_from_bytes(bytes_of(totals)))
     if isinstance(fitted, NextRound):
         raise InputError(f"{totals} must hold the totals of a run that was finished, and does not")
     if out is not None and not hasattr(fitted, "save"):

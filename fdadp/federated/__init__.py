@@ -2,8 +2,8 @@
 
 *Sums of many owners*: a private estimator whose releases are sums with Gaussian noise is fitted by owners who add their
 own noise to their own integer sums, and hide them by masks that cancel in the sum over owners (:class:`Contract`,
-:func:`fit_together`, :mod:`fdadp.federated.owners`). Between machines, on Flower, owners still encrypt; only the sum is
-ever decrypted (:class:`Federation`, :class:`Owner`, :class:`Proxy`, :class:`DataUser`).
+:func:`fit_together`, :mod:`fdadp.federated.owners`): in one process, between machines by HTTP
+(:mod:`fdadp.federated.service`), or on Flower (:mod:`fdadp.federated.flower`).
 
 *Local differential privacy*: each user randomises before anything leaves the device (:class:`LDPLogisticRegression`,
 and :class:`LocalClient` and :class:`LocalServer`, of which it is made). Names are loaded on first use.

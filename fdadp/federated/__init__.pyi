@@ -6,10 +6,6 @@ from .local_dp.user_gradients import LocalClient as LocalClient
 from .local_dp.user_guarantee import shuffled_epsilon as shuffled_epsilon
 from .local_dp_logistic import LDPLogisticRegression as LDPLogisticRegression
 from .owner_chain_pca import PrivateLocalPCA as PrivateLocalPCA
-from .owners.data_owner import fit_together as fit_together
-from .parties import DataUser as DataUser
-from .parties import Federation as Federation
-from .parties import Owner as Owner
-from .parties import Proxy as Proxy
+from .owners.one_process import fit_together as fit_together
 from .run_contract import Contract as Contract
-from .wire_format import ProtocolError as ProtocolError
+from .run_contract import ProtocolError as ProtocolError

@@ -1,12 +1,12 @@
 """What can be fitted by many owners: private estimators whose releases are sums with Gaussian noise.
 
-:func:`fit_in_clear` is the protocol without encryption: the same integers and model, faster; for studies of accuracy
-only.
+:func:`fit_in_clear` is the protocol without masks: the same integers and model, faster; for studies of accuracy only.
 """
 
 from __future__ import annotations
 
 import hashlib
+import struct
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fdadp.federated.run_contract import Contract
 
 
-Totals = Sequence[tuple[IntArray, int]]
+_SIZE = struct.Struct(">I")
 
 
 @dataclass(frozen=True)
@@ -134,12 +134,12 @@ def check(contract: Contract) -> None:
         raise InputError(f"model must be one of {', '.join(MODELS)}, got {contract.model!r}")
     if contract.settings.get("delta") is None:
         raise InputError("settings must give delta: sums of many owners carry Gaussian noise")
-    totals: list[tuple[IntArray, int]] = []
+    totals: list[IntArray] = []
     uniform = MODELS[contract.model].uniform
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PublicInputWarning)  # of totals that are nobody's
         while isinstance(waits := fit(contract, None, totals), NextRound) and not uniform:
-            totals.append((np.zeros(waits.size, dtype=np.int64), contract.owners))
+            totals.append(np.zeros(waits.size, dtype=np.int64))
 
 
 def seed_of(random_state: int | None, owner: int) -> int | None:
@@ -190,7 +190,7 @@ def fingerprint(contract: Contract) -> bytes:
 
 
 def fit(
-    contract: Contract, data: tuple[Any, ...] | None, totals: Totals, random_state: int | None = None
+    contract: Contract, data: tuple[Any, ...] | None, totals: Sequence[IntArray], random_state: int | None = None
 ) -> NextRound | Any:
     """Run the model's program with the totals that are public so far.
 
@@ -199,7 +199,7 @@ def fit(
     contract : Contract
     data : tuple of arrays, or None
         One owner's rows, with the person of each as a last array where the contract has groups. None: only follow.
-    totals : sequence of (ndarray of int64, int)
+    totals : sequence of ndarray of int64
     random_state : int, optional
         Seeded shares, for simulation.
 
@@ -225,7 +225,6 @@ def fit(
         listen=data is None,
         random_state=random_state,
         simulation=contract.simulation,
-        masked=contract.key is None,
         carried=contract.carried,
     )
     try:
@@ -235,18 +234,36 @@ def fit(
         return waits
 
 
+def totals_to_bytes(totals: Sequence[IntArray]) -> bytes:
+    """Released totals as the content of a file: of each the number of its values, and these, big-endian."""
+    return b"".join(_SIZE.pack(len(total)) + total.astype(">i8").tobytes() for total in totals)
+
+
+def totals_from_bytes(data: bytes) -> list[IntArray]:
+    """Read them; raises InputError."""
+    found, at = [], 0
+    while at < len(data):
+        start = at + _SIZE.size
+        size = _SIZE.unpack_from(data, at)[0] if start <= len(data) else len(data)
+        at = start + 8 * size
+        if at > len(data):
+            raise InputError("totals must be as long as they say")
+        found.append(np.frombuffer(data, ">i8", size, start).astype(np.int64))
+    return found
+
+
 def total_of_shares(shares: Sequence[IntArray]) -> IntArray:
-    """Sum of int64 shares (d,): what a data user decrypts. Totals have at most 62 bits."""
+    """Sum of int64 shares (d,). Totals have at most 62 bits."""
     total: IntArray = np.sum(shares, axis=0, dtype=np.int64)
     return total
 
 
 def fit_in_clear(contract: Contract, data: Sequence[tuple[Any, ...]], *, random_state: int | None = None) -> Any:
-    """Fit as :class:`~fdadp.federated.Federation` does, by adding the owners' shares up in clear.
+    """Fit as :func:`~fdadp.federated.fit_together` does, by adding the owners' shares up in clear.
 
-    The totals are those that the data user of an encrypted run would decrypt, bit for bit, and so is the model. But
-    whoever calls this sees every owner's rows and shares: it stands for many owners in an experiment, for none in use,
-    and the ledger says that nothing of it is for release.
+    The totals are those of a run with masks, bit for bit, and so is the model. But whoever calls this sees the rows and
+    shares of all owners: it stands for many owners in an experiment, for none in use, and the ledger says that nothing
+    of it is for release.
 
     Parameters
     ----------
@@ -254,7 +271,7 @@ def fit_in_clear(contract: Contract, data: Sequence[tuple[Any, ...]], *, random_
     data : sequence of tuples of arrays
         One for each owner.
     random_state : int, optional
-        Seeded shares, those of a Federation with this seed.
+        Seeded shares, those of :func:`~fdadp.federated.fit_together` with this seed.
 
     Returns
     -------
@@ -278,18 +295,16 @@ def fit_in_clear(contract: Contract, data: Sequence[tuple[Any, ...]], *, random_
     if len(data) != contract.owners:
         raise InputError(f"data must be of {contract.owners} owners, got {len(data)}")
     contract = replace(contract, simulation=True)
-    totals: list[tuple[IntArray, int]] = []
+    totals: list[IntArray] = []
     while True:
         waits = fit(contract, None, totals)
         if not isinstance(waits, NextRound):
             return waits
         shares = [_share(contract, rows, totals, random_state, i) for i, rows in enumerate(data)]
-        totals.append((total_of_shares(shares), len(shares)))
+        totals.append(total_of_shares(shares))
 
 
-def _share(
-    contract: Contract, rows: tuple[Any, ...], totals: list[tuple[IntArray, int]], seed: int | None, i: int
-) -> IntArray:
+def _share(contract: Contract, rows: tuple[Any, ...], totals: list[IntArray], seed: int | None, i: int) -> IntArray:
     waits = fit(contract, rows, totals, seed_of(seed, i))
     assert isinstance(waits, NextRound) and waits.share is not None
     return waits.share

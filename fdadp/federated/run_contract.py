@@ -1,10 +1,6 @@
-"""The contract of a run: what all parties agree on beforehand (model, budget, owners, key). It is public.
+"""The contract of a run: what all parties agree on beforehand (model, budget, owners, keys). It is public.
 
-*Signatures* say which owner is which: Ed25519 keys (RFC 8032) that the contract names, for greetings and shares.
-
-A node says who it is. With a key of each owner in the contract it must also sign, with the key that no other node has:
-a second node of an owner's name is refused, and one key cannot be two owners. Who adds up must check it (the proxy, and
-Flower's server); against a proxy that makes up owners it does not help, see ``docs/theory/federated.md#views``.
+It names an Ed25519 key (RFC 8032) of each owner: what an owner says is signed, so one key cannot be two owners.
 """
 
 from __future__ import annotations
@@ -16,23 +12,17 @@ import os
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from functools import cached_property
 from typing import Any
 
 from fdadp._common.argument_checks import flag, is_number, one_of, whole
 from fdadp._version import __version__
-from fdadp.errors import InputError, PrivacyError
-from fdadp.federated.paillier import PublicKey
-from fdadp.federated.wire_format import ProtocolError
+from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.files.regular_files import bytes_of, reading
 from fdadp.privacy.certificate.signature import ed25519_modules, raw_key, secret_key
 
-KEY_BITS = (2048, 3072)
-"""Sizes of the Paillier modulus: NIST's 112 and 128 bits of security (SP 800-57)."""
-USER = "user"
-"""Name of the party that holds the secret key."""
 LONGEST_PAUSE = 3600.0
 """Seconds: of a contract's pause."""
 TRANSPORTS = {
@@ -47,6 +37,10 @@ TRANSPORTS = {
     ),
 }
 """By what messages travel between owners and coordinator, and what the ledger says of it."""
+
+
+class ProtocolError(FdadpError):
+    """A message, a key or a contract is not what it should be, or a run cannot go on."""
 
 
 @dataclass(frozen=True)
@@ -65,30 +59,21 @@ class Contract:
         Public cap on the number of persons of one owner. Where n is declared and every row is a person, an owner's rows
         beyond the first `n_max` are left out. Elsewhere its sums are limited to what so many persons can give: the
         result is biased for an owner with many more, and as private as before.
-    lost : int
-        How many owners may fail to deliver a share. Below that the run ends and nothing is decrypted.
     corrupt : int
-        How many of those that do deliver may tell what noise they added. At least 1: every owner knows its own, and
-        sees the result.
+        How many owners may tell what noise they added. At least 1: every owner knows its own, and sees the result.
     groups : bool
         Whether owners give the person of each row, as a last array: a person's rows must be with one owner.
-    key_bits : {2048, 3072}
-        Of the data user's key; any multiple of 8 from 256 in a simulation.
-    key : str, optional
-        SHA-256 of the data user's public key, where owners encrypt: they do so for this key only. See :meth:`with_key`.
-        A contract of masked sums has none.
     owner_keys : sequence of str, optional
         Ed25519 public keys of the owners, in their order, in 64 hexadecimal digits each: what owners say must be signed
-        with them. Masked sums need them. Where owners encrypt, a party without is who it says it is, and Flower's
-        server does not begin.
+        with them. A run needs them.
     expires : str, optional
-        First day, as ``"2027-01-31"`` and in UTC, on which owners of masked sums answer nothing any more.
+        First day, as ``"2027-01-31"`` and in UTC, on which owners answer nothing any more.
     transport : {"service", "flower", "process"}
         By what messages travel: ``fdadp federated owner`` and ``coordinator``, Flower, or :func:`fit_together` in one
         process. Owners take part by no other, and the ledger says what it means.
     pause : float
-        Seconds: between machines, answers of masked sums leave at multiples of it, so that how long an owner computes
-        does not tell how many rows it has.
+        Seconds: between machines, answers leave at multiples of it, so that how long an owner computes does not tell
+        how many rows it has.
     simulation : bool
         Whether shares may be seeded or seen: then nothing that comes of it is for release, and every ledger says so.
     run : str
@@ -97,10 +82,8 @@ class Contract:
     Attributes
     ----------
     honest : int
-        owners - lost - corrupt: so many shares carry all the noise that the budget asks for. The noise of a run in
-        which all deliver has owners/honest times that variance.
-    least : int
-        owners - lost: with fewer shares nothing is decrypted.
+        owners - corrupt: so many shares carry all the noise that the budget asks for. The noise of a run has
+        owners/honest times that variance.
 
     Raises
     ------
@@ -110,19 +93,16 @@ class Contract:
     Examples
     --------
     >>> terms = Contract("pca", {"epsilon": 1.0, "delta": 1e-6, "data_norm": 2.0, "n_features": 4}, 5, n_max=10_000)
-    >>> terms.honest, terms.least
-    (4, 5)
+    >>> terms.honest
+    4
     """
 
     model: str
     settings: Mapping[str, Any]
     owners: int
     n_max: int
-    lost: int = 0
     corrupt: int = 1
     groups: bool = False
-    key_bits: int = 3072
-    key: str | None = None
     owner_keys: tuple[str, ...] = ()
     expires: str | None = None
     transport: str = "service"
@@ -131,22 +111,15 @@ class Contract:
     run: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def __post_init__(self) -> None:
-        for name, least in (("owners", 2), ("n_max", 1), ("lost", 0), ("corrupt", 1)):
+        for name, least in (("owners", 2), ("n_max", 1), ("corrupt", 1)):
             object.__setattr__(self, name, whole(getattr(self, name), name, least=least))
         object.__setattr__(self, "simulation", flag(self.simulation, "simulation"))
-        if self.key_bits not in (range(256, 8192, 8) if self.simulation else KEY_BITS):
-            raise PrivacyError(
-                f"key_bits must be one of {KEY_BITS} (shorter ones can be broken), got {self.key_bits!r}"
-            )
         if self.honest < 1:
             raise PrivacyError(
-                f"owners must be more than lost + corrupt, {self.lost} + {self.corrupt}, or nobody's noise is left, "
-                f"got {self.owners}"
+                f"owners must be more than corrupt, {self.corrupt}, or nobody's noise is left, got {self.owners}"
             )
         if not isinstance(self.run, str) or not self.run:
             raise InputError(f"run must be a name, got {self.run!r}")
-        if self.key is not None and not (isinstance(self.key, str) and re.fullmatch("[0-9a-f]{64}", self.key)):
-            raise InputError(f"key must be a SHA-256 in 64 hexadecimal digits, got {self.key!r}")
         object.__setattr__(self, "owner_keys", tuple(self.owner_keys))
         check_keys(self.owner_keys, self.owners)
         one_of(self.transport, "transport", tuple(TRANSPORTS))
@@ -170,38 +143,17 @@ class Contract:
     @property
     def honest(self) -> int:
         """Number of shares of noise that must stay secret."""
-        return self.owners - self.lost - self.corrupt
-
-    @property
-    def least(self) -> int:
-        """Number of shares below which nothing is decrypted."""
-        return self.owners - self.lost
+        return self.owners - self.corrupt
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the owners."""
         return tuple(f"owner-{i + 1}" for i in range(self.owners))
 
-    def key_of(self, name: str) -> str | None:
-        """Key with which a party signs; None for the data user, and where the contract names no keys."""
-        return dict(zip(self.names, self.owner_keys, strict=False)).get(name)
-
-    def with_key(self, public: PublicKey) -> Contract:
-        """Make the terms final: the same contract, with this public key of the data user."""
-        return replace(self, key=public.digest)
-
-    def public_key(self, modulus: bytes) -> PublicKey:
-        """Check that these bytes are the key of this contract, and a usable one.
-
-        Raises
-        ------
-        PrivacyError
-            Another key, or one that no honest user makes; see :class:`~fdadp.federated.paillier.PublicKey`.
-        """
-        found = hashlib.sha256(modulus).hexdigest()
-        if self.key != found:
-            raise PrivacyError(f"the public key must be that of the contract, with SHA-256 {self.key}, got {found}")
-        return PublicKey(int.from_bytes(modulus, "big"), self.key_bits)
+    def check_final(self) -> None:
+        """Refuse a draft; raises ProtocolError."""
+        if not self.owner_keys or self.owners >= 2**16:
+            raise ProtocolError("the contract must name a key of each owner, of fewer than 65,536")
 
     def number_of(self, key: str) -> int:
         """The number, from 1, of the owner with this public key.
@@ -263,8 +215,6 @@ class Contract:
         return hashlib.sha256(self.to_json().encode() + fingerprint(self)).digest()
 
 
-SIZE = 64
-"""Bytes of a signature."""
 PRIME = 2**255 - 19
 
 
@@ -338,14 +288,3 @@ def check_keys(keys: Sequence[str], owners: int) -> None:
         raise InputError(f"owner_keys must be one of each of {owners} owners, in their order, got {len(keys)}")
     if len(set(keys)) < len(keys):
         raise InputError("owner_keys must all differ: one key cannot be two owners")
-
-
-def check_signature(key: str, data: bytes, signature: bytes, name: str) -> None:
-    """Refuse what was not signed with a key; raises ProtocolError."""
-    _, ed25519 = ed25519_modules()
-    from cryptography.exceptions import InvalidSignature
-
-    try:
-        ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(signature, data)
-    except (InvalidSignature, ValueError) as exc:
-        raise ProtocolError(f"message must be signed with the key that the contract names for {name}") from exc

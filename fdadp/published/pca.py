@@ -31,13 +31,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fdadp._common.argument_checks import one_of
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.federated.paillier import PublicKey, Randomness, SecretKey, _gmpy2, add, keys
 from fdadp.learners.pca import signed
 from fdadp.learners.shared.public_inputs import as_table, box, positive
 from fdadp.privacy import Privacy
 from fdadp.privacy.account._reservations import Release
 from fdadp.privacy.noise.sources import measurement
 from fdadp.published._not_private_base import Published
+from fdadp.published.paillier import PublicKey, SecretKey, gmpy2, keys
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -173,23 +173,23 @@ def discretised(X: FloatArray, low: FloatArray, high: FloatArray, bits: int) -> 
 
 def encrypted(x: IntArray, key: PublicKey) -> list[int]:
     """One owner's ciphertexts of N, v (d,) and R (d, d), row by row."""
-    return key.encrypt([len(x), *x.sum(axis=0).tolist(), *(x.T @ x).ravel().tolist()], Randomness(key))
+    return key.encrypt([len(x), *x.sum(axis=0).tolist(), *(x.T @ x).ravel().tolist()])
 
 
 def masked(
     key: PublicKey, totals: Sequence[int], rows: int, mask: Sequence[int], noise: IntArray, masking: str
 ) -> list[int]:
     """What the proxy sends on: ciphertexts of v' (d,) and R' (d, d), made from those of N, v and R."""
-    gmpy2 = _gmpy2()
+    g = gmpy2()
     square, n = key.square, key.n
     d = len(mask)
     number, sums, moment = totals[0], totals[1 : d + 1], totals[d + 1 :]
 
     def times(c: int, m: int) -> Any:
-        return gmpy2.powmod(c, m % n, square)
+        return g.powmod(c, m % n, square)
 
     def plain(m: int) -> Any:
-        return 1 + n * gmpy2.mpz(m % int(n))
+        return 1 + n * g.mpz(m % int(n))
 
     uniform = masking == "uniform"
     out = [int(sums[i] * (plain(mask[i]) if uniform else times(number, mask[i])) % square) for i in range(d)]
@@ -285,16 +285,15 @@ class PublishedDPDPCA(Published):
 
     With ``masking="uniform"``, ``bounds`` and noise without a seed, what the data user gets is (ε, δ)-differentially
     private where a row is replaced, the number of rows is public, and proxy and user do not collude: the proxy alone
-    makes the noise. It is not accounted for by the privacy kernel and reported as not private all the same; that user
-    and proxy must not collude is a weaker footing than that of :class:`fdadp.federated.Contract`, where their collusion
-    still leaves each owner its own share of the noise.
+    makes the noise. It is not accounted for by the privacy kernel and reported as not private all the same: nobody
+    decrypts under a :class:`fdadp.federated.Contract`, and here two parties must not collude.
 
     Examples
     --------
     >>> import warnings
     >>> import numpy as np
     >>> from fdadp.errors import NotPrivateWarning
-    >>> from fdadp.federated.paillier import keys
+    >>> from fdadp.published.paillier import keys
     >>> warnings.simplefilter("ignore", NotPrivateWarning)
     >>> X = np.random.default_rng(0).normal(size=(60, 3)) * [2.0, 0.3, 0.3]
     >>> pca = PublishedDPDPCA(n_components=1, delta=1e-5, bounds=(-6, 6), key=keys(512), random_state=0)
@@ -339,7 +338,7 @@ class PublishedDPDPCA(Published):
         key = secret.public
         integers = [discretised(np.clip(table, low, high), low, high, self.bits) for table in tables]
         sent = [encrypted(x, key) for x in integers]
-        totals = add(key, sent)
+        totals = key.add(sent)
         n = centred(secret.decrypt([totals[0]]), key)[0]
         delta = 1 / n if self.delta is None else self.delta
         draw = self._uniform if self.masking == "uniform" else self._published

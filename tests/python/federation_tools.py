@@ -1,29 +1,21 @@
-"""A small federation for tests: rows of several owners, a contract, a key that is made once."""
+"""A small federation for tests: rows of several owners, and a contract."""
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
-pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
+pytest.importorskip("cryptography", reason="cryptography is not installed: pip install '.[federated]'")
 
 from fdadp.federated import Contract
-from fdadp.federated.paillier import SecretKey, keys
 
 D = 3
 PCA = {"epsilon": 1.0, "delta": 1e-6, "n_components": 1, "data_norm": 3.0, "n_features": D}
 
 CURVES = {"epsilon": 1.0, "delta": 1e-6, "bounds": {"X": [0, 1], "Y": [0, 1]}}
 GRIDS = {"s": [0.0, 0.25, 0.5, 1.0], "t": [0.0, 0.5, 1.0]}
-
-
-@cache
-def the_key() -> SecretKey:
-    return keys(2048)
 
 
 def rows(n: int = 600, seed: int = 0) -> np.ndarray:
@@ -35,5 +27,4 @@ def parts(X: np.ndarray, owners: int) -> list[tuple[Any, ...]]:
 
 
 def contract(owners: int = 3, **changes: Any) -> Contract:
-    final = {"key_bits": 2048, "key": the_key().public.digest}
-    return Contract(**{"model": "pca", "settings": PCA, "owners": owners, "n_max": 1000, **final, **changes})
+    return Contract(**{"model": "pca", "settings": PCA, "owners": owners, "n_max": 1000, **changes})

@@ -17,7 +17,6 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from fdadp.federated import Contract
 from fdadp.federated.owners import pairwise_masks, signed_messages
-from fdadp.federated.owners.coordinator import Coordinator
 from fdadp.federated.owners.data_owner import DataOwner
 from fdadp.federated.owners.owner_folder import MemoryKeeper
 from fdadp.federated.owners.pairwise_masks import MaskedRelease
@@ -70,17 +69,6 @@ def owner(number: int, program: Any = None, folder: Any = None, contract: Contra
 
 def three(owners: int = 3, **said: Any) -> list[DataOwner]:
     return [owner(i, Numbers(i, **said), contract=terms(owners)) for i in range(1, owners + 1)]
-
-
-def run(owners: Sequence[DataOwner], coordinator: Coordinator | None = None) -> Coordinator:
-    """Carry a run through, from where the coordinator stands."""
-    coordinator = Coordinator(owners[0].contract) if coordinator is None else coordinator
-    while not coordinator.done_:
-        asked = coordinator.requests_[-1] if coordinator.requests_ else None
-        for number in sorted(coordinator.missing):
-            party = owners[number - 1]
-            coordinator.take(number, party.consent() if asked is None else party.answer(asked))
-    return coordinator
 
 
 def ask(kind: MessageKind, index: int, parts: Sequence[bytes], contract: Contract | None = None) -> bytes:

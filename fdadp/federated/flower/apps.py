@@ -22,12 +22,13 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
+from fdadp._common.typing import IntArray
 from fdadp.errors import InputError
+from fdadp.federated.federated_models import totals_to_bytes
 from fdadp.federated.owners.coordinator import Coordinator, RunEnded
 from fdadp.federated.owners.owner_folder import OwnerFolder
 from fdadp.federated.owners.signed_messages import MessageKind, Refusal, RefusedMessage, SignedMessage, accept, body_of
-from fdadp.federated.run_contract import Contract, Signer, public_key_of
-from fdadp.federated.wire_format import ProtocolError, Totals
+from fdadp.federated.run_contract import Contract, ProtocolError, Signer, public_key_of
 from fdadp.files.atomic_writes import PUBLIC, replacing
 from fdadp.files.regular_files import text_of
 
@@ -84,7 +85,7 @@ def _answer(asked: bytes, context: Context) -> bytes:
         owner = DataOwner(contract, number, program, signer=signer, folder=folder, verified=verified)
         answer = owner.answer(asked) if asked else owner.consent()
         if owner.result_ is not None:
-            _write(_setting(context, "out"), contract, owner.totals_)
+            _write(_setting(context, "out"), owner.totals_)
     finally:
         folder.close()
     time.sleep(contract.rest_of_pause(time.monotonic() - begun))
@@ -123,9 +124,9 @@ def _setting(context: Context, name: str) -> str:
     return value
 
 
-def _write(file: str, contract: Contract, totals: list[Any]) -> None:
+def _write(file: str, totals: list[IntArray]) -> None:
     with replacing(Path(file), PUBLIC) as stream:  # that the file is there says that the run is over
-        stream.write(Totals.to_bytes([(total, contract.owners) for total in totals]))
+        stream.write(totals_to_bytes(totals))
 
 
 client = ClientApp()
@@ -249,7 +250,7 @@ def serve(grid: Grid, context: Context) -> None:
         _wait_for_all(GridCoordinator(grid, coordinator, **settings), coordinator, config["patience"], config["pause"])
     finally:
         folder.close()
-    _write(config["out"], contract, coordinator.totals_)
+    _write(config["out"], coordinator.totals_)
 
 
 def _wait_for_all(asking: GridCoordinator, coordinator: Coordinator, patience: float, pause: float) -> None:

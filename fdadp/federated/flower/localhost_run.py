@@ -25,9 +25,9 @@ import numpy as np
 
 from fdadp._common.typing import IntArray
 from fdadp.errors import FdadpError
+from fdadp.federated.federated_models import totals_from_bytes
 from fdadp.federated.flower import APP, require_flower
 from fdadp.federated.run_contract import Contract, public_key_of
-from fdadp.federated.wire_format import Totals
 from fdadp.privacy.certificate.signature import new_keys
 
 HOST = "127.0.0.1"
@@ -224,7 +224,7 @@ def run_local(
     *,
     timeout: float | None = None,
     patience: float = 600.0,
-) -> list[tuple[IntArray, int]]:
+) -> list[IntArray]:
     """Carry a run through in processes on this machine: owners and coordinator.
 
     Parameters
@@ -242,8 +242,8 @@ def run_local(
 
     Returns
     -------
-    list of (ndarray of int64, int)
-        Totals and the number of owners in them, from which anyone gets the model:
+    list of ndarray of int64
+        Totals, from which anyone gets the model:
         ``fdadp.federated.federated_models.fit(contract, None, totals)``.
 
     Raises
@@ -274,7 +274,7 @@ def run_local(
         flower.run({"contract": str(terms), "store": str(folder / "coordinator"), "out": str(out), **config})
         if not out.exists():
             raise FlowerError(f"the coordinator must write the totals, and did not{flower._tail('run')}")
-    return Totals.from_bytes(out.read_bytes())
+    return totals_from_bytes(out.read_bytes())
 
 
 def _pairs(config: Mapping[str, Any]) -> str:

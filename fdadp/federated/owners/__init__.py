@@ -2,7 +2,8 @@
 
 Who reads this first: :mod:`~fdadp.federated.owners.signed_messages` (what is sent),
 :mod:`~fdadp.federated.owners.pairwise_masks` (what hides a share), :mod:`~fdadp.federated.owners.data_owner` (what an
-owner answers, and when it writes what to its disk). Theorem and proof: ``docs/theory/federated.md#masks``.
+owner answers, and when it writes what to its disk), :mod:`~fdadp.federated.owners.coordinator` (who forwards it).
+Theorem and proof: ``docs/theory/federated.md#masks``.
 """
 
 from fdadp.files.regular_files import check_installed

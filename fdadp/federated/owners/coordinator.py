@@ -8,8 +8,7 @@ from fdadp._common.typing import IntArray
 from fdadp.federated.owners import signed_messages
 from fdadp.federated.owners.owner_folder import Keeper, MemoryKeeper
 from fdadp.federated.owners.signed_messages import MessageKind, Ready, RefusedMessage, Share, SignedMessage, body_of
-from fdadp.federated.run_contract import Contract
-from fdadp.federated.wire_format import ProtocolError
+from fdadp.federated.run_contract import Contract, ProtocolError
 
 _ANSWERS = {
     None: (MessageKind.CONSENT,),
@@ -50,7 +49,7 @@ class Coordinator:
     """
 
     def __init__(self, contract: Contract, folder: Keeper | None = None) -> None:
-        signed_messages.check_masked_contract(contract)
+        contract.check_final()
         self.contract, self.done_ = contract, False
         self._folder = MemoryKeeper() if folder is None else folder
         self.requests_: list[bytes] = []

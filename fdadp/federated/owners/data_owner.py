@@ -14,19 +14,17 @@ owner that cannot write has ended. What is proved of it: ``docs/theory/federated
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection
 from datetime import date, datetime, timezone
 from typing import Any, Protocol
 
 import numpy as np
 
 from fdadp._common.typing import IntArray
-from fdadp.errors import FdadpError, InputError, PrivacyError
+from fdadp.errors import FdadpError, PrivacyError
 from fdadp.federated import federated_models
 from fdadp.federated.owners import signed_messages
-from fdadp.federated.owners.coordinator import Coordinator
-from fdadp.federated.owners.owner_folder import Keeper, MemoryKeeper
+from fdadp.federated.owners.owner_folder import Keeper
 from fdadp.federated.owners.pairwise_masks import MaskedRelease, check_mask_keys, masked, new_key, public_half
 from fdadp.federated.owners.signed_messages import (
     MessageKind,
@@ -37,8 +35,7 @@ from fdadp.federated.owners.signed_messages import (
     SignedMessage,
     accept,
 )
-from fdadp.federated.run_contract import Contract, Signer
-from fdadp.federated.wire_format import ProtocolError
+from fdadp.federated.run_contract import Contract, ProtocolError, Signer
 from fdadp.privacy.noise.distributed import NextRound
 
 _ANSWERED = "answered"
@@ -71,7 +68,7 @@ class ContractProgram:
     ----------
     contract : Contract
     data : tuple of arrays
-        See :class:`fdadp.federated.Owner`.
+        See :func:`fdadp.federated.fit_together`.
     random_state : int, optional
         Seeded noise, under a contract that is a simulation.
 
@@ -90,8 +87,7 @@ class ContractProgram:
 
     def __call__(self, totals: list[IntArray]) -> NextRound | Any:
         """The next release with this owner's share, or the fitted model."""
-        told = [(total, self._contract.owners) for total in totals]
-        return federated_models.fit(self._contract, self._data, told, self._random_state)
+        return federated_models.fit(self._contract, self._data, totals, self._random_state)
 
 
 class DataOwner:
@@ -100,7 +96,7 @@ class DataOwner:
     Parameters
     ----------
     contract : Contract
-        With a key of each owner, without one of a data user; nobody may be lost.
+        With a key of each owner.
     number : int
         This owner's, from 1.
     program : Program
@@ -120,7 +116,7 @@ class DataOwner:
     Raises
     ------
     ProtocolError
-        The contract is for another protocol, the key is not the one under this number, or too few were verified.
+        The contract names no keys, the key is not the one under this number, or too few were verified.
     PrivacyError
         The rows are not those of an earlier process under this contract.
     """
@@ -135,7 +131,7 @@ class DataOwner:
         folder: Keeper,
         verified: Collection[str],
     ) -> None:
-        signed_messages.check_masked_contract(contract)
+        contract.check_final()
         if not 1 <= number <= contract.owners or contract.owner_keys[number - 1] != signer.public:
             raise ProtocolError(f"the contract must name this owner's key under its number, and not under {number}")
         others = set(contract.owner_keys) - {signer.public}
@@ -362,64 +358,3 @@ def _bytes_of_array(array: Any) -> bytes:
     values = np.asarray(array)
     head = f"{values.dtype.str}{values.shape};".encode()
     return head + (repr(values.tolist()).encode() if values.dtype.hasobject else values.tobytes())
-
-
-def fit_together(contract: Contract, data: Sequence[tuple[Any, ...]], *, random_state: int | None = None) -> Any:
-    """Fit one model to the rows of all owners, by masked sums, with all owners in this process.
-
-    The bytes that owners exchange are those of a run between machines. Keys live as long as this call.
-
-    Parameters
-    ----------
-    contract : Contract
-        Without keys: neither of owners nor of a data user.
-    data : sequence of tuples of arrays
-        One for each owner.
-    random_state : int, optional
-        Seeded shares: a simulation, and the ledger says so.
-
-    Returns
-    -------
-    The fitted estimator.
-
-    Raises
-    ------
-    InputError, ProtocolError
-        Data of another number of owners, a contract that names keys, or one in which owners may be lost.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fdadp.federated import Contract
-    >>> terms = Contract("pca", {"epsilon": 1.0, "delta": 1e-6, "data_norm": 5.0, "n_features": 4}, 3, n_max=10_000)
-    >>> X = np.random.default_rng(0).normal(size=(5000, 4)) * [2.0, 0.3, 0.3, 0.3]
-    >>> model = fit_together(terms, [(part,) for part in np.array_split(X, 3)], random_state=0)
-    >>> abs(model.components_[0]).round(1)
-    array([1., 0., 0., 0.])
-    """
-    if len(data) != contract.owners:
-        raise InputError(f"data must be of {contract.owners} owners, got {len(data)}")
-    if contract.owner_keys or contract.key is not None:
-        raise InputError("contract must name no keys: those of a run in one process are made by it")
-    signers = [Signer.new() for _ in data]
-    keys = tuple(signer.public for signer in signers)
-    seeded = contract.simulation or random_state is not None
-    final = replace(contract, owner_keys=keys, transport="process", simulation=seeded)
-    parties = [
-        DataOwner(
-            final,
-            i + 1,
-            ContractProgram(final, rows, federated_models.seed_of(random_state, i)),
-            signer=signer,
-            folder=MemoryKeeper(),
-            verified=keys,
-        )
-        for i, (signer, rows) in enumerate(zip(signers, data, strict=True))
-    ]
-    coordinator = Coordinator(final)
-    while not coordinator.done_:
-        asked = coordinator.requests_[-1] if coordinator.requests_ else None
-        for number in sorted(coordinator.missing):
-            party = parties[number - 1]
-            coordinator.take(number, party.consent() if asked is None else party.answer(asked))
-    return federated_models.fit(final, None, [(total, final.owners) for total in coordinator.totals_])

@@ -37,17 +37,14 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from fdadp._common.typing import IntArray
-from fdadp.federated.wire_format import ProtocolError
-
-if TYPE_CHECKING:
-    from fdadp.federated.run_contract import Contract
+from fdadp.federated.run_contract import Contract, ProtocolError
 
 _MAGIC, _VERSION, _COORDINATOR, _HASH = b"FDAO", 1, 0, 32
 _HEAD = struct.Struct(">4sBBHI32sI")
@@ -294,12 +291,3 @@ def ready_transcript(transcript: bytes, readies: Sequence[bytes]) -> bytes:
 def next_transcript(transcript: bytes, readies: bytes, shares: Sequence[bytes]) -> bytes:
     """T_(k+1), of T_k, R_k and the SHA-256 of all owners' shares, 32 bytes."""
     return hashed(b"T", transcript, readies, *(hashlib.sha256(share).digest() for share in shares))
-
-
-def check_masked_contract(contract: Contract) -> None:
-    """Refuse a contract that is not for masked sums; raises ProtocolError."""
-    if contract.key is not None or not contract.owner_keys or contract.lost or contract.owners >= 2**16:
-        raise ProtocolError(
-            "the contract must name a key of each owner, no data user's key, and no owner that may be lost, for "
-            "masked sums"
-        )

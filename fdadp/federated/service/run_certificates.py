@@ -21,7 +21,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fdadp._common.argument_checks import whole
 from fdadp.errors import PrivacyError
-from fdadp.federated.owners.signed_messages import check_masked_contract
 from fdadp.federated.run_contract import Contract
 from fdadp.files.atomic_writes import PUBLIC, SECRET, replacing
 
@@ -34,7 +33,7 @@ def new_certificates(contract: Contract, host: str, folder: str | os.PathLike[st
     Parameters
     ----------
     contract : Contract
-        Of masked sums: it names the owners' keys.
+        It names the owners' keys.
     host : str
         Name or address under which owners reach the coordinator.
     folder : path
@@ -52,9 +51,9 @@ def new_certificates(contract: Contract, host: str, folder: str | os.PathLike[st
     PrivacyError
         Certificates are there already.
     ProtocolError
-        The contract is not for masked sums.
+        The contract names no keys.
     """
-    check_masked_contract(contract)
+    contract.check_final()
     days, home = whole(days, "days", least=1), Path(folder)
     if (home / AUTHORITY).exists():
         raise PrivacyError(f"folder must hold no certificates yet, got {str(folder)!r}, which has {AUTHORITY}")

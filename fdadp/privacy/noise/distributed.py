@@ -96,16 +96,14 @@ class DistributedNoise:
         How many of those that deliver keep their noise to themselves; see :class:`fdadp.federated.Contract`.
     n_max : int
         Public cap on the number of persons of one owner: its sums are limited to what so many can give.
-    totals : sequence of (ndarray of int64, int)
-        The totals that are public so far, each with the number of shares in it.
+    totals : sequence of ndarray of int64
+        The totals that are public so far.
     listen : bool
         Only follow the program, for a party without persons: no share is computed.
     random_state : int or numpy.random.Generator, optional
         Seeded shares, for simulation: the ledger then says "not for release".
     simulation : bool
         Whether another party's shares may be seeded, or were seen: the ledger then says so, too.
-    masked : bool
-        Whether owners hide their shares by masks for each other, and not by encryption for a data user.
     carried : str
         What the way in which owners' messages travel means for the guarantee, for the ledger.
 
@@ -119,7 +117,6 @@ class DistributedNoise:
         "_carried",
         "_drawn",
         "_listen",
-        "_masked",
         "_n_max",
         "_rng",
         "_simulation",
@@ -135,11 +132,10 @@ class DistributedNoise:
         owners: int,
         honest: int,
         n_max: int,
-        totals: Sequence[tuple[IntArray, int]] = (),
+        totals: Sequence[IntArray] = (),
         listen: bool = False,
         random_state: int | np.random.Generator | None = None,
         simulation: bool = False,
-        masked: bool = False,
         carried: str = "",
     ) -> None:
         if not 1 <= honest <= owners:
@@ -150,7 +146,7 @@ class DistributedNoise:
         self._n_max, self._totals, self._used, self._listen = n_max, list(totals), 0, listen
         self._rng = None if random_state is None else np.random.default_rng(random_state)
         self._simulation = simulation or random_state is not None
-        self._masked, self._carried = masked, carried
+        self._carried = carried
         self._drawn: list[tuple[float, float]] = []
 
     @property
@@ -178,13 +174,6 @@ class DistributedNoise:
             "Every person's rows must be with one owner, and under this contract alone: each contract has a budget of "
             "its own, what several on the same rows cost adds up, and nobody keeps that account here"
         )
-        if not self._masked:
-            return (
-                f"the shares of {self.honest} of the {self.owners} owners reach the sum and stay secret, and whoever "
-                "adds the shares up follows the protocol and does not collude with whoever decrypts the sum: who sees "
-                f"one owner's shares alone has its persons at mu = {alone}. {rows}. It rests on the encryption, hence "
-                "on bounded computing power"
-            )
         few = f"; any {self.owners - 2} owners mu = {self._mu_of(2):.4g}" if self.honest > 2 else ""
         return (
             f"{self.honest} of the {self.owners} owners keep what they add to themselves. Owners who collude see the "
@@ -223,7 +212,7 @@ class DistributedNoise:
         spent = distributed_cost(sensitivity, share_sd, self.honest, size)
         index = self._used
         self._used += 1
-        known, count = self._totals[index] if index < len(self._totals) else (None, self.owners)
+        known = self._totals[index] if index < len(self._totals) else None
         most = self._n_max * sensitivity  # of an entry of one owner's exact sum
         largest = self.owners * most + _TAIL * share_sd * math.sqrt(self.owners)
         width = math.ceil(math.log2(largest)) + 1
@@ -243,7 +232,7 @@ class DistributedNoise:
             noise = np.clip(self._share(share_sd, size), -(2**62), 2**62)  # the law changes by less than 10^-80
             raise NextRound(index, size, width, np.clip(exact, -int(most), int(most)) + noise, share_sd)
 
-        sd = share_sd * math.sqrt(count)
+        sd = share_sd * math.sqrt(self.owners)
         least = share_sd * math.sqrt(self.honest)
         return Sampler("gaussian", size, float(sensitivity), amount, spent, sd, draw, known, guaranteed=least)
 

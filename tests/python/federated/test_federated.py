@@ -13,30 +13,29 @@ from fdadp.learners import DPPCA, DPLinearRegression
 from fdadp.privacy import Budget, epsilon_from_mu
 from fdadp.privacy.noise.distributed import DistributedNoise, NextRound
 
-pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
-pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
+pytest.importorskip("cryptography", reason="cryptography is not installed: pip install '.[federated]'")
 
 from federation_tools import PCA, D, contract, parts, rows
 
 from fdadp.errors import InputError
-from fdadp.federated import Contract, Federation, Owner, ProtocolError, federated_models, fit_in_clear, fit_together
-from fdadp.federated.paillier import SecretKey, unpack
-from fdadp.federated.wire_format import Kind, Message, ciphertexts_from_bytes
+from fdadp.federated import Contract, federated_models, fit_in_clear, fit_together
+from fdadp.federated.owners.data_owner import ContractProgram
+from fdadp.federated.owners.one_process import owners_of, run_to_end
 
 # ---------------------------------------------------------------- a run
 
 
-def test_totals_are_the_plaintext_sums_plus_the_owners_noise(key: SecretKey) -> None:
-    """What is decrypted equals the exact integer sum of all persons plus what each owner added, to the last bit."""
+def test_totals_are_the_exact_sums_plus_the_owners_noise() -> None:
+    """What the shares add up to is the exact integer sum of all persons plus what each owner added, to the last bit."""
     X, terms = rows(), contract()
-    federation = Federation(terms, parts(X, 3), key=key, random_state=1)
-    totals = federation.proxy.run(federation.exchange)
-    shares = [federated_models.fit(federation.contract, data, [], 1000 + i).share for i, data in enumerate(parts(X, 3))]
-    assert totals[0][0].tolist() == sum(shares).tolist()
+    run = run_to_end(owners_of(terms, parts(X, 3), random_state=1))
+    (total,) = run.totals_
+    shares = [federated_models.fit(run.contract, data, [], 1000 + i).share for i, data in enumerate(parts(X, 3))]
+    assert total.tolist() == sum(shares).tolist()
     sums = [_exact(terms, data) for data in parts(X, 3)]
     noise = [share - exact for share, exact in zip(shares, sums, strict=True)]
     assert sum(sums).tolist() == _exact(terms, (X,)).tolist()
-    assert (totals[0][0] - _exact(terms, (X,))).tolist() == sum(noise).tolist()
+    assert (total - _exact(terms, (X,))).tolist() == sum(noise).tolist()
 
 
 def _exact(terms: Contract, data: tuple[Any, ...]) -> np.ndarray:
@@ -55,55 +54,67 @@ def _exact(terms: Contract, data: tuple[Any, ...]) -> np.ndarray:
 
 @pytest.mark.filterwarnings("ignore:what was released speaks")  # of few rows, by secure noise
 @pytest.mark.parametrize("values", [0.0, 3.0, -3.0, 1e30, np.inf, np.nan])
-def test_one_person_moves_a_share_by_no_more_than_the_noise_is_made_for(key: SecretKey, values: float) -> None:
+def test_one_person_moves_a_share_by_no_more_than_the_noise_is_made_for(values: float) -> None:
     """Norm of the difference on the lattice itself; the message looks the same."""
     X, terms = rows(60), contract()
     with_person = np.vstack([np.full(D, values), X])
     moved = (_exact(terms, (with_person,)) - _exact(terms, (X,))).tolist()
     assert sum(v * v for v in moved) <= 4**24  # exact, in Python's integers
-    asked = next(d for _, to, d in _asked(terms, key) if to == "owner-1")
-    answers = [Message.from_bytes(Owner(terms, "owner-1", (data,)).answer(asked)) for data in (X, with_person)]
-    assert [a.kind for a in answers] == [Kind.SHARE] * 2
-    assert len(answers[0].body) == len(answers[1].body)
+    shares = [ContractProgram(terms, (data,))([]).share for data in (X, with_person)]
+    assert shares[0].shape == shares[1].shape
 
 
-def _asked(terms: Contract, key: SecretKey) -> list[tuple[str, str, bytes]]:
-    federation = Federation(terms, parts(rows(60), 3), key=key)
-    federation.run()
-    return federation.traffic
-
-
-def test_everybody_has_the_same_model(key: SecretKey) -> None:
-    federation = Federation(contract(), parts(rows(), 3), key=key)
-    model = federation.run()
+def test_everybody_has_the_same_model() -> None:
+    owners = owners_of(contract(), parts(rows(), 3))
+    run = run_to_end(owners)
+    model = federated_models.fit(run.contract, None, run.totals_)
     assert isinstance(model, DPPCA)
     assert abs(model.components_[0, 0]) > 0.95
-    for owner in federation.owners:
+    for owner in owners:
         assert owner.result_.components_.tolist() == model.components_.tolist()
         assert owner.result_.ledger_.to_dict() == model.ledger_.to_dict()
     assert model.ledger_.for_release
     assert "collude" in model.ledger_.statement
+    assert "All owners were in one process" in model.ledger_.statement
     assert model.ledger_.details["noise"].startswith("in shares of 3 owners")
     assert model.privacy_spent_["spent"] <= 1.0
 
 
-def test_the_split_of_the_rows_does_not_matter(key: SecretKey) -> None:
+def test_the_split_of_the_rows_does_not_matter() -> None:
     """The same shares of noise give the same totals, however the persons are spread."""
     X, terms = rows(), contract(run="one")
     cuts = ([200, 400], [1, 2], [598, 599])
     totals = []
     for at in cuts:
-        federation = Federation(terms, [(p,) for p in np.split(X, at)], key=key, random_state=3)
-        totals.append(federation.proxy.run(federation.exchange)[0][0].tolist())
+        run = run_to_end(owners_of(terms, [(p,) for p in np.split(X, at)], random_state=3))
+        totals.append(run.totals_[0].tolist())
     assert totals[0] == totals[1] == totals[2]
 
 
-def test_noise_counts_the_owners_that_may_fail(key: SecretKey) -> None:
-    model = Federation(contract(5, lost=1, corrupt=2), parts(rows(), 5), key=key).run()
+def test_noise_counts_the_owners_that_may_collude() -> None:
+    model = fit_together(contract(5, corrupt=3), parts(rows(), 5))
     release = model.ledger_.releases[0]
     mu = math.sqrt(2 * Budget(PCA["epsilon"], PCA["delta"]).total * release.share)
     assert release.sd / (release.sensitivity / mu) == pytest.approx(math.sqrt(5 / 2), rel=1e-6)  # over one place's
     assert release.rho == pytest.approx(mu**2 / 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("how", [fit_together, fit_in_clear])
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        ("pca", PCA | {"mechanism": "power", "n_iter": 2, "mean_share": 0.0}),
+        ("kmeans", {"epsilon": 9.0, "delta": 1e-6, "n_features": D, "bounds": [-3, 3], "n_clusters": 2}),
+    ],
+)
+def test_public_random_choices_are_those_of_the_run(model: str, settings: dict[str, Any], how: Any) -> None:
+    """Without random_state each owner drew its own start, and sums of other functions were added up."""
+    terms, other = (Contract(model, settings, 2, n_max=1000, run=run) for run in ("one", "two"))
+    same = [how(terms, parts(rows(), 2), random_state=3) for _ in range(2)]
+    name = "components_" if model == "pca" else "cluster_centers_"
+    first, again = (getattr(fitted, name).tolist() for fitted in same)
+    assert first == again
+    assert getattr(how(other, parts(rows(), 2), random_state=3), name).tolist() != first
 
 
 @pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
@@ -140,7 +151,7 @@ def test_regression_of_several_hospitals() -> None:
 
 def test_persons_with_several_rows() -> None:
     X = rows()
-    terms = contract(groups=True, key=None)
+    terms = contract(groups=True)
     data = [(p, np.repeat(np.arange(100), 2)) for (p,) in parts(X, 3)]
     model = fit_together(terms, data)
     assert "all rows with one id" in model.ledger_.releases[0].unit
@@ -193,30 +204,23 @@ def test_linear_regression_of_many_owners_finds_places_where_bounds_are_far_too_
 # ---------------------------------------------------------------- what each party sees
 
 
-def test_what_proxy_and_user_could_learn_together_is_what_the_statement_says(key: SecretKey) -> None:
-    """A single share, decrypted, carries noise of 1/h of the variance: √h times the μ."""
-    federation = Federation(contract(4, lost=1), parts(rows(), 4), key=key)
-    model = federation.run()
-    share = next(
-        Message.from_bytes(data)
-        for name, _, data in federation.traffic
-        if name == "owner-2" and Message.from_bytes(data).kind == Kind.SHARE
-    )
-    terms = federation.owners[0].contract
-    waits = federated_models.fit(terms, None, [])
-    plain = key.decrypt(ciphertexts_from_bytes(share.body, key.public.size))
-    _, alone = unpack(plain, waits.size, waits.width, int(key.public.n))
-    away = (alone - _exact(terms, parts(rows(), 4)[1])) * 2.0**-24 * model.ledger_.releases[0].clip
+def test_one_share_has_the_noise_that_the_statement_says() -> None:
+    """1/h of the variance: √h times the μ."""
+    terms, data = contract(4, corrupt=2), parts(rows(), 4)
+    model = fit_together(terms, data)
+    share = ContractProgram(terms, data[1])([]).share
+    away = (share - _exact(terms, data[1])) * 2.0**-24 * model.ledger_.releases[0].clip
     share_sd = model.ledger_.releases[0].sd / math.sqrt(4)
     assert 0.2 * share_sd < away.std() < 2.5 * share_sd
     (release,) = model.ledger_.releases
-    assert f"alone has its persons at mu = {math.sqrt(2) * release.mu:.4g} (Gaussian DP)" in model.ledger_.statement
+    words = f"all but one owner have that one's persons at mu = {math.sqrt(2) * release.mu:.4g} (Gaussian DP)"
+    assert words in model.ledger_.statement
 
 
 @pytest.mark.parametrize(("owners", "corrupt"), [(2, 1), (3, 1), (6, 2)])
 def test_the_statement_of_masked_sums_says_what_colluding_owners_have(owners: int, corrupt: int) -> None:
     """The sum of the other owners' shares: μ by the noise in it."""
-    terms = contract(owners, corrupt=corrupt, key=None)
+    terms = contract(owners, corrupt=corrupt)
     ledger = fit_together(terms, parts(rows(), owners)).ledger_
     (release,) = ledger.releases
     assert ledger.for_release
@@ -236,14 +240,9 @@ def test_the_statement_of_masked_sums_says_what_colluding_owners_have(owners: in
     assert not simulated.for_release
 
 
-@pytest.mark.parametrize(
-    ("changes", "data", "error", "match"),
-    [
-        ({}, 3, InputError, "data must be of 2 owners, got 3"),
-        ({"key": "0" * 64}, 2, InputError, "contract must name no keys"),
-        ({"owners": 3, "lost": 1}, 3, ProtocolError, "no owner that may be lost"),
-    ],
-)
-def test_what_a_run_in_one_process_refuses(changes: dict[str, Any], data: int, error: Any, match: str) -> None:
-    with pytest.raises(error, match=match):
-        fit_together(contract(**{"owners": 2, "key": None, **changes}), parts(rows(), data))
+def test_what_a_run_in_one_process_refuses() -> None:
+    with pytest.raises(InputError, match="data must be of 2 owners, got 3"):
+        fit_together(contract(2), parts(rows(), 3))
+    final = owners_of(contract(2), parts(rows(), 2))[0].contract
+    with pytest.raises(InputError, match="contract must name no keys"):
+        fit_together(final, parts(rows(), 2))

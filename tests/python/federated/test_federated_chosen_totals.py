@@ -7,13 +7,13 @@ import warnings
 import numpy as np
 import pytest
 
-pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
-pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
+pytest.importorskip("cryptography", reason="cryptography is not installed: pip install '.[federated]'")
 
-from federation_tools import CURVES, GRIDS, D, contract, the_key
+from federation_tools import CURVES, GRIDS, D, contract
 
-from fdadp.federated import Federation, Owner, federated_models
-from fdadp.federated.wire_format import Kind, Message, Totals
+from fdadp.federated import federated_models, fit_together
+from fdadp.federated.owners.one_process import owners_of
+from fdadp.federated.owners.signed_messages import MessageKind, Ready, Refusal, RefusedMessage, SignedMessage
 from fdadp.privacy.noise.distributed import NextRound
 
 TABLE = {"epsilon": 1.0, "delta": 1e-6, "n_features": D}
@@ -41,13 +41,13 @@ def chosen(terms, rng, count):
                 return totals
             top = int(rng.choice([1, 1000, 2**40, 2**62]))
             made = rng.integers(-top, top, waits.size) if rng.uniform() < 0.7 else np.full(waits.size, top)
-            totals.append((made.astype(np.int64), terms.owners))
+            totals.append(made.astype(np.int64))
     return totals
 
 
-def asked(terms, totals):
-    body = the_key().public.modulus + Totals.to_bytes(totals)
-    return Message(Kind.ASK, terms.key_bits, len(totals), "proxy", terms.digest, body).to_bytes()
+def answered(owner, totals):
+    """What an owner says that has added up these totals."""
+    return SignedMessage.from_bytes(owner._next_release(bytes(32), bytes(32), len(totals), totals))
 
 
 def data_of(model, rng, n):
@@ -67,13 +67,13 @@ def test_any_totals_get_an_answer(model, runs):
     kinds = set()
     for _ in range(runs):
         totals = chosen(terms, rng, int(rng.integers(1, 12)))
-        owner = Owner(terms, "owner-1", data_of(model, rng, 20))
-        answer = Message.from_bytes(owner.answer(asked(terms, totals)))
-        assert answer.kind in (Kind.SHARE, Kind.DONE, Kind.REFUSAL)
-        if answer.kind == Kind.REFUSAL:
-            assert owner.state == {}
-        kinds.add(answer.kind)
-    assert kinds
+        owner = owners_of(terms, [data_of(model, rng, 20)] * 3)[0]
+        try:
+            kinds.add(answered(owner, totals).kind)
+        except RefusedMessage as exc:
+            assert exc.code == Refusal.MODEL and owner._state is None
+            kinds.add(MessageKind.REFUSAL)
+    assert kinds <= {MessageKind.READY, MessageKind.DONE, MessageKind.REFUSAL} and len(kinds) > 0
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -82,14 +82,15 @@ def test_an_owner_without_rows_answers_as_others_do(model):
     """The same kind and size of message; the run goes through, and the others' rows count."""
     terms = contract(model=model, settings=TERMS[model])
     rng = np.random.default_rng(0)
-    some, none = (Owner(terms, "owner-1", data_of(model, rng, n)).answer(asked(terms, [])) for n in (20, 0))
-    assert Message.from_bytes(none).kind == Message.from_bytes(some).kind == Kind.SHARE
-    assert len(none) == len(some)
+    some, none = (answered(owners_of(terms, [data_of(model, rng, n)] * 3)[0], []) for n in (20, 0))
+    assert none.kind == some.kind == MessageKind.READY
+    said = [Ready.from_bytes(one.body) for one in (some, none)]
+    assert len({(one.size, one.width, one.sd, one.arrays) for one in said}) == 1
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_run_with_an_owner_without_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, D)) * [1.5, 0.1, 0.1]
-    model = Federation(contract(3), [(X[:400],), (X[:0],), (X[400:],)], key=the_key()).run()
+    model = fit_together(contract(3), [(X[:400],), (X[:0],), (X[400:],)])
     assert abs(model.components_[0, 0]) > 0.9

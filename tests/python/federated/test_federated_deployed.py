@@ -19,11 +19,11 @@ import pytest
 pytest.importorskip("flwr", reason="flwr is not installed: pip install '.[federated]' (Python 3.11 or newer)")
 
 from fdadp.federated import Contract
+from fdadp.federated.federated_models import totals_to_bytes
 from fdadp.federated.flower import localhost_run
 from fdadp.federated.flower.localhost_run import HOST, FlowerError, LocalFlower
 from fdadp.federated.owners.coordinator import Coordinator
 from fdadp.federated.owners.owner_folder import OwnerFolder
-from fdadp.federated.wire_format import Totals
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
 
@@ -90,7 +90,7 @@ class Struck(LocalFlower):
 
 def run_struck(
     folder: Path, draft: Contract, strikes: Callable[[Struck], None], patience: float = 1200.0
-) -> list[tuple[Any, int]]:
+) -> list[np.ndarray]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(localhost_run, "LocalFlower", type("Now", (Struck,), {"strikes": staticmethod(strikes)}))
         totals = localhost_run.run_local(draft, PARTS[: draft.owners], folder, patience=patience)
@@ -98,14 +98,14 @@ def run_struck(
     return totals
 
 
-def check_all_have(folder: Path, totals: list[tuple[Any, int]]) -> None:
+def check_all_have(folder: Path, totals: list[np.ndarray]) -> None:
     """All owners have the same totals, of the shares that the coordinator took, and agreed once."""
     terms = Contract.from_json((folder / "contract.json").read_text())
     coordinator = Coordinator(terms, OwnerFolder(folder / "coordinator"))
     assert coordinator.done_
-    assert [total.tolist() for total in coordinator.totals_] == [total.tolist() for total, _ in totals]
+    assert [total.tolist() for total in coordinator.totals_] == [total.tolist() for total in totals]
     for name in terms.names:
-        assert (folder / "parties" / name / "totals").read_bytes() == Totals.to_bytes(totals)
+        assert (folder / "parties" / name / "totals").read_bytes() == totals_to_bytes(totals)
         assert (folder / "parties" / name / "store" / "answered").read_bytes() == terms.digest
 
 
@@ -140,7 +140,7 @@ def test_who_is_killed_after_a_release_is_started_again(
 
     totals = run_struck(tmp_path, draft_of(owners=owners), strikes)
     assert sorted(killed) == sorted(parties)
-    assert [shares for _, shares in totals] == [owners] * 2
+    assert len(totals) == 2
     check_all_have(tmp_path, totals)
 
 
@@ -158,7 +158,7 @@ def test_a_coordinators_app_is_killed_and_the_run_started_again(tmp_path: Path) 
 
     totals = run_struck(tmp_path, draft_of(2), strikes)
     assert "release 1:" not in first[0]
-    assert [shares for _, shares in totals] == [3, 3, 3]
+    assert len(totals) == 3
     assert "release 0:" not in (tmp_path / "logs" / "run.log").read_text()
     check_all_have(tmp_path, totals)
 

@@ -1,12 +1,9 @@
-"""What a contract fixes and parties insist on: the key, the cap on persons, and that seeded runs are no releases."""
+"""What a contract fixes and parties insist on: the cap on persons, and that seeded runs are no releases."""
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,99 +11,39 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install 'fdadp[federated]'")
-pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install 'fdadp[federated]'")
+pytest.importorskip("cryptography", reason="cryptography is not installed: pip install '.[federated]'")
 
-import gmpy2
+from federation_tools import contract
 
 from fdadp.errors import PrivacyError
-from fdadp.federated import Contract, Federation, Owner, federated_models, fit_in_clear
-from fdadp.federated.paillier import PublicKey, SecretKey, keys
-from fdadp.federated.wire_format import Kind, Message
+from fdadp.federated import Contract, federated_models, fit_in_clear, fit_together
+from fdadp.federated.owners.data_owner import ContractProgram
+from fdadp.federated.owners.one_process import owners_of, run_to_end
 from fdadp.learners import DPPCA
 from fdadp.privacy.noise.distributed import DistributedNoise, NextRound, noise_source
 
-D, BITS = 3, 512
+D = 3
 PCA = {"epsilon": 1.0, "delta": 1e-6, "n_components": 1, "data_norm": 3.0, "n_features": D}
 ROWS = np.random.default_rng(0).normal(size=(600, D)) * [1.5, 0.3, 0.3]
-
-
-@cache
-def the_key() -> SecretKey:
-    return keys(BITS)
-
-
-def contract(owners: int = 3, **changes: Any) -> Contract:
-    final = {"simulation": True, "key_bits": BITS, "key": the_key().public.digest}
-    return Contract(**{"model": "pca", "settings": PCA, "owners": owners, "n_max": 1000, **final, **changes})
 
 
 def parts(X: np.ndarray = ROWS, owners: int = 3) -> list[tuple[Any, ...]]:
     return [(part,) for part in np.array_split(X, owners)]
 
 
-# ---------------------------------------------------------------- the key
-
-
-def prime(bits: int) -> int:
-    """With its two highest bits set, so that a product of two has twice as many."""
-    return int(gmpy2.next_prime(3 << (bits - 2)))
-
-
-def bad_moduli() -> Iterator[tuple[str, int, str]]:
-    p, r = prime(256), prime(171)
-    q = int(gmpy2.next_prime(p))
-    yield "prime", prime(512), "got a prime"
-    yield "square", p * p, "got a power"
-    yield "cube", r**3, "got a power"
-    small = 65521
-    yield "small factor", small * int(gmpy2.next_prime((1 << 512) // small - (1 << 400))), "with the factor 65521"
-    yield "three", 3 * int(gmpy2.next_prime((1 << 511) // 3 + (1 << 400))), "with the factor 3"
-    yield "even", p * q + 1, "odd number of 512 bits"
-    yield "short", prime(255) * prime(256), "odd number of 512 bits, got one of 511"
-    yield "long", p * q * 4 + 1, "odd number of 512 bits, got one of 514"
-
-
-@pytest.mark.parametrize(("what", "n", "match"), [pytest.param(*one, id=one[0]) for one in bad_moduli()])
-def test_a_key_that_no_honest_user_makes_is_refused(what: str, n: int, match: str) -> None:
-    with pytest.raises(PrivacyError, match=match):
-        PublicKey(n, BITS)
-    if n.bit_length() <= BITS:  # an owner refuses it, too, even where the contract names it
-        modulus = n.to_bytes(BITS // 8, "big")
-        terms = contract(key=hashlib.sha256(modulus).hexdigest())
-        asked = Message(Kind.ASK, BITS, 0, "proxy", terms.digest, modulus).to_bytes()
-        owner = Owner(terms, "owner-1", parts()[0])
-        assert Message.from_bytes(owner.answer(asked)).kind == Kind.REFUSAL
-        assert owner.state == {}
-
-
-def test_good_keys_are_good() -> None:
-    for bits in (256, 512, 1024):
-        assert keys(bits).public.bits == bits
-
-
-def test_keys_are_long_unless_told_otherwise() -> None:
-    """128 bits of security; short ones in simulations alone."""
-    terms = Contract("pca", PCA, 3, n_max=100)
-    assert terms.key_bits == 3072
-    with pytest.raises(PrivacyError, match="key_bits must be one of"):
-        replace(contract(), simulation=False)
-
-
 # ---------------------------------------------------------------- seeds
 
 
 def test_a_seeded_run_is_no_release_for_any_party() -> None:
-    federation = Federation(contract(simulation=False, key_bits=2048, key=None), parts(), random_state=0)
-    model = federation.run()
+    owners = owners_of(contract(), parts(), random_state=0)
+    run = run_to_end(owners)
+    model = federated_models.fit(run.contract, None, run.totals_)
     assert not model.ledger_.for_release
     assert "not for release" in model.ledger_.headline
     assert "NOT FOR RELEASE" in model.ledger_.statement
-    for party in (*federation.owners, federation.user):
+    for party in owners:
         assert party.result_.ledger_.to_dict() == model.ledger_.to_dict()
         assert not any(release.secure for release in party.result_.ledger_.releases)
-    totals = federation.user._totals()
-    assert not federated_models.fit(federation.contract, None, totals).ledger_.for_release
 
 
 @pytest.mark.parametrize("seed", [None, 0])
@@ -118,26 +55,25 @@ def test_a_run_in_clear_is_no_release(seed: int | None) -> None:
 
 
 def test_an_owner_seeds_no_share_under_terms_for_release() -> None:
-    terms = contract(simulation=False, key_bits=2048)
     with pytest.raises(PrivacyError, match="random_state must be None unless the contract is a simulation"):
-        Owner(terms, "owner-1", parts()[0], random_state=0)
+        ContractProgram(contract(), parts()[0], random_state=0)
 
 
 def test_simulation_is_part_of_the_terms() -> None:
-    """Nobody can be made to believe that a simulation was none."""
-    one = contract(run="one", key_bits=2048)
-    other = replace(one, simulation=False)
-    owner = Owner(other, "owner-1", parts()[0])
-    asked = Message(Kind.ASK, 2048, 0, "proxy", one.digest, b"").to_bytes()
-    assert b"contract must be the same" in Message.from_bytes(owner.answer(asked)).body
+    """Nobody can be made to believe that a simulation was none: messages hold the digest."""
+    one = contract(run="one", simulation=True)
+    assert replace(one, simulation=False).digest != one.digest
 
 
 def test_real_runs_are_for_release_and_say_what_they_rest_on() -> None:
-    key = keys(2048)
-    terms = contract(simulation=False, key_bits=2048, key=key.public.digest)
-    model = Federation(terms, parts(), key=key).run()
+    model = fit_together(contract(), parts())
     assert model.ledger_.for_release and "not for release" not in model.ledger_.headline
-    for words in ("does not collude", "follows the protocol", "under this contract alone", "nobody keeps that account"):
+    for words in (
+        "Owners who collude",
+        "under this contract alone",
+        "nobody keeps that account",
+        "breaks X25519 later",
+    ):
         assert words in model.ledger_.statement
 
 
@@ -178,7 +114,9 @@ def test_the_cap_moves_no_two_sums_further_apart(rows: Any, person: Any, n_max: 
 
 
 def shares_of(terms: Contract, data: list[tuple[Any, ...]]) -> list[np.ndarray]:
-    return [federated_models.fit(terms, one, [], 1000 + i).share for i, one in enumerate(data)]
+    return [
+        federated_models.fit(replace(terms, simulation=True), one, [], 1000 + i).share for i, one in enumerate(data)
+    ]
 
 
 def test_with_a_declared_n_rows_beyond_the_cap_are_left_out_by_position() -> None:
@@ -191,7 +129,7 @@ def test_with_a_declared_n_rows_beyond_the_cap_are_left_out_by_position() -> Non
     blanked[0][10] = np.nan
     moved = (shares_of(terms, [(X,) for X in blanked])[0] - shares_of(terms, data)[0]).tolist()
     assert 0 < sum(v * v for v in moved) <= 4**24
-    model = Federation(terms, data, key=the_key(), random_state=0).run()
+    model = fit_together(terms, data, random_state=0)
     assert abs(model.components_[0, 0]) > 0.9
     assert model.noisy_n_ == pytest.approx(150, abs=6 * model.ledger_.releases[0].sd / (3 / 4) ** 2)
 
@@ -204,10 +142,10 @@ def test_more_persons_than_the_cap_never_wrap_around(n_max: int) -> None:
     terms = contract(n_max=n_max, settings=settings)
     waits = federated_models.fit(terms, None, [])
     most, far = 3 * n_max * 2**24, ROWS + np.array([3.0, 0, 0])
-    federation = Federation(terms, parts(far), key=the_key(), random_state=0)
-    federation.run()
-    ((total, _),) = federation.user._totals()
-    sd = federation.user.result_.ledger_.releases[0].sd / federation.user.result_.ledger_.releases[0].clip * 2**24
+    run = run_to_end(owners_of(terms, parts(far), random_state=0))
+    (total,) = run.totals_
+    (release,) = federated_models.fit(run.contract, None, run.totals_).ledger_.releases
+    sd = release.sd / release.clip * 2**24
     assert np.abs(total).max() <= most + 6 * sd < 2 ** (waits.width - 1)
     exact = np.sum([limited(X, n_max, epsilon=100.0) for (X,) in parts(far)], axis=0)
     assert np.abs(total - exact).max() < 6 * sd

@@ -17,7 +17,6 @@ from masked_tools import (
     owner,
     p_of_uniform,
     refusal_of,
-    run,
     signed,
     started,
     terms,
@@ -29,9 +28,10 @@ from masked_tools import (
 from mutants import mutate
 
 from fdadp.federated.owners import data_owner, pairwise_masks, signed_messages
+from fdadp.federated.owners.one_process import run_to_end
 from fdadp.federated.owners.pairwise_masks import MaskedRelease, masked, new_key, pair_mask, public_half
 from fdadp.federated.owners.signed_messages import MessageKind, Ready, Refusal, Share, SignedMessage
-from fdadp.federated.wire_format import ProtocolError
+from fdadp.federated.run_contract import ProtocolError
 
 PRIME = 2**255 - 19
 SIZE = 2048
@@ -179,7 +179,7 @@ def test_all_messages_are_written_again_from_totals_and_uniform_numbers(count: i
     """What anybody sees of a run, byte for byte: of the draws only totals are in it. The rest is keys, shares of all
     owners but the last, which are uniform, and what follows."""
     owners = three(count, size=600 // count, releases=1)
-    contract, found = terms(count), run(owners)
+    contract, found = terms(count), run_to_end(owners)
     (total,) = found.totals_
     first, go, last = (SignedMessage.from_bytes(asked) for asked in found.requests_)
     seen = [Share.from_bytes(SignedMessage.from_bytes(m).body) for m in signed_messages.split(last.body, count)]
@@ -205,7 +205,7 @@ def test_all_messages_are_written_again_from_totals_and_uniform_numbers(count: i
 def check_totals() -> None:
     """The sum of the shares, negative ones too, is that of the draws."""
     owners = three(size=64)
-    totals = run(owners).totals_
+    totals = run_to_end(owners).totals_
     assert len(totals) == 2
     for k, total in enumerate(totals):
         np.testing.assert_array_equal(total, sum(party._program.draws[k] for party in owners))
@@ -318,7 +318,7 @@ def check_a_lost_folder_gives_no_second_view() -> None:
 def check_releases_differ() -> None:
     """Masks of two releases have nothing in common."""
     owners = three(size=SIZE)
-    coordinator = run(owners)
+    coordinator = run_to_end(owners)
     shares = [SignedMessage.from_bytes(asked) for asked in coordinator.requests_ if asked[5] == MessageKind.ASK][1:]
     one, two = (signed_messages.split(asked.body, 3) for asked in shares)
     for a, b in zip(one, two, strict=True):

@@ -20,14 +20,15 @@ from fdadp.errors import (
     NotPrivateWarning,
     PublicParameterMissing,
 )
-from fdadp.federated import Contract, Federation, federated_models, paillier
+from fdadp.federated import Contract, federated_models, fit_together
 from fdadp.federated.federated_models import fit_in_clear, total_of_shares
 from fdadp.federated.owner_chain_pca import PrivateLocalPCA
-from fdadp.federated.paillier import ciphertexts
+from fdadp.federated.owners.one_process import owners_of, run_to_end
 from fdadp.learners import DPPCA
 from fdadp.learners.pca import CONST, centred, signed
 from fdadp.plot._matplotlib_figures import MissingPlotsError, pyplot
 from fdadp.privacy.noise.distributed import DistributedNoise, NextRound
+from fdadp.published import paillier
 from fdadp.published.pca import PublishedDPDPCA
 
 PUBLIC = {"epsilon": 5.0, "delta": 1e-5, "data_norm": 3.0, "center": 0.3, "n_components": 5}
@@ -47,7 +48,7 @@ def digits():
 
 
 def terms(owners, d=64, n_max=2000, **more):
-    return Contract("pca", PUBLIC | {"n_features": d} | more, owners, n_max=n_max, key_bits=2048)
+    return Contract("pca", PUBLIC | {"n_features": d} | more, owners, n_max=n_max)
 
 
 def one_each(parts):
@@ -69,19 +70,16 @@ def captured(model, X):
 # ------------------------------------------------------------------------------------- the corrected protocol --
 
 
-def test_decrypted_totals_are_the_pooled_sum_plus_all_shares_of_noise(key, digits, monkeypatch):
+def test_totals_are_the_pooled_sum_plus_all_shares_of_noise(digits, monkeypatch):
     X = digits[:300, :12]
     contract = terms(4, d=12)
     parts = np.array_split(X, 4)
     noisy = [one.share for one in shares(contract, parts)]
-    federation = Federation(contract, one_each(parts), key=key, random_state=7)
-    federation.run()
-    ((total, count),) = federation.user._totals()
+    (total,) = run_to_end(owners_of(contract, one_each(parts), random_state=7)).totals_
     monkeypatch.setattr(DistributedNoise, "_share", lambda self, sd, size: np.zeros(size, dtype=np.int64))
     exact = [one.share for one in shares(contract, parts)]
     pooled = federated_models.fit(contract, (X,), []).share
     noise = sum(a - b for a, b in zip(noisy, exact, strict=True))
-    assert count == 4
     assert np.array_equal(total, pooled + noise)
     assert np.abs(noise).min() > 0  # nothing is left as it was: the number of rows neither
 
@@ -124,13 +122,13 @@ def test_noise_has_the_law_of_one_trusted_place_but_for_the_shares_held_back(dig
     assert together.sd == pytest.approx(central.sd * math.sqrt(owners / (owners - 1)), rel=1e-6)
 
 
-def test_encryption_changes_no_bit_of_the_model(key, digits):
+def test_masks_change_no_bit_of_the_model(digits):
     contract = terms(3, d=20)
     parts = one_each(np.array_split(digits[:, :20], 3))
-    encrypted = Federation(contract, parts, key=key, random_state=1).run()
+    masked = fit_together(contract, parts, random_state=1)
     in_clear = fit_in_clear(contract, parts, random_state=1)
     for name in ("components_", "explained_variance_", "mean_", "noisy_n_"):
-        assert np.array_equal(getattr(encrypted, name), getattr(in_clear, name)), name
+        assert np.array_equal(getattr(masked, name), getattr(in_clear, name)), name
 
 
 def test_split_of_the_rows_makes_no_difference(digits):
@@ -159,10 +157,10 @@ def test_seeded_shares_of_two_releases_are_independent(digits):
     contract = Contract("kmeans", settings, 2, n_max=2000)
     nobody = (np.full((1, 64), np.nan),)
     first = federated_models.fit(contract, nobody, [], 5)
-    total = (np.zeros(first.size, dtype=np.int64), 2)
+    total = np.zeros(first.size, dtype=np.int64)
     totals = [total]
     while (second := federated_models.fit(contract, nobody, totals, 5)).size != first.size:
-        totals.append((np.zeros(second.size, dtype=np.int64), 2))
+        totals.append(np.zeros(second.size, dtype=np.int64))
     assert np.abs(first.share).min() > 0
     assert abs(np.corrcoef(first.share, second.share)[0, 1]) < 4 / math.sqrt(first.size)
 
@@ -170,38 +168,6 @@ def test_seeded_shares_of_two_releases_are_independent(digits):
 def test_in_clear_wants_the_data_of_all_owners(digits):
     with pytest.raises(InputError, match="data must be of 4 owners, got 3"):
         fit_in_clear(terms(4), one_each(np.array_split(digits, 3)))
-
-
-# ------------------------------------------------------------------------------------------------- packing --
-
-
-def first_release(contract):
-    waits = federated_models.fit(contract, None, [])
-    assert isinstance(waits, NextRound)
-    return waits
-
-
-def test_a_matrix_of_617_features_takes_at_most_5000_ciphertexts():
-    waits = first_release(terms(10, d=617, n_max=10_000))
-    assert waits.size == 618 * 619 // 2
-    assert ciphertexts(waits.size, waits.width, 2048) <= 5000
-    assert ciphertexts(waits.size, waits.width, 3072) <= 3400
-
-
-def test_packing_saves_97_powers_of_a_hundred(key, digits, monkeypatch):
-    """The powers r^n are what encryption costs; without packing there is one for each of 1540 values."""
-    powers = []
-    monkeypatch.setattr(paillier, "_powers", lambda places, n: powers.append(len(places)) or [1] * len(places))
-    contract = terms(2, d=54)
-    waits = first_release(contract)
-    each = ciphertexts(waits.size, waits.width, 2048)
-    federation = Federation(contract, one_each(np.array_split(digits[:200, :54], 2)), key=key)
-    federation.run()
-    assert waits.size == 1540
-    assert sum(powers) == 3 * each  # two owners, and the proxy's fresh factors
-    assert waits.size / each > 30
-    sent = next(data for name, _, data in federation.traffic if name == "owner-1")
-    assert len(sent) < 512 * (each + 1)
 
 
 # -------------------------------------------------------------------------------------------- PrivateLocalPCA --
@@ -427,7 +393,7 @@ def test_classification_scores_every_scheme_at_every_point():
     assert f1[study.RANDOM, 5] < f1[study.EXACT, 5]
 
 
-def test_command_writes_tables_and_says_what_encryption_took(tmp_path, key):
+def test_command_writes_tables_and_says_what_masks_took(tmp_path):
     arguments = [
         "--owners",
         "3",
@@ -436,14 +402,12 @@ def test_command_writes_tables_and_says_what_encryption_took(tmp_path, key):
         "5",
         "--repeats",
         "1",
-        "--key-bits",
-        "2048",
         "--out",
         str(tmp_path),
     ]
     done = CliRunner().invoke(study.app, arguments)
     assert done.exit_code == 0, done.output
-    assert "digits, with encryption: 3 owners, 2048 bits" in done.output
+    assert "digits, with masks: 3 owners" in done.output
     assert "DPDPCA" in done.output and "PrivateLocalPCA" in done.output
     table = pd.read_csv(tmp_path / "table.csv")
     assert set(table["scheme"]) == {study.DPDPCA, study.LOCAL, study.CENTRAL, study.RANDOM}

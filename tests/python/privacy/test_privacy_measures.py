@@ -194,7 +194,7 @@ def test_the_honest_shares_pay_for_the_lattice_together(honest):
     assert amount * (1 - 1e-6) < cost("gdp", sampler) <= amount
     share_sd = sampler.guaranteed / math.sqrt(honest)
     alone = 2.0**8 / math.sqrt(share_sd**2 - 16)
-    assert f"alone has its persons at mu = {alone:.4g} (Gaussian DP)" in source.assumption
+    assert f"all but one owner have that one's persons at mu = {alone:.4g} (Gaussian DP)" in source.assumption
 
 
 def test_a_simulation_with_next_to_no_budget_has_the_noise_that_was_asked_for():
