@@ -88,7 +88,7 @@ $(VENV)/.stamp-plots: $(VENV)/.stamp-python setup.cfg pyproject.toml
 
 $(VENV)/.stamp-dev: $(VENV)/.stamp-python setup.cfg pyproject.toml
 	@echo "Installing fdadp with the tools for development into $(VENV) ..."
-	$(PIP) --editable '.[dev,plots,federated,service]'
+	$(PIP) --editable '.[dev,plots,federated,service,published]'
 	@touch $(VENV)/.stamp-plots $@
 
 $(VENV)/.stamp-docs: $(VENV)/.stamp-dev docs/requirements.txt

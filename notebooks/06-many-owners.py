@@ -19,12 +19,12 @@
 # them trust.
 #
 # fdadp fits the model all the same. Every private estimator whose releases are sums with Gaussian noise can be fitted
-# by many owners: each computes its own exact integer sums, adds *its share* of the noise, and encrypts. A **proxy**
-# multiplies the ciphertexts, which adds what is inside them, without being able to read any. A **data user** decrypts
-# the sum over all owners: that is the private release, with the noise that one trusted custodian would have added.
+# by many owners: each computes its own exact integer sums, adds *its share* of the noise, and hides the result by masks
+# that it has agreed on with each other hospital. A **coordinator** forwards what they say. In the sum over all owners
+# the masks cancel: that is the private release, with the noise that one trusted custodian would have added.
 #
 # The noise in this notebook is the real one (OpenDP), and so are the keys. **Each run gives slightly different
-# numbers**, and the text does not quote them. Needs `pip install '.[federated]'`.
+# numbers**, and the text does not quote them. Needs `pip install '.[federated,published]'`.
 
 # %%
 import warnings
@@ -61,9 +61,9 @@ def explained(model) -> float:
 # ## The contract
 #
 # All that is public is agreed beforehand, and its hash is in every message: a party with other terms is refused.
-# `lost=1` allows one hospital to fail; `corrupt=1` says that one of them may tell what noise it added (each hospital
-# knows its own noise, and sees the result, so this is never 0). The noise of the other three is then enough for the
-# promise. The price is more noise when all five are there and honest: 5/3 of the variance.
+# `corrupt=2` says that two of them may tell what noise they added (each hospital knows its own noise, and sees the
+# result, so this is never 0). The noise of the other three is then enough for the promise. The price is more noise
+# when all five are honest: 5/3 of the variance.
 
 # %%
 bounds = {"X": [-4.5, 4.5], "Y": [-8, 8]}
@@ -73,9 +73,9 @@ contract = Contract(
     {**terms, "s": people.s.tolist(), "t": people.t.tolist()},
     owners=5,
     n_max=3000,
-    lost=1,
+    corrupt=2,
 )
-print(f"{contract.honest} honest shares carry the noise; below {contract.least} shares nothing is decrypted")
+print(f"{contract.honest} honest shares carry the noise")
 
 # %% [markdown]
 # ## The run
@@ -83,18 +83,18 @@ print(f"{contract.honest} honest shares carry the noise; below {contract.least} 
 # `mechanism="moments"` takes eighteen rounds of messages. The default, DP-AFF, takes thirty-two, explains more, and
 # would take this notebook a minute longer.
 #
-# `Federation` keeps all parties in this process; they exchange bytes, and nothing else. (`python -m fdadp federated
-# demo` runs the same objects as separate processes of a Flower deployment.)
+# Here all owners are in this process; they exchange bytes, and nothing else. (`fit_together` is these three lines.
+# `python -m fdadp federated demo` runs the same objects as separate processes of a Flower deployment.)
 
 # %%
-federation = Federation(contract, hospitals)
-together = federation.run()
+parties = owners_of(contract, hospitals)
+run = run_to_end(parties)
+together = federated_models.fit(run.contract, None, run.totals_)
 print(together.ledger_)
 
 # %% [markdown]
 # The statement of the ledger now has conditions that it does not have with one custodian: how many shares must stay
-# secret, and that proxy and data user do not collude. If these two did, they could decrypt one hospital's share; it
-# still carries noise, and its people are protected at √3 times the μ of the first lines.
+# secret, what hospitals that collude could see, and that the masks rest on bounded computing power.
 #
 # ## Was it worth it?
 
@@ -132,84 +132,65 @@ axes[0].set_ylabel("E[Y | X]")
 # %% [markdown]
 # ## What did each of them see?
 #
-# Everything that a party learns is in the bytes that it received. Here is what was sent, by whom.
+# Everything that a party learns is in the bytes that it received. The coordinator asked, and each request holds the
+# signed answers of all five hospitals to the one before. Here is what the first hospital said in it.
 
 # %%
-names = {value: name for name, value in vars(Kind).items() if isinstance(value, int)}
+requests = [SignedMessage.from_bytes(data) for data in run.requests_]
+said = [split(request.body, contract.owners) for request in requests]
 traffic = pd.DataFrame(
-    [
-        {"from": a, "to": b, "kind": names[Message.from_bytes(data).kind], "bytes": len(data)}
-        for a, b, data in federation.traffic
-        if a in ("proxy", "owner-1", "user") and b in ("proxy", "owner-1", "user")
-    ]
+    [{"kind": MessageKind(SignedMessage.from_bytes(one[0]).kind).name, "bytes": len(one[0])} for one in said]
 )
-traffic.groupby(["from", "to", "kind"])["bytes"].agg(["count", "sum"])
+traffic.groupby("kind", sort=False)["bytes"].agg(["count", "sum"])
 
 # %% [markdown]
-# The proxy got five `SHARE`s a release: ciphertexts under a key that it has not got. The data user got one
-# `ASK_TOTAL` a release: the ciphertext of the sum, with fresh randomness, so that it has no ciphertext in common with
-# any hospital's. The hospitals got the totals, which are the private releases themselves.
-#
-# A share packs some forty numbers into each ciphertext. Two encryptions of the same share have nothing in common:
+# A `READY` has a fresh public key, a `SHARE` the masked numbers. One share is uniform to all who have not made it; the
+# five of a release add up to the total, modulo 2^64, and to nothing else:
 
 # %%
-shares = [d for a, _, d in federation.traffic if a == "owner-1" and Message.from_bytes(d).kind == Kind.SHARE]
-print(f"the last share of the first hospital: {len(shares[-1])} bytes, beginning {shares[-1][70:90].hex()} ...")
+shares = [Share.from_bytes(SignedMessage.from_bytes(one).body).values for one in said[2]]
+print("the first hospital's share:", shares[0][:3])
+print("the sum of all five:       ", np.sum(shares, axis=0, dtype=np.uint64)[:3].view(np.int64))
+print("the first total:           ", run.totals_[0][:3])
 
 # %% [markdown]
 # ## When things go wrong
 #
-# A transport that loses the third hospital's answers, sends the second's twice, and damages one of the fourth's:
+# A coordinator dies at every message. The next one goes on from its folder; what a hospital has answered it answers
+# again, byte for byte, and never with fresh noise:
 
 # %%
-pca = Contract(
-    "pca",
-    {"epsilon": 1.0, "delta": 1e-6, "data_norm": 4.0, "n_components": 2, "n_features": 51},
-    owners=5,
-    n_max=3000,
-    lost=2,
-)
+settings = {"epsilon": 1.0, "delta": 1e-6, "data_norm": 4.0, "n_components": 2, "n_features": 51}
+pca = Contract("pca", settings, owners=5, n_max=3000)
 rows = [(part / 4,) for part in np.array_split(X, 5)]
-
-
-def accident(requests, timeout):
-    """An unreliable network."""
-    replies = unreliable.exchange(requests, timeout)
-    if "owner-3" in replies:
-        del replies["owner-3"]
-        replies["owner-2"] *= 2
-        replies["owner-4"] = [replies["owner-4"][0][:-1] + b"?"]
-    return replies
-
-
-unreliable = Federation(pca, rows)
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always", FdadpWarning)
-    unreliable.proxy.run(accident)
-print(*[w.message for w in caught], *unreliable.proxy.refused_[:2], sep="\n")
-print("noise: sd", unreliable.user.result_.ledger_.releases[0].sd)
+owners, folder = owners_of(pca, rows), MemoryKeeper()
+died = 0
+while not (coordinator := Coordinator(owners[0].contract, folder)).done_:
+    number = min(coordinator.missing)
+    asked = coordinator.requests_[-1] if coordinator.requests_ else None
+    coordinator.take(number, owners[number - 1].consent() if asked is None else owners[number - 1].answer(asked))
+    died += 1
+print(f"{died} coordinators; the model is there: {owners[0].result_}")
 
 # %% [markdown]
-# Three shares came through, which `lost=2` allows. With one less, nothing would have been decrypted. And a hospital
-# whose director signed for ε = 1 does not answer to ε = 2:
+# A release waits for all hospitals: without one of them there is no total. And a hospital whose director signed for
+# ε = 1 does not answer to ε = 2, nor to a share that somebody changed on its way:
 
 # %%
-greedy = Federation(replace(pca, settings={**pca.settings, "epsilon": 2.0}), rows)
-greedy.owners = unreliable.owners
-try:
-    greedy.run()
-except ProtocolError as error:
-    print(error)
-
-# %% [markdown]
-# Nor does anyone get a second share of the same release, with fresh noise, to average with the first; or a second
-# sum, of fewer hospitals, to subtract from the first: such requests are refused, or answered as the first one was.
-# So a proxy that crashed is simply started again, and goes on where it was.
+greedy = owners_of(replace(pca, settings={**pca.settings, "epsilon": 2.0}), rows)
+asked = run_to_end(greedy).requests_[0]
+print(meaning_of(SignedMessage.from_bytes(owners[0].answer(asked)).body))
+fresh = owners_of(pca, rows)
+first = Coordinator(fresh[0].contract)
+for owner in fresh:
+    first.take(owner.number, owner.consent())
+changed = first.requests_[-1][:-65] + b"?" + first.requests_[-1][-64:]
+print(meaning_of(SignedMessage.from_bytes(fresh[0].answer(changed)).body))
 
 # %% [markdown]
 # ## The published protocol, for comparison
 #
-# The scheme in the literature (for PCA) lets the proxy add the noise, masks the sums v by multiples of N, and sends N
+# The scheme in the literature (for PCA) encrypts the sums, and a proxy adds them up. It lets the proxy add the noise, masks the sums v by multiples of N, and sends N
 # in clear. Encrypted it is; private it is not. Here is what its data user computes from what it is sent, and what the
 # user and the proxy know together:
 
@@ -228,7 +209,7 @@ print(published.ledger_.statement)
 # %% [markdown]
 # ## When not even a sum is sent: local privacy
 #
-# A proxy and a key holder who do not collude may be too much to ask. In the local model every *person* randomises
+# Owners who keep their noise to themselves may be too much to ask. In the local model every *person* randomises
 # before anything leaves the device, and trusts nobody. The price is high: it takes far more people. Logistic
 # regression, 30,000 people, each of whom answers once:
 

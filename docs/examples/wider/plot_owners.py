@@ -2,12 +2,12 @@
 Many owners, no trusted party
 =============================
 
-Five hospitals fit one private model. Each adds its share of the noise to its own sums and encrypts them; only the
-noisy total is ever decrypted. Together they learn what none could alone.
+Five hospitals fit one private model. Each adds its share of the noise to its own sums and hides them by masks, which
+cancel in the total. Together they learn what none could alone.
 """
 
 # %%
-# For the page the shares are added in clear, which gives the same numbers; ``Federation`` is the encrypted protocol.
+# For the page the shares are added in clear, which gives the same numbers; ``fit_together`` has the masks.
 import warnings
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ hospitals = list(zip(np.array_split(X, 5), np.array_split(Y, 5), strict=True))
 bounds, truth = {"X": [-4.5, 4.5], "Y": [-8, 8]}, others.mean_function
 settings = {"epsilon": 1.0, "delta": 1e-6, "n": 3000, "bounds": bounds, "mechanism": "moments"}
 grids = {"s": people.s.tolist(), "t": people.t.tolist()}
-contract = Contract("regression", {**settings, **grids}, owners=5, n_max=3000, lost=1)
+contract = Contract("regression", {**settings, **grids}, owners=5, n_max=3000, corrupt=2)
 warnings.simplefilter("ignore")  # of several fits to the same people, and a few values beyond their range
 
 
@@ -39,8 +39,8 @@ def alone(x, y):
 
 
 # %%
-# Means of three runs. One custodian of all would need less noise: five owners add enough for one of them to be lost,
-# and for one to tell the noise that it added.
+# Means of three runs. One custodian of all would need less noise: five owners add enough for two of them to tell
+# the noise that they added.
 fits = {
     "one hospital (600 people)": lambda: alone(*hospitals[0]),
     "five hospitals": lambda: fit_in_clear(contract, hospitals),

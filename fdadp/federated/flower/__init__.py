@@ -1,23 +1,24 @@
-"""The many-owner protocol as Flower apps: proxy, data user and owners in processes, and on machines, of their own.
+"""Masked sums on Flower: coordinator and owners in processes, and on machines, of their own.
 
-Flower carries bytes and starts processes; the protocol (:mod:`fdadp.federated.parties`) knows nothing of it.
+Flower carries bytes and starts processes; the protocol (:mod:`fdadp.federated.owners`) knows nothing of it.
 
 ================= ===============================================================================================
-``apps``          an owner or the data user, on a SuperNode; the proxy, beside the SuperLink; what travels between
-``party_state``   what a party must not forget between two messages, in a folder of its own
+``apps``          an owner, on a SuperNode; the coordinator, beside the SuperLink; what travels between
 ``localhost_run`` SuperLink, SuperNodes and a run on this machine alone; the demonstration
 ``app/``          the Flower app: a ``pyproject.toml`` that names the two apps
 ================= ===============================================================================================
 
 Those who run it
 ----------------
-*Terms.* All parties agree on a draft of the contract (``Contract(...).to_json()``), public JSON. The data user makes
-the key and the final contract, in the folder where its node will look for the key::
+*Terms.* All owners agree on a draft of the contract (``Contract(..., transport="flower").to_json()``), public JSON.
+Each makes a key and sends its public half to all others. The coordinator makes the final contract::
 
-    python -m fdadp federated key draft.json contract.json --store /safe/fdadp --owner owner-1.pem.pub --owner ...
+    python -m fdadp study key /safe/owner-1.pem
+    python -m fdadp federated contract draft.json contract.json --owner owner-1.pem.pub --owner owner-2.pem.pub ...
 
-``contract.json`` goes to all others by a way on which nobody can exchange it; they compare its SHA-256. Each party
-keeps its own copy and answers for no other terms.
+``contract.json`` goes to all owners, who read its SHA-256 and those of their own public keys to each other by
+telephone. The keys that an owner compared it puts into a folder of its own. It answers for no other terms than its own
+copy.
 
 *Certificates.* The coordinator's SuperLink needs a certificate for its name, from an authority (``ca.pem``) that all
 parties know; one made for this purpose is enough::
@@ -40,43 +41,42 @@ parties know; one made for this purpose is enough::
     address = "coordinator:8000"
     root-certificates = "/path/ca.pem"
 
-*Nodes.* Each party makes a key (``ssh-keygen -t ecdsa -b 384 -f owner-3.key``) and sends its public half to the
-coordinator, who admits it with ``flwr supernode register owner-3.key.pub my-superlink``. At each owner, and at the data
-user (``party='user'``, without ``data``)::
+*Nodes.* Each owner makes a key for Flower (``ssh-keygen -t ecdsa -b 384 -f owner-3.key``) and sends its public half to
+the coordinator, who admits it with ``flwr supernode register owner-3.key.pub my-superlink``. At each owner::
 
     flower-supernode --superlink coordinator:8000 --root-certificates ca.pem --auth-supernode-private-key owner-3.key \\
-        --node-config "party='owner-3' contract='/safe/contract.json' store='/safe/fdadp' data='/safe/rows.npz'
-        key='/safe/owner-3.pem'"
+        --node-config "contract='/safe/contract.json' key='/safe/owner-3.pem' verified='/safe/verified'
+        store='/safe/masks' data='/safe/rows.npz' out='/safe/totals'"
 
-``key`` is the owner's secret key, as ``fdadp study key`` makes it; the contract names its public half. ``data`` is an
-``.npz`` file with the arrays X, or X and y (or Y), in this order; or ``module:function``, which is
-called without arguments and returns them as a tuple. ``FLWR_TELEMETRY_ENABLED=0`` and ``FLWR_DISABLE_UPDATE_CHECK=1``
-keep Flower from calling home.
+``key`` is the owner's secret key, whose public half the contract names; ``verified`` the folder of the other owners'
+public keys that this owner compared. ``data`` is an ``.npz`` file with the arrays X, or X and y (or Y), in this order;
+or ``module:function``, which is called without arguments and returns them as a tuple. ``out`` is for the totals.
+``FLWR_TELEMETRY_ENABLED=0`` and ``FLWR_DISABLE_UPDATE_CHECK=1`` keep Flower from calling home.
 
 *The run.* At the coordinator, with this package's ``app`` folder::
 
-    flwr run .../fdadp/federated/flower/app my-superlink -c "contract='/path/contract.json' out='/path/totals'"
+    flwr run .../fdadp/federated/flower/app my-superlink \\
+        -c "contract='/path/contract.json' store='/path/store' out='/path/totals'"
 
-*Restart.* Whatever dies is started again with the same command: SuperLink, a SuperNode (as the same party, with the
-same ``store``), and the run itself (``flwr run``), which goes on at the release where it was. Parties repeat what
-they have answered from their ``store``; do not delete it, copy it, or put an old copy back before the run is done: an
-owner without it would draw a second share. The data user's secret key is in its ``store`` until the last total is
-there, then deleted.
+It waits for all owners, and ends if none has answered for a day (``patience``).
+
+*Restart.* Whatever dies is started again with the same command: SuperLink, a SuperNode, and the run itself (``flwr
+run``), which goes on at the message where it was. All repeat what they have said from their ``store``: it is kept there
+before it leaves. Do not delete it, copy it, or put an old copy back before the run is done.
 
 What Flower does not protect
 ----------------------------
 * **With Flower the coordinator can run any code at the owners.** A Flower app is code, and a SuperNode runs the app
-  that the SuperLink sends it, with all that the SuperNode can read: rows, contract, store, and the data user's secret
-  key. Nothing above holds against a coordinator who uses that. In flwr 1.41 the same port takes nodes, new runs and
-  registrations of nodes, the last two from anyone who can reach it. Let nobody but the coordinator and the nodes
-  reach it, and run a SuperNode as a user, or in a container, that can read its own party's files and nothing else.
+  that the SuperLink sends it, with all that the SuperNode can read: rows, contract, key, store. What is proved of masks
+  holds against others, not against a coordinator who uses that, and each ledger says so. In flwr 1.41 the same port
+  takes nodes, new runs and registrations of nodes, the last two from anyone who can reach it. Let nobody but the
+  coordinator and the nodes reach it, and run a SuperNode as a user, or in a container, that can read its own owner's
+  files and nothing else. Where that is not enough: :mod:`fdadp.federated.service`, with which no code travels.
 * *Signed apps* are Flower's remedy: ``flower-supernode --trusted-entities keys.yaml`` (identifiers and Ed25519 public
   keys) refuses every app that none of these has signed. Signatures come with apps from Flower's hub only; this app is
   not there. Owners who want it publish the app, review it, sign it there and run it by its name in the hub.
-* An owner is the node that signs with the key in the contract. The data user's node is who says so: without the secret
-  key it can only fail. ``--enable-supernode-auth`` decides who may connect at all. A coordinator that plays owners
-  itself is not found.
-* Without TLS (``--insecure``, as in the demonstration on 127.0.0.1) who listens sees ciphertexts, totals and names.
+* An owner is the node that signs with the key in the contract. ``--enable-supernode-auth`` decides who may connect.
+* Without TLS (``--insecure``, as in the demonstration on 127.0.0.1) who listens sees shares, hence totals and model.
 
 The engine needs POSIX (file locks, process groups) and Python 3.11.
 """
