@@ -33,11 +33,14 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from fdadp.federated.wire_format import Kind, Message
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, plot, simulate_affr
-from fdadp.errors import ExtrapolationWarning, FdadpWarning, NotAccountedWarning, NotPrivateWarning
-from fdadp.federated import Contract, Federation, LDPLogisticRegression, ProtocolError
+from fdadp.errors import ExtrapolationWarning, NotAccountedWarning, NotPrivateWarning
+from fdadp.federated import Contract, LDPLogisticRegression, federated_models
+from fdadp.federated.owners.coordinator import Coordinator
+from fdadp.federated.owners.one_process import owners_of, run_to_end
+from fdadp.federated.owners.owner_folder import MemoryKeeper
+from fdadp.federated.owners.signed_messages import MessageKind, Share, SignedMessage, meaning_of, split
 from fdadp.learners import DPLogisticRegression
 from fdadp.published.pca import PublishedDPDPCA
 
@@ -190,8 +193,8 @@ print(meaning_of(SignedMessage.from_bytes(fresh[0].answer(changed)).body))
 # %% [markdown]
 # ## The published protocol, for comparison
 #
-# The scheme in the literature (for PCA) encrypts the sums, and a proxy adds them up. It lets the proxy add the noise, masks the sums v by multiples of N, and sends N
-# in clear. Encrypted it is; private it is not. Here is what its data user computes from what it is sent, and what the
+# The scheme in the literature (for PCA) encrypts the sums, and a proxy adds them up. It lets the proxy add the noise,
+# masks the sums v by multiples of N, and sends N in clear. Encrypted it is; private it is not. Here is what its data user computes from what it is sent, and what the
 # user and the proxy know together:
 
 # %%

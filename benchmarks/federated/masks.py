@@ -91,8 +91,8 @@ def main() -> None:
         "# Masks between owners",
         "",
         f"CPU seconds of a regression of {OWNERS} owners, {PEOPLE:,} people, curves of {POINTS} points, all parties in "
-        f"one process, with the same seeds. Other work on the same cores makes CPU times longer. Predictions are the same to the last "
-        f"bit: {np.array_equal(*models)}.",
+        f"one process, with the same seeds. Other work on the same cores makes CPU times longer. Predictions are "
+        f"the same to the last bit: {np.array_equal(*models)}.",
         "",
         "| | releases | all | the model's program | the protocol |",
         "| --- | --- | --- | --- | --- |",

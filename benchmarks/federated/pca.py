@@ -174,8 +174,8 @@ def report_time() -> None:
         "owner and of the coordinator, who checks signatures, together. PrivateLocalPCA is a chain: all its owners' "
         "times add up. Other work on the same cores, as in the recorded run, makes CPU times somewhat longer. "
         "Transport is left out: DPDPCA waits for eight messages one after the other (consent, ready, share, model: "
-        "four questions and answers), whatever the number of owners, PrivateLocalPCA for one from each owner but the last.\n\n"
-        + markdown(runs)
+        "four questions and answers), whatever the number of owners, PrivateLocalPCA for one from each owner but the "
+        "last.\n\n" + markdown(runs)
     )
     write("time", found, text)
     long = runs.melt("owners", ["DPDPCA s", "PrivateLocalPCA s"], "scheme", "seconds")
