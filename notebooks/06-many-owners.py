@@ -194,7 +194,8 @@ print(meaning_of(SignedMessage.from_bytes(fresh[0].answer(changed)).body))
 # ## The published protocol, for comparison
 #
 # The scheme in the literature (for PCA) encrypts the sums, and a proxy adds them up. It lets the proxy add the noise,
-# masks the sums v by multiples of N, and sends N in clear. Encrypted it is; private it is not. Here is what its data user computes from what it is sent, and what the
+# masks the sums v by multiples of N, and sends N in clear. It is encrypted, and not private. Here is what its data user
+# computes from what it is sent, and what the
 # user and the proxy know together:
 
 # %%
