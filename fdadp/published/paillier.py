@@ -1,4 +1,6 @@
-"""Paillier's cryptosystem, of the published protocol alone: keys and decryption from ``phe``, sums on ``gmpy2``.
+"""Paillier's cryptosystem, for the published protocol alone, which is **not private**: keys, sums, decryption.
+
+``phe`` makes keys and decrypts, ``gmpy2`` adds.
 
 E(m) = (1 + m n) r^n mod n²; the product of ciphertexts is a ciphertext of the sum.
 
