@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import struct
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,13 +15,11 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError, PublicInputWarning
+from fdadp.files.atomic_writes import replacing
 from fdadp.privacy.noise.distributed import DistributedNoise, NextRound, noise_source
 
 if TYPE_CHECKING:
     from fdadp.federated.run_contract import Contract
-
-
-_SIZE = struct.Struct(">I")
 
 
 @dataclass(frozen=True)
@@ -151,7 +147,7 @@ def _settings(contract: Contract) -> dict[str, Any]:
     """The contract's settings; the name of the run seeds public random choices where they do not say how."""
     if not MODELS[contract.model].draws:
         return dict(contract.settings)
-    seed = int.from_bytes(hashlib.sha256(contract.run.encode()).digest()[:4], "big")
+    seed = int.from_bytes(contract.run.encode(), "big") % (2**31 - 1)
     return {"random_state": seed, **contract.settings}
 
 
@@ -236,15 +232,21 @@ def fit(
 
 def totals_to_bytes(totals: Sequence[IntArray]) -> bytes:
     """Released totals as the content of a file: of each the number of its values, and these, big-endian."""
-    return b"".join(_SIZE.pack(len(total)) + total.astype(">i8").tobytes() for total in totals)
+    return b"".join(len(total).to_bytes(4, "big") + total.astype(">i8").tobytes() for total in totals)
+
+
+def write_totals(file: Any, totals: Sequence[IntArray]) -> None:
+    """Write them: that the file is there says that the run is over."""
+    with replacing(file) as stream:
+        stream.write(totals_to_bytes(totals))
 
 
 def totals_from_bytes(data: bytes) -> list[IntArray]:
     """Read them; raises InputError."""
     found, at = [], 0
     while at < len(data):
-        start = at + _SIZE.size
-        size = _SIZE.unpack_from(data, at)[0] if start <= len(data) else len(data)
+        start = at + 4
+        size = int.from_bytes(data[at:start], "big") if start <= len(data) else len(data)
         at = start + 8 * size
         if at > len(data):
             raise InputError("totals must be as long as they say")

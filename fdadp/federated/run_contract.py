@@ -268,6 +268,11 @@ def public_key_of(path: str | os.PathLike[str]) -> str:
     return raw_key(key).hex()
 
 
+def public_keys_in(folder: str | os.PathLike[str]) -> list[str]:
+    """The keys of all files of a folder, which holds public keys alone; raises InputError."""
+    return [public_key_of(os.path.join(folder, name)) for name in sorted(os.listdir(folder))]
+
+
 def check_day(day: Any) -> None:
     """Refuse what is no day as ``"2027-01-31"``; raises InputError."""
     try:

@@ -14,22 +14,18 @@ from __future__ import annotations
 import importlib
 import logging
 import time
-from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
-from fdadp._common.typing import IntArray
 from fdadp.errors import InputError
-from fdadp.federated.federated_models import totals_to_bytes
+from fdadp.federated.federated_models import write_totals
 from fdadp.federated.owners.coordinator import Coordinator, RunEnded
 from fdadp.federated.owners.owner_folder import OwnerFolder
 from fdadp.federated.owners.signed_messages import MessageKind, Refusal, RefusedMessage, SignedMessage, accept, body_of
-from fdadp.federated.run_contract import Contract, ProtocolError, Signer, public_key_of
-from fdadp.files.atomic_writes import PUBLIC, replacing
+from fdadp.federated.run_contract import Contract, ProtocolError, Signer, public_keys_in
 from fdadp.files.regular_files import text_of
 
 ASK = "ask"
@@ -76,7 +72,7 @@ def _answer(asked: bytes, context: Context) -> bytes:
     begun = time.monotonic()
     contract, signer = Contract.from_json(text_of(_setting(context, "contract"))), Signer(_setting(context, "key"))
     contract.check_transport(TRANSPORT)
-    verified = [public_key_of(file) for file in sorted(Path(_setting(context, "verified")).iterdir())]
+    verified = public_keys_in(_setting(context, "verified"))
     # An earlier message may be at work still: its process ends, too.
     folder = OwnerFolder(_setting(context, "store"), wait=True)
     try:
@@ -85,7 +81,7 @@ def _answer(asked: bytes, context: Context) -> bytes:
         owner = DataOwner(contract, number, program, signer=signer, folder=folder, verified=verified)
         answer = owner.answer(asked) if asked else owner.consent()
         if owner.result_ is not None:
-            _write(_setting(context, "out"), owner.totals_)
+            write_totals(_setting(context, "out"), owner.totals_)
     finally:
         folder.close()
     time.sleep(contract.rest_of_pause(time.monotonic() - begun))
@@ -122,11 +118,6 @@ def _setting(context: Context, name: str) -> str:
     if not isinstance(value, str) or not value:
         raise InputError(f"--node-config must give {name}, a text, got {value!r}")
     return value
-
-
-def _write(file: str, totals: list[IntArray]) -> None:
-    with replacing(Path(file), PUBLIC) as stream:  # that the file is there says that the run is over
-        stream.write(totals_to_bytes(totals))
 
 
 client = ClientApp()
@@ -210,7 +201,7 @@ class GridCoordinator:
                 print(f"release {now.index - 1}: total of {self._coordinator.contract.owners} owners", flush=True)
         return True
 
-    def _send(self, nodes: Iterable[int], asked: bytes) -> list[tuple[int, bytes]]:
+    def _send(self, nodes: set[int] | list[int], asked: bytes) -> list[tuple[int, bytes]]:
         """Send to nodes, wait, and return what those nodes answered to these very messages."""
         answers: list[tuple[int, bytes]] = []
         ttl = {} if self._timeout is None else {"ttl": self._timeout}
@@ -237,7 +228,7 @@ def serve(grid: Grid, context: Context) -> None:
     ProtocolError
         The contract is for another transport, the run has ended, or no owner has answered for too long.
     """
-    config: Mapping[str, Any] = dict(context.run_config)
+    config: dict[str, Any] = dict(context.run_config)
     for name in ("contract", "store", "out"):
         if not config.get(name):
             raise InputError(f"the run configuration must give {name}, a path, got {config.get(name)!r}")
@@ -250,7 +241,7 @@ def serve(grid: Grid, context: Context) -> None:
         _wait_for_all(GridCoordinator(grid, coordinator, **settings), coordinator, config["patience"], config["pause"])
     finally:
         folder.close()
-    _write(config["out"], coordinator.totals_)
+    write_totals(config["out"], coordinator.totals_)
 
 
 def _wait_for_all(asking: GridCoordinator, coordinator: Coordinator, patience: float, pause: float) -> None:

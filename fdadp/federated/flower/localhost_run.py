@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -23,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.typing import IntArray
 from fdadp.errors import FdadpError
 from fdadp.federated.federated_models import totals_from_bytes
 from fdadp.federated.flower import APP, require_flower
@@ -224,7 +222,7 @@ def run_local(
     *,
     timeout: float | None = None,
     patience: float = 600.0,
-) -> list[IntArray]:
+) -> list[Any]:
     """Carry a run through in processes on this machine: owners and coordinator.
 
     Parameters
@@ -263,7 +261,7 @@ def run_local(
         own = folder / "parties" / name
         own.mkdir(mode=0o700, parents=True)
         _, public = new_keys(own / "owner.pem")
-        shutil.copy(public, known / f"{name}.pub")
+        (known / f"{name}.pub").write_bytes(public.read_bytes())
         np.savez(own / "rows.npz", *arrays)
         files = {"data": "rows.npz", "key": "owner.pem", "store": "store", "out": "totals"}
         nodes[name] = {"contract": str(terms), "verified": str(known), **{k: str(own / v) for k, v in files.items()}}

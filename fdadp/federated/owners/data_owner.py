@@ -26,15 +26,7 @@ from fdadp.federated import federated_models
 from fdadp.federated.owners import signed_messages
 from fdadp.federated.owners.owner_folder import Keeper
 from fdadp.federated.owners.pairwise_masks import MaskedRelease, check_mask_keys, masked, new_key, public_half
-from fdadp.federated.owners.signed_messages import (
-    MessageKind,
-    Ready,
-    Refusal,
-    RefusedMessage,
-    Share,
-    SignedMessage,
-    accept,
-)
+from fdadp.federated.owners.signed_messages import MessageKind, Ready, Refusal, RefusedMessage, SignedMessage, accept
 from fdadp.federated.run_contract import Contract, ProtocolError, Signer
 from fdadp.privacy.noise.distributed import NextRound
 
@@ -230,7 +222,8 @@ class DataOwner:
         accept(parts[self.number - 1] == state["share"], Refusal.TRANSCRIPT)
         own = Ready.from_bytes(SignedMessage.from_bytes(state["ready"]).body)
         shares = [
-            Share.from_bytes(body, own.size) for body in self._bodies(parts, MessageKind.SHARE, message.index - 1)
+            signed_messages.Share.from_bytes(body, own.size)
+            for body in self._bodies(parts, MessageKind.SHARE, message.index - 1)
         ]
         same = all((s.transcript, s.readies) == (state["transcript"], state["readies"]) for s in shares)
         accept(same, Refusal.TRANSCRIPT)
@@ -284,7 +277,9 @@ class DataOwner:
         drawn = np.frombuffer(state["drawn"], "<i8").astype(np.int64)
         release = MaskedRelease(self.contract.digest, message.index, readies)
         values = masked(drawn, state["key"], self.number, keys, release)
-        share = self._message(MessageKind.SHARE, message.index, Share(transcript, readies, values).to_bytes())
+        share = self._message(
+            MessageKind.SHARE, message.index, signed_messages.Share(transcript, readies, values).to_bytes()
+        )
         kept = {name: value for name, value in state.items() if name not in ("key", "drawn")}
         self._save({**kept, "readies": readies, "share": share})
         return share

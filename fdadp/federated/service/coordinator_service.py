@@ -29,14 +29,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from fdadp.federated.federated_models import totals_to_bytes
+from fdadp.federated.federated_models import write_totals
 from fdadp.federated.owners import signed_messages
 from fdadp.federated.owners.coordinator import Coordinator, RunEnded
 from fdadp.federated.owners.owner_folder import Keeper
 from fdadp.federated.owners.signed_messages import MessageKind, Refusal, RefusedMessage, SignedMessage
 from fdadp.federated.run_contract import Contract, ProtocolError
 from fdadp.federated.service.run_log import Log, lines_to
-from fdadp.files.atomic_writes import replacing
 
 
 class CoordinatorService:
@@ -230,8 +229,7 @@ async def _serve(
     ended = asyncio.create_task(service.ended.wait())
     await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
     if service.coordinator.done_:
-        with replacing(out) as stream:
-            stream.write(totals_to_bytes(service.coordinator.totals_))
+        write_totals(out, service.coordinator.totals_)
     if ended.done():
         await asyncio.wait({serving}, timeout=linger if service.failure is None else 1.0)
     server.should_exit = True

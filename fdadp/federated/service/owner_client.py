@@ -18,14 +18,13 @@ from pathlib import Path
 import httpx
 
 from fdadp.errors import FdadpError
-from fdadp.federated.federated_models import totals_to_bytes
+from fdadp.federated.federated_models import write_totals
 from fdadp.federated.owners.data_owner import ContractProgram, DataOwner
 from fdadp.federated.owners.owner_folder import Keeper, OwnerFolder
 from fdadp.federated.owners.signed_messages import FINAL, MessageKind, Refusal, SignedMessage
 from fdadp.federated.run_contract import Contract, ProtocolError, Signer
 from fdadp.federated.service.run_certificates import owner_connections
 from fdadp.federated.service.run_log import Log, lines_to
-from fdadp.files.atomic_writes import replacing
 from fdadp.functional.files.curve_files import read_npz
 
 TIMEOUT = 30.0
@@ -218,8 +217,7 @@ def own_part(
     program = ContractProgram(terms, tuple(read_npz(str(rows)).values()))
     party = DataOwner(terms, number, program, signer=signer, folder=folder, verified=verified)
     take_part(OwnerClient(party, url, connections, waits=waits), folder)
-    with replacing(out) as stream:
-        stream.write(totals_to_bytes(party.totals_))
+    write_totals(out, party.totals_)
 
 
 def take_part(client: OwnerClient, folder: Keeper) -> None:
