@@ -99,17 +99,20 @@ def test_noise_counts_the_owners_that_may_collude() -> None:
     assert release.rho == pytest.approx(mu**2 / 2, rel=1e-6)
 
 
+BALL = {"epsilon": 9.0, "delta": 1e-6, "n_features": D, "bounds": [-3, 3]}
+
+
 @pytest.mark.parametrize("how", [fit_together, fit_in_clear])
 @pytest.mark.parametrize(
     ("model", "settings"),
     [
         ("pca", PCA | {"mechanism": "power", "n_iter": 2, "mean_share": 0.0}),
-        ("kmeans", {"epsilon": 9.0, "delta": 1e-6, "n_features": D, "bounds": [-3, 3], "n_clusters": 2}),
+        ("kmeans", {**BALL, "n_clusters": 2, "init": "sphere_packing"}),
     ],
 )
 def test_public_random_choices_are_those_of_the_run(model: str, settings: dict[str, Any], how: Any) -> None:
     """Without random_state each owner drew its own start, and sums of other functions were added up."""
-    terms, other = (Contract(model, settings, 2, n_max=1000, run=run) for run in ("one", "two"))
+    terms, other = (Contract(model, settings, 2, n_max=1000, run=run) for run in ("one", "another"))
     same = [how(terms, parts(rows(), 2), random_state=3) for _ in range(2)]
     name = "components_" if model == "pca" else "cluster_centers_"
     first, again = (getattr(fitted, name).tolist() for fitted in same)
