@@ -105,7 +105,8 @@ def _quantise(v, length, clip, limit, norm, q):  # type: ignore[no-untyped-def]
             if _truncate(v, factor, limit, norm, q):
                 return True
             factor *= SHRINK
-    q[:] = 0
+    for j in range(q.size):
+        q[j] = 0
     return False
 
 
@@ -213,22 +214,27 @@ def add_contrasts(f, alpha, gamma, m, clip, bits, total):  # type: ignore[no-unt
     bound = np.int64(4**bits)
     for i in range(m):
         n = 0
-        mean[:] = 0.0
+        for k in range(D):
+            mean[k], before[k] = 0.0, 0.0
         for j in range(f.shape[1]):
-            if np.isfinite(f[i, j]).all():
-                rows[n] = f[i, j]
-                mean += f[i, j]
+            usable = True
+            for k in range(D):
+                usable &= math.isfinite(f[i, j, k])
+                rows[n, k] = f[i, j, k]
+            if usable:
+                for k in range(D):
+                    mean[k] += f[i, j, k]
                 n += 1
         if n == 0:
             continue
-        mean /= n
-        before[:] = 0.0
+        for k in range(D):
+            mean[k] /= n
+            rows[n, k] = math.sqrt(gamma[n]) * mean[k]
         for j in range(n):  # contrasts of centred rows, the first one of which is nothing
             for k in range(D):
                 own = rows[j, k] - mean[k]
                 rows[j, k] = math.sqrt(alpha[n]) * (before[k] - j * own) / math.sqrt(j * (j + 1.0)) if j > 0 else 0.0
                 before[k] += own
-        rows[n] = math.sqrt(gamma[n]) * mean
         size = 0.0
         for j in range(n + 1):
             for k in range(D):
@@ -296,8 +302,10 @@ def quantise_rows(f, r, m, weights, clip_f, clip_r, limit, out_f, out_r):  # typ
         if not (
             bound > 0 and quantise(f[i], clip_f, bound, 2, out_f[i]) and quantise(r[i], clip_r, bound, 2, out_r[i])
         ):
-            out_f[i] = 0.0
-            out_r[i] = 0.0
+            for j in range(f.shape[1]):
+                out_f[i, j] = 0.0
+            for k in range(r.shape[1]):
+                out_r[i, k] = 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -311,7 +319,8 @@ def _close(person, slot_of, sums, first, usable, mean, clip, limit, norm, v, q, 
         if quantise(v, clip, limit, norm, q):
             for j in range(v.size):
                 total[j] += q[j]
-    sums[slot, :] = 0
+    for j in range(v.size):
+        sums[slot, j] = 0
     usable[slot] = 0
     slot_of[person] = -1
 
@@ -337,7 +346,8 @@ def add_persons(values, m, codes, left, slot_of, free, n_free, sums, first, usab
         length = _length(values[i], norm)
         if math.isfinite(length):
             if usable[slot] == 0:
-                first[slot] = values[i]
+                for j in range(values.shape[1]):
+                    first[slot, j] = values[i, j]
             usable[slot] += 1
             factor = FINE * min(1.0 / clip, LONGEST / max(length, clip))
             for j in range(values.shape[1]):

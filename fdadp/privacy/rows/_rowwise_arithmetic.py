@@ -81,7 +81,8 @@ def _matmul(a, b, out):  # type: ignore[no-untyped-def]
     fours = len(a) - len(a) % 4
     rows = np.empty((4, b.shape[1]))
     for i in range(0, fours, 4):
-        rows[:] = 0.0
+        for k in range(b.shape[1]):
+            rows[0, k], rows[1, k], rows[2, k], rows[3, k] = 0.0, 0.0, 0.0, 0.0
         for j in range(a.shape[1]):
             f0, f1, f2, f3 = a[i, j], a[i + 1, j], a[i + 2, j], a[i + 3, j]
             for k in range(b.shape[1]):
@@ -90,9 +91,11 @@ def _matmul(a, b, out):  # type: ignore[no-untyped-def]
                 rows[1, k] += f1 * factor
                 rows[2, k] += f2 * factor
                 rows[3, k] += f3 * factor
-        out[i : i + 4] = rows
+        for k in range(b.shape[1]):
+            out[i, k], out[i + 1, k], out[i + 2, k], out[i + 3, k] = rows[0, k], rows[1, k], rows[2, k], rows[3, k]
     for i in range(fours, len(a)):
-        out[i] = 0.0
+        for k in range(b.shape[1]):
+            out[i, k] = 0.0
         for j in range(a.shape[1]):
             for k in range(b.shape[1]):
                 out[i, k] += a[i, j] * b[j, k]

@@ -66,7 +66,8 @@ def quadratic(features, z, places, forms):  # type: ignore[no-untyped-def]
     """
     d, points = features.shape[1], forms.shape[2]
     at, out = np.full(d, -1), np.zeros((len(features), points))
-    at[places] = np.arange(places.size)
+    for j in range(places.size):
+        at[places[j]] = j
     for i in range(len(features)):
         for j in range(d):
             for k in range(j + 1):

@@ -79,11 +79,13 @@ def _project(y, predicted, functions, weights, ridge, out):  # type: ignore[no-u
         if gaps == 0:
             continue
         if mass <= 0.0:
-            out[i, :] = math.nan
+            for a in range(size):
+                out[i, a] = math.nan
             continue
-        gram[:, :] = 0.0
-        right[:] = 0.0
         for a in range(size):
+            right[a] = 0.0
+            for b in range(a):
+                gram[a, b] = 0.0
             gram[a, a] = ridge[a] * max(1.0 - mass, 0.0)
         for j in range(points):
             if not math.isnan(y[i, j]):

@@ -327,7 +327,8 @@ def _sum_windows(values, signed, at, ends, out):  # type: ignore[no-untyped-def]
     sums = np.empty((4, signed.shape[1]))
     for i in range(0, len(values), 4):
         i1, i2, i3 = min(i + 1, last), min(i + 2, last), min(i + 3, last)
-        sums[:] = 0.0
+        for j in range(signed.shape[1]):
+            sums[0, j], sums[1, j], sums[2, j], sums[3, j] = 0.0, 0.0, 0.0, 0.0
         for t in range(ends.size - 1):
             for c in range(ends[t], ends[t + 1]):
                 s = at[c]
@@ -339,4 +340,5 @@ def _sum_windows(values, signed, at, ends, out):  # type: ignore[no-untyped-def]
                     sums[2, j] += x2 * function
                     sums[3, j] += x3 * function
             for row in range(min(4, len(values) - i)):
-                out[i + row, t] = sums[row]
+                for j in range(signed.shape[1]):
+                    out[i + row, t, j] = sums[row, j]
