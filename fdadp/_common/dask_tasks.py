@@ -12,13 +12,12 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tqdm import tqdm
-
 from fdadp._common.threads import one_blas_thread, one_thread
 from fdadp.errors import FdadpError, InputError
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
+    from tqdm import tqdm
 
 
 A = TypeVar("A")
@@ -207,6 +206,8 @@ def progress_bar(
     total : int, optional
         Number of chunks, where there is no `source`.
     """
+    from tqdm import tqdm
+
     return tqdm(
         iterable=source,
         total=total,

@@ -6,6 +6,7 @@ Handing p×p problems to several BLAS threads costs more than it saves, most of 
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -14,9 +15,11 @@ from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-import numba
 from threadpoolctl import ThreadpoolController
 
+_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+N_THREADS = int(os.environ.get("NUMBA_NUM_THREADS", _CORES))
+"""Threads: as many as numba's, ``NUMBA_NUM_THREADS``, by default all cores of this process."""
 ROWS_PER_BLOCK = 1024
 """A block of rows with its features stays in a core's cache."""
 
@@ -51,13 +54,13 @@ def one_thread() -> Iterator[None]:
 
 
 def _n_threads() -> int:
-    return 1 if getattr(_within, "alone", False) else int(numba.config.NUMBA_NUM_THREADS)
+    return 1 if getattr(_within, "alone", False) else N_THREADS
 
 
 def map_blocks(function: Callable[[slice], T], n_rows: int) -> Iterator[T]:
     """Apply a function that releases Python's lock to blocks of rows, on all threads; results in order.
 
-    The blocks do not depend on the number of threads, which is numba's (``NUMBA_NUM_THREADS``, default all cores).
+    The blocks do not depend on the number of threads, :data:`N_THREADS`.
     """
     blocks = [slice(start, start + ROWS_PER_BLOCK) for start in range(0, n_rows, ROWS_PER_BLOCK)]
     n_threads = min(_n_threads(), len(blocks))

@@ -300,7 +300,7 @@ def _columns_of(path: Path, known: set[str], how: FileFormat, *, wanted: bool) -
 def _read_table(path: Path, how: FileFormat) -> pd.DataFrame:
     import pandas as pd
 
-    from fdadp.functional.containers.pandas_csv_skfda import EXACT
+    from fdadp.functional.containers.pandas_csv_skfda import exact
     from fdadp.functional.files.csv_curves import CsvLines
     from fdadp.functional.tables.grid_from_labels import is_identifier
 
@@ -309,7 +309,7 @@ def _read_table(path: Path, how: FileFormat) -> pd.DataFrame:
     if path.suffix != ".parquet":
         CsvLines.of(path, **how.dialect)  # names semicolons, and UTF-16
     try:
-        text = {"encoding": "utf-8-sig", **how.dialect, **EXACT}
+        text = {"encoding": "utf-8-sig", **how.dialect, **exact()}
         frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, **text)
     except ImportError as exc:
         raise FileFormatError("parquet needs pyarrow: pip install pyarrow") from exc

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp.datasets._data_locations import Columns, Place, find_data, in_folder, on_site
 from fdadp.errors import FileFormatError
 

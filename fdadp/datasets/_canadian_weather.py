@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.resources import files
 
 import numpy as np
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import FloatArray
 from fdadp.datasets._data_locations import WeatherDataset, make_curves
 

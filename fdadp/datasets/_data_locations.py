@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FileFormatError, InputError, MissingDataError
 

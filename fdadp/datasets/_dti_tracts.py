@@ -14,9 +14,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from fdadp._common.argument_checks import one_of
+from fdadp._common.loaded_later import pd
 from fdadp.datasets import _data_locations
 from fdadp.datasets._data_locations import Columns, FunctionalDataset, Place
 from fdadp.errors import FileFormatError

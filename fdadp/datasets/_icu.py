@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.argument_checks import one_of
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import FloatArray
 from fdadp.datasets import _data_locations
 from fdadp.datasets._data_locations import Columns, FunctionalDataset, Place

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.argument_checks import whole
+from fdadp._common.loaded_later import pd
 from fdadp.datasets._data_locations import Columns, FunctionalDataset, Place, find_data, in_folder, make_curves, on_site
 from fdadp.errors import FileFormatError, InputError
 

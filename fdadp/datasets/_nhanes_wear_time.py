@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.argument_checks import whole
+from fdadp._common.loaded_later import pd
 from fdadp.datasets._data_locations import Columns, FunctionalDataset, find_data, in_folder, make_curves
 from fdadp.errors import FileFormatError, InputError
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.files.npz_files import plain

@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from fdadp._common.loaded_later import kernel
 from fdadp._common.typing import FloatArray
 from fdadp.functional.quadrature import trapezoid
 
@@ -84,7 +84,7 @@ def _penalty_bands(unit: FloatArray) -> FloatArray:
     return bands
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill_linear(curves, grid):  # type: ignore[no-untyped-def]
     """Fill (n, S) in place."""
     for i in range(curves.shape[0]):
@@ -102,7 +102,7 @@ def _fill_linear(curves, grid):  # type: ignore[no-untyped-def]
             curves[i, k] = curves[i, last] if last >= 0 else math.nan
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill_smooth(curves, bands, weights):  # type: ignore[no-untyped-def]
     """Fill (n, S) in place, by L D L' of the banded equations of each curve."""
     size = weights.size

@@ -7,9 +7,10 @@ from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.argument_checks import numbers, one_of, whole
+from fdadp._common.loaded_later import pd
+from fdadp._common.student_and_f import f_beyond
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open_curves import is_foreign, opened_table
@@ -333,8 +334,6 @@ def hypothesis(
     >>> bool(inference.hypothesis(model, rows, 2.0)["p"].iloc[0] > 0.05)
     True
     """
-    from scipy.stats import f
-
     fitted = fitted_of(model)
     given = np.atleast_2d(numbers(rows, "rows"))
     p = fitted.fit.form.size
@@ -352,7 +351,7 @@ def hypothesis(
     clusters = fitted.errors.kind_of(kind) in ("curve", "cluster")
     after = left - r + 1 if clusters else left
     statistic = float(z @ z) / r * (after / left)
-    found = {"statistic": [statistic], "df": [r], "df_error": [after], "p": [float(f.sf(statistic, r, after))]}
+    found = {"statistic": [statistic], "df": [r], "df_error": [after], "p": [f_beyond(statistic, r, after)]}
     return pd.DataFrame(found)
 
 

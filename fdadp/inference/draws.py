@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.argument_checks import fraction, one_of, whole
+from fdadp._common.loaded_later import pd
 from fdadp._common.symmetric_matrices import root_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError

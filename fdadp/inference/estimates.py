@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.argument_checks import flag, fraction, one_of, whole
+from fdadp._common.loaded_later import pd
+from fdadp._common.student_and_f import student_quantile
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.regression.estimator_base import TermModel
@@ -103,10 +104,8 @@ class EffectEstimates:
             What it is of, ``value``, ``se``, the pointwise interval ``lower``, ``upper``, and the ends ``lower_all``,
             ``upper_all`` of a band that holds everywhere at once: all of a curve along t, or all numbers.
         """
-        from scipy.stats import t as student
-
         se = self.se
-        half = student.ppf((1 + self.how.level) / 2, self.degrees[0]) * se
+        half = student_quantile((1 + self.how.level) / 2, self.degrees[0]) * se
         wide = np.empty(len(se))
         for own, law in self._families:
             wide[own] = law.quantile(self.how.level, self.degrees[1]) * se[own]

@@ -17,7 +17,6 @@ from fdadp.planner.forecast_display import AnyForecast
 from fdadp.planner.forecast_settings import Asked, Spread, quietly
 from fdadp.privacy.rows._person_row_caps import check_most
 from fdadp.private.public.gaussian_process_prior import PublicPrior
-from fdadp.summaries.multilevel_fpca import PrivateMultilevelFPCA
 
 COHORTS, POINTS, MOST_CURVES = 16, 51, 100_000
 """Cohorts simulated, points of their grid, and their curves at most."""
@@ -258,6 +257,8 @@ def _row_shares(rows: int | Sequence[float] | None, max_rows: int) -> FloatArray
 def _one_cohort(
     asked: Asked, few: int, shares: FloatArray, icc: float, white: float, how: Mapping[str, object], seed: int
 ) -> OfLevels:
+    from fdadp.summaries.multilevel_fpca import PrivateMultilevelFPCA
+
     rng = np.random.default_rng([seed, few])
     grid = np.linspace(0, 1, POINTS)
     law = DrawnLevels(rng, grid, icc, white)

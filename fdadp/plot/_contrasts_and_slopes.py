@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp.plot._matplotlib_figures import GREY, PALETTE, panels
 
 if TYPE_CHECKING:

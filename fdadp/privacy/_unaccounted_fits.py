@@ -26,6 +26,8 @@ _ALIVE: dict[object, weakref.ref[Any]] = {}
 class Kin:
     """Mixin of private estimators: clones know whose clones they are. Stands before scikit-learn's classes."""
 
+    _kin: int
+
     def __sklearn_clone__(self) -> Any:
         kin = kin_of(self)
         new = super().__sklearn_clone__()  # type: ignore[misc]

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy.private_entries import NO_NUMBER, NOBODY, Table, entries, meaning, persons_of, table

@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-import pandas as pd
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
-
 from fdadp._common.argument_checks import flag, whole
 from fdadp._common.dask_tasks import is_dask
+from fdadp._common.estimators import Estimator, check_is_fitted
+from fdadp._common.loaded_later import pd
 from fdadp._common.nested_settings import NestedParameters
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound="TermModel")
 
 
-class TermModel(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
+class TermModel(NestedParameters, Kin, Estimator):
     """Base of :class:`fdadp.FunctionalRegression` and :class:`fdadp.ScalarRegression`.
 
     An estimator stores its settings. A fit makes one value, `fitted_`, and all methods read it.

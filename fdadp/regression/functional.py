@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-from sklearn.base import RegressorMixin
 
 from fdadp._common.argument_checks import flag, fraction, one_of
+from fdadp._common.estimators import Regressor
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
 from fdadp.privacy import Privacy
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=False, eq=False, repr=False)
-class FunctionalRegression(RegressorMixin, TermModel):  # type: ignore[misc]
+class FunctionalRegression(Regressor, TermModel):
     """Regression of a curve on curves, numbers and labels, by terms.
 
     Parameters

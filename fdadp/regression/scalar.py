@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from sklearn.base import RegressorMixin
-from sklearn.utils import ClassifierTags
 
 from fdadp._common.argument_checks import fraction, one_of
+from fdadp._common.estimators import Regressor
+from fdadp._common.loaded_later import pd
+from fdadp._common.student_and_f import student_quantile
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.functional.tables.curve_inputs import Labels
 from fdadp.privacy import Privacy
@@ -26,7 +26,7 @@ from fdadp.terms.spec import TermSpec
 
 
 @dataclass(kw_only=False, eq=False, repr=False)
-class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
+class ScalarRegression(Regressor, TermModel):
     """Regression of a number on curves, numbers and labels, by terms.
 
     Parameters
@@ -233,6 +233,8 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         return as_classes(classes)
 
     def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags
+
         tags = super().__sklearn_tags__()
         family = self.fitted_.family if hasattr(self, "fitted_") else family_of(self.family)
         if family.first_class is not None:  # scikit-learn then asks for probabilities
@@ -313,8 +315,6 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
         level : float
             Nominal coverage, in (0, 1).
         """
-        from scipy.stats import t as student
-
         fraction(level, "level")
         fitted = self._asked()
         fit = fitted.fit
@@ -327,7 +327,7 @@ class ScalarRegression(RegressorMixin, TermModel):  # type: ignore[misc]
             lower, upper = fitted.family.interval(mean, se, fit.sigma2, level)
             return shown(lower), shown(upper)
         left = max(fit.n_rows - fit.edf_total, 1.0)
-        half = student.ppf((1 + level) / 2, left) * np.sqrt(
+        half = student_quantile((1 + level) / 2, left) * np.sqrt(
             se**2 + fit.sigma2 * self._variances(data, grids, records.n)
         )
         return shown(mean - half), shown(mean + half)

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.argument_checks import numbers, one_of
+from fdadp._common.estimators import Estimator, check_is_fitted, clone
+from fdadp._common.loaded_later import pd
 from fdadp._common.nested_settings import NestedParameters
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
@@ -99,7 +98,7 @@ def _rows(followed: Followed) -> str:
 
 
 @dataclass(kw_only=False, eq=False, repr=False)
-class SurvivalRegression(NestedParameters, Kin, BaseEstimator):  # type: ignore[misc]
+class SurvivalRegression(NestedParameters, Kin, Estimator):
     """Regression of the time to an event on curves, numbers and labels: the hazard of each period by terms.
 
     A person has a row for each period that it was seen in, and :class:`fdadp.ScalarRegression` is fitted to these rows.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 from scipy.optimize import minimize
-from scipy.stats import f as f_law
+from scipy.special import fdtrc, stdtrit
 
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
@@ -298,9 +298,7 @@ class FixedEffects:
 
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Pointwise limits of β_a(t) by Student's law, two of shape (p, T)."""
-        from scipy.stats import t as student
-
-        half = np.asarray(student.ppf((1 + level) / 2, self.dof))[:, None] * self.standard_errors()
+        half = np.asarray(stdtrit(self.dof, (1 + level) / 2))[:, None] * self.standard_errors()
         return self.curves() - half, self.curves() + half
 
 
@@ -466,7 +464,7 @@ def slopes_within_and_between(sums: PersonSums, levels: LevelCovariances) -> lis
         wald = float(difference @ np.linalg.solve(spread, difference))
         p_value = float("nan")
         if free > 0:
-            p_value = float(f_law.sf(wald * free / (sums.k * (free + sums.k - 1)), sums.k, free))
+            p_value = float(fdtrc(sums.k, free, wald * free / (sums.k * (free + sums.k - 1))))
         found.append(SlopesOfPersons(int(column), sums.phi @ inside[column], sums.phi @ outside[place], wald, p_value))
     return found
 

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.argument_checks import generator, whole
+from fdadp._common.loaded_later import pd
 from fdadp._common.symmetric_matrices import root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError

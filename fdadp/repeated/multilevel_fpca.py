@@ -10,11 +10,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.argument_checks import numbers, one_of, several, whole
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.files.dataclass_json import labels_from_json, labels_to_json, pack, unpack
@@ -35,15 +35,13 @@ from fdadp.repeated.reml_search import (
     warn_of_rough_rows,
 )
 from fdadp.repeated.reml_with_gaps import gap_covariances
-from fdadp.repeated.two_level_components import TwoLevels, level_basis, smooth_levels
+from fdadp.repeated.two_level_components import MOST, TwoLevels, level_basis, smooth_levels
 from fdadp.repeated.two_level_model import gls
 
 METHODS = ("reml", "face")
 OF_GAPS = "method 'reml' takes curves with gaps"
 LARGEST = 1e100
 """Curves' squares, and products of these, are finite below it."""
-MOST = 60
-"""Functions of the one pass from which fewer are chosen."""
 NAME = "MultilevelFPCA"
 LAYOUT = Layout("multilevel-fpca", {"numbers": "V"})
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.repeated.fixed_effects import Weighed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.repeated.fixed_effects import FixedEffects, centred_on_phi
@@ -112,7 +112,7 @@ class RepeatedFit:
     ) -> tuple[FloatArray, FloatArray]:
         """Pointwise limits (m, T) by the normal law; see :meth:`variances`."""
         middle = self.predict(features, means, counts)
-        half = norm.ppf((1 + level) / 2) * np.sqrt(self.variances(features, means, counts, row=row))
+        half = ndtri((1 + level) / 2) * np.sqrt(self.variances(features, means, counts, row=row))
         return middle - half, middle + half
 
     def row_effects(self, rows: FloatArray, effects: FloatArray) -> FloatArray:

@@ -14,10 +14,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.sparse import csr_array
 
 from fdadp._common.argument_checks import numbers, whole
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca.face import FaceSmoother

@@ -13,6 +13,8 @@ from fdadp.functional.fpca.face import FaceSmoother
 from fdadp.functional.fpca.sparse import diagonal_noise_variance, smooth_mean
 from fdadp.repeated.person_sums import CELLS
 
+MOST = 60
+"""Functions of the one pass from which fewer are chosen."""
 ALPHA = 0.7
 """Of refund's GCV: an effective parameter counts for less, so that covariances are smoothed less."""
 _LOG_LAMBDA = np.linspace(-20, 20, 100)

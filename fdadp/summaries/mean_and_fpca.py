@@ -10,19 +10,21 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.argument_checks import fraction
+from fdadp._common.loaded_later import pd
 from fdadp._common.nested_settings import NestedParameters
+from fdadp._common.student_and_f import ndtri
 from fdadp._common.symmetric_matrices import root_of
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.files.dataclass_json import labels_from_json, labels_to_json
 from fdadp.files.npz_files import Layout, complete
 from fdadp.functional.fpca import Eigenbasis
-from fdadp.functional.fpca.eigenbasis import Components, count_components, oriented, significant
+from fdadp.functional.fpca.components import Components
+from fdadp.functional.fpca.eigenbasis import count_components, oriented, significant
 from fdadp.functional.tables.curve_sample import Kind, as_grid, names_of, wrap
 from fdadp.functional.tables.grid_from_labels import ONLY_NUMBERED, axis_of, is_only_numbered, text_of_grid
 from fdadp.privacy import Ledger, Privacy
@@ -324,13 +326,11 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         Gaussian. The simultaneous quantile is that of ``max_t |G(t)| / sd G(t)`` over 20,000 draws (fixed seed) of the
         Gaussian process G with the covariance of the estimate.
         """
-        from scipy.stats import norm
-
         check_is_fitted(self, "mean_")
         level = fraction(level, "level")
         factor = np.hstack((self._noise_factor, self._sampling_factor, self._clipping_factor))
         sd = np.sqrt((factor**2).sum(axis=1))
-        quantile = float(norm.ppf((1 + level) / 2))
+        quantile = float(ndtri((1 + level) / 2))
         if simultaneous:
             draws = np.random.default_rng(0).normal(size=(20_000, factor.shape[1])) @ factor.T
             quantile = float(np.quantile(np.abs(draws / np.maximum(sd, 1e-300)).max(axis=1), level))

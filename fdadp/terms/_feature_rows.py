@@ -16,14 +16,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 
+from fdadp._common.loaded_later import inlined_kernel, kernel
 from fdadp._common.threads import map_blocks
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.splines.bsplines import BSplines
 
 
-@njit(cache=True, inline="always")
+@inlined_kernel
 def _cubic(x, lower, upper, scale, n_intervals, ends):  # type: ignore[no-untyped-def]
     """Return the index of the first cubic B-spline that is non-zero at x, and the values of four.
 
@@ -44,7 +44,7 @@ def _cubic(x, lower, upper, scale, n_intervals, ends):  # type: ignore[no-untype
     return first, v * v * v * (1 / 6), inner, outer, u * u * u * (1 / 6)
 
 
-@njit(cache=True, inline="always")
+@inlined_kernel
 def _bsplines(x, lower, upper, scale, n_intervals, degree, ends, out):  # type: ignore[no-untyped-def]
     """Write the degree + 1 B-splines that are non-zero at x into out; return the index of the first."""
     if degree == 3:
@@ -72,7 +72,7 @@ def _bsplines(x, lower, upper, scale, n_intervals, degree, ends, out):  # type: 
     return first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _feature_rows(x, lower, upper, scale, n_intervals, degree, ends, s_first, s_values, n_s, rows, basis_sums):  # type: ignore[no-untyped-def]
     """Add the feature rows to the first columns of rows (n, >= p), and Σ_i B_l(x_ij) to basis_sums (S, n_basis_x)."""
     n, points = x.shape
@@ -87,7 +87,7 @@ def _feature_rows(x, lower, upper, scale, n_intervals, degree, ends, s_first, s_
                     rows[i, start + q] += basis[r] * s_values[j, q]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cubic_feature_rows(x, lower, upper, scale, n_intervals, ends, s_first, s_values, n_s, rows, basis_sums):  # type: ignore[no-untyped-def]
     """Write feature rows for cubic splines on both sides, the usual case, three times as fast.
 
@@ -116,7 +116,7 @@ def _cubic_feature_rows(x, lower, upper, scale, n_intervals, ends, s_first, s_va
                 start += step
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _largest_row_sum(x, lower, upper, scale, n_intervals, degree, ends, coordinates, bounds, column_factor):  # type: ignore[no-untyped-def]
     """Return max over (i, j) of column_factor[j] * |B(x_ij) coordinates|_1, looking only where bounds allow it."""
     basis = np.empty(degree + 1)

@@ -9,8 +9,8 @@ from functools import partial, reduce
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.curve_inputs import Column, Labels

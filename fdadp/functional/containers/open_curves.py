@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular_files import check_file

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp.errors import FileFormatError, InputError
 from fdadp.functional.containers.row_source import (
     ALONE,
@@ -81,15 +81,17 @@ def of_npz(path: Path, **options: Any) -> Source:
 # ------------------------------------------------------------------ CSV
 
 
-_ALWAYS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
-EXACT: dict[str, Any] = {} if _ALWAYS_EXACT else {"float_precision": "round_trip"}
-"""Numbers of CSV text are the nearest floats: by request before pandas 3.1, by default from then on."""
+@cache
+def exact() -> dict[str, Any]:
+    """Make numbers of CSV text the nearest floats: by request before pandas 3.1, by default from then on."""
+    always = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+    return {} if always else {"float_precision": "round_trip"}
 
 
 def _of_csv(path: str, alone: bool, dialect: dict[str, Any], fields: Sequence[Field], lenient: bool) -> list[Any]:
     """A piece: a CSV file as a whole, of curves alone or a table."""
     if not alone:
-        frame = pd.read_csv(path, encoding="utf-8-sig", **dialect, **EXACT)
+        frame = pd.read_csv(path, encoding="utf-8-sig", **dialect, **exact())
         frame.columns = pd.Index([str(name).strip() for name in frame.columns])
         return [_entries(frame, f) for f in fields]
     frame = read_curves(path, **dialect)

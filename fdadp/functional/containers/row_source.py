@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import FdadpError, FileFormatError, InputError
 from fdadp.functional.tables import grid_from_labels as axes

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular_files import check_installed
 from fdadp.functional.containers.row_source import ALONE, Field, Fields, Source, curve_field

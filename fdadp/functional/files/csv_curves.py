@@ -17,9 +17,9 @@ from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from fdadp._common.calling_language import advice, argument
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular_files import check_file

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.atomic_writes import replacing
 from fdadp.files.regular_files import check_file

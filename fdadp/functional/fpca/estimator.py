@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.argument_checks import flag, fraction, one_of
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.fpca.eigenbasis import Components, Eigenbasis, check_observed, dense_eigenbasis
+from fdadp.functional.fpca.components import Components
+from fdadp.functional.fpca.eigenbasis import Eigenbasis, check_observed, dense_eigenbasis
 from fdadp.functional.fpca.face import FaceSmoother
 from fdadp.functional.fpca.sparse import sc_eigenbasis
 from fdadp.functional.fpca.ssvd import sequential_scores, ssvd_eigenbasis

@@ -11,6 +11,7 @@ categorical says the order of its levels, and levels that no row has are none.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -19,8 +20,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.open_curves import is_foreign, opened
@@ -324,7 +325,7 @@ def read_column(data: Any, name: str, grid: ArrayLike | None = None, default: Fl
     if isinstance(data, OpenedCurves):
         return TableColumn(as_curves(data, grid, name=name, default=default))
     module = type(data).__module__.split(".")[0]
-    if isinstance(data, pd.Index | pd.api.extensions.ExtensionArray) and module != "skfda":
+    if "pandas" in sys.modules and module != "skfda" and isinstance(data, pd.Index | pd.api.extensions.ExtensionArray):
         data = pd.Series(data)
     if isinstance(data, pd.Series):
         held = data.array
@@ -346,7 +347,10 @@ def read_column(data: Any, name: str, grid: ArrayLike | None = None, default: Fl
         return TableColumn(as_curves(data, grid, name=name, default=default))
     if data.ndim not in (1, 2):
         raise InputError(f"{name} must have shape (n,), or (n, S) for curves, got {data.shape}")
-    return _one_entry_a_row(pd.Series(data if data.ndim == 1 else data[:, 0]), name, grid, default)
+    column = data if data.ndim == 1 else data[:, 0]
+    if type(column) is np.ndarray and column.dtype.kind in "biuf":
+        return TableColumn(column.astype(np.float64))
+    return _one_entry_a_row(pd.Series(column), name, grid, default)
 
 
 def _rows_of_lists(data: Any, name: str) -> Any:

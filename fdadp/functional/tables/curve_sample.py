@@ -9,9 +9,9 @@ from itertools import permutations
 from typing import Any, Literal, get_args
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.calling_language import advice
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.grid_from_labels import Axis, axis_of, is_only_numbered

@@ -15,9 +15,9 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.calling_language import advice
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 

@@ -13,9 +13,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.calling_language import advice
+from fdadp._common.loaded_later import pd
 from fdadp.errors import InputError
 from fdadp.functional.tables.curve_inputs import row_labels
 from fdadp.functional.tables.curve_sample import Curves

@@ -42,10 +42,10 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.signal import fftconvolve
 from scipy.special import erfcx, erfinv, log_ndtr, ndtr, ndtri_exp
 
 from fdadp.errors import PrivacyError
@@ -220,11 +220,15 @@ def range_from_mu(mu: float) -> float:
 
 @functools.cache
 def opendp() -> Any:
-    """Load OpenDP on first use (it takes seconds) with the components that it has gated as ``contrib``."""
-    import opendp.prelude as dp
+    """Load of OpenDP what is used here, on first use, with the components that it has gated as ``contrib``.
 
-    dp.enable_features("contrib")
-    return dp
+    Names are those of ``opendp.prelude``, which loads scikit-learn and polars, too.
+    """
+    from opendp import combinators, domains, measurements, measures, metrics, mod
+
+    mod.enable_features("contrib")
+    names = vars(mod) | vars(domains) | vars(metrics) | vars(measures)
+    return SimpleNamespace(**names | {"m": measurements, "c": combinators})
 
 
 @functools.cache
@@ -471,6 +475,8 @@ def _hockey_stick(epsilon: float, mu: float, jacobian: float, problems: int) -> 
         else:
             plus, minus = 1.0, 0.5 * math.exp(gap) + math.exp(gap + mu**2 / 2 + float(log_ndtr(-mu)))
         return plus - minus + _OF_FLOATS * (plus + minus) + 1e-300  # which is what underflows
+    from scipy.signal import fftconvolve
+
     # The law of the sum on a grid, each max(0, ζ) rounded up: δ can only come out larger.
     step = 2e-3
     grid = np.arange(0, 12, step)

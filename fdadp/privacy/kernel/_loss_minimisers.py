@@ -67,8 +67,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from fdadp._common.loaded_later import kernel
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.privacy.rows._clipped_sums import quantise_rows
 from fdadp.privacy.rows._dask_partitions import AnyVault
@@ -471,7 +471,7 @@ def _logistic_sums(
     return values, gradient.sum(axis=0).T + ridge * w + linear, hessian + ridge * np.eye(D), n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(total, at, x):  # type: ignore[no-untyped-def]
     """Add x to total[0][at] and the rounding error of that, exactly, to total[1][at] (Knuth's two-sum)."""
     old = total[0][at]
@@ -481,7 +481,7 @@ def _add(total, at, x):  # type: ignore[no-untyped-def]
     total[1][at] += (old - (new - part)) + (x - part)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _dot(a, b):  # type: ignore[no-untyped-def]
     """Inner product in twice the working precision (Ogita, Rump & Oishi 2005, Dot2, with Dekker's product)."""
     high, low = 0.0, 0.0
@@ -499,7 +499,7 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
     return high + low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _logistic_rows(z, t, m, weights, columns, value, gradient, bend):  # type: ignore[no-untyped-def]
     """Put m rows into the unit ball, in place, and add their losses, gradients; curvatures to ``bend``.
 

@@ -76,7 +76,6 @@ from fractions import Fraction
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import chi2
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
@@ -363,6 +362,8 @@ _MOST = 2**25
 
 def hockey_stick(epsilon: float, nu: int) -> float:
     """δ at ε of Wishart noise with ν degrees, where a person is added or removed; see the module."""
+    from scipy.stats import chi2
+
     k = (nu - 2) / 2
     # log density of χ² + 1 over that of χ² at x: k log(1 - 1/x) + 1/2.
     low = 1 / -math.expm1(-(epsilon + 0.5) / k)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from fdadp._common.loaded_later import kernel
 
 LINF, L1, L2, NUCLEAR = 0, 1, 2, 3
 
@@ -23,7 +24,7 @@ PART = 1024
 """Squares of integers up to 2^26 added in int64 between two looks at the bound: at most 2^62."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _length(v, norm):  # type: ignore[no-untyped-def]
     """Norm of a vector; NaN or infinite if an entry is. Four sums, for an addition waits for the one before it."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -52,7 +53,7 @@ def _length(v, norm):  # type: ignore[no-untyped-def]
     return math.sqrt((a + b) + (c + d))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _length_among_zeros(v, norm, start, size):  # type: ignore[no-untyped-def]
     """Norm of v from place `start` on among `size` entries, all others zero: bit for bit as :func:`_length` has it."""
     if norm == LINF:
@@ -66,7 +67,7 @@ def _length_among_zeros(v, norm, start, size):  # type: ignore[no-untyped-def]
     return total if norm == L1 else math.sqrt(total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _truncate(v, factor, limit, norm, q):  # type: ignore[no-untyped-def]
     """Truncate ``v * factor`` toward zero to integers in q; return whether ``|q|_norm <= limit``, exactly."""
     bound = np.int64(limit * limit) if norm == L2 else np.int64(limit)
@@ -85,7 +86,7 @@ def _truncate(v, factor, limit, norm, q):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def quantise(v, clip, limit, norm, q):  # type: ignore[no-untyped-def]
     """Clip one contribution, truncate it toward zero onto the lattice clip/limit; return whether anything is left.
 
@@ -96,7 +97,7 @@ def quantise(v, clip, limit, norm, q):  # type: ignore[no-untyped-def]
     return _quantise(v, _length(v, norm), clip, limit, norm, q)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _quantise(v, length, clip, limit, norm, q):  # type: ignore[no-untyped-def]
     """The same, of a vector whose norm is `length`, but for rounding."""
     if math.isfinite(length):
@@ -110,7 +111,7 @@ def _quantise(v, length, clip, limit, norm, q):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_rows(values, m, clip, limit, norm, total):  # type: ignore[no-untyped-def]
     """Add the integers of the first m rows, one person each, to ``total`` (int64)."""
     q = np.empty(values.shape[1], dtype=np.int64)
@@ -120,7 +121,7 @@ def add_rows(values, m, clip, limit, norm, total):  # type: ignore[no-untyped-de
                 total[j] += q[j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_placed_rows(values, at, m, clip, limit, norm, total):  # type: ignore[no-untyped-def]
     """Add the integers of the first m rows, each in its block of ``total``, which has as many entries as a row.
 
@@ -137,7 +138,7 @@ def add_placed_rows(values, at, m, clip, limit, norm, total):  # type: ignore[no
                     total[start + j] += q[j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_outer_rows(f, r, weights, active, m, clip, limit, norm, total):  # type: ignore[no-untyped-def]
     """Add the integers of products ``weights * outer(f_i, r_i)``, one person each, to ``total``; one is held at a time.
 
@@ -152,14 +153,14 @@ def add_outer_rows(f, r, weights, active, m, clip, limit, norm, total):  # type:
                 total[a] += q[active[a]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _outer(f, r, weights, v):  # type: ignore[no-untyped-def]
     for j in range(f.size):
         for k in range(r.size):
             v[j * r.size + k] = weights[j, k] * f[j] * r[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _nearest(v, factor, bound, q):  # type: ignore[no-untyped-def]
     """Round ``v * factor`` to the nearest integers with |q|_2² <= bound, exactly; return whether there are such.
 
@@ -179,7 +180,7 @@ def _nearest(v, factor, bound, q):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_rank_one_rows(f, r, counts, m, clip, bits, total):  # type: ignore[no-untyped-def]
     """Add the integer matrices a b' of the first m rows, a and b multiples of f and r, |a|² and |b|² <= 4^bits / count.
 
@@ -201,7 +202,7 @@ def add_rank_one_rows(f, r, counts, m, clip, bits, total):  # type: ignore[no-un
                             total[j * b.size + k] += a[j] * b[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_contrasts(f, alpha, gamma, m, clip, bits, total):  # type: ignore[no-untyped-def]
     """Add Σ a a' over the contrasts of the rows of each of m persons, Σ |a|² <= 4^bits a person, on the integers.
 
@@ -258,7 +259,7 @@ def add_contrasts(f, alpha, gamma, m, clip, bits, total):  # type: ignore[no-unt
             factor *= 1 - math.sqrt(D * (n + 1.0)) * 2.0**-bits
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_cells(codes, weights, m, starts, limit, total):  # type: ignore[no-untyped-def]
     """Add trunc(weight · limit), weight clipped to [0, 1], to one cell of each feature, for the first m rows.
 
@@ -275,7 +276,7 @@ def add_cells(codes, weights, m, starts, limit, total):  # type: ignore[no-untyp
                 total[starts[j] + np.int64(codes[i, j])] += q
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def test_utilities(codes, weights, starts, tests, feature, out):  # type: ignore[no-untyped-def]
     """Write each row's utility of each test: its weight where its cell of the test's feature passes, else 0.
 
@@ -294,7 +295,7 @@ def test_utilities(codes, weights, starts, tests, feature, out):  # type: ignore
                 out[i, t] = np.nan
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def quantise_rows(f, r, m, weights, clip_f, clip_r, limit, out_f, out_r):  # type: ignore[no-untyped-def]
     """Lattice values of pairs (f_i, r_i), each within limit · weight in L2; a pair of which one is unusable is zero."""
     for i in range(m):
@@ -308,7 +309,7 @@ def quantise_rows(f, r, m, weights, clip_f, clip_r, limit, out_f, out_r):  # typ
                 out_r[i, k] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _close(person, slot_of, sums, first, usable, mean, clip, limit, norm, v, q, total):  # type: ignore[no-untyped-def]
     """Clip what a person's rows have given, add its integers, empty the slot."""
     slot = slot_of[person]
@@ -325,7 +326,7 @@ def _close(person, slot_of, sums, first, usable, mean, clip, limit, norm, v, q, 
     slot_of[person] = -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_persons(values, m, codes, left, slot_of, free, n_free, sums, first, usable, mean, clip, limit, norm, total):  # type: ignore[no-untyped-def]
     """Gather rows person by person, and close each person at its last row.
 
@@ -360,7 +361,7 @@ def add_persons(values, m, codes, left, slot_of, free, n_free, sums, first, usab
     return n_free
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leave_out_surplus(codes, left):  # type: ignore[no-untyped-def]
     """Count the rows of each person down in ``left``, and name nobody where none is left; returns the codes."""
     for i in range(codes.size):
@@ -372,7 +373,7 @@ def leave_out_surplus(codes, left):  # type: ignore[no-untyped-def]
     return codes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def finish_persons(slot_of, sums, first, usable, mean, clip, limit, norm, total):  # type: ignore[no-untyped-def]
     """Close the persons whose rows were announced but did not all come."""
     q, v = np.empty(sums.shape[1], dtype=np.int64), np.empty(sums.shape[1])
@@ -381,7 +382,7 @@ def finish_persons(slot_of, sums, first, usable, mean, clip, limit, norm, total)
             _close(person, slot_of, sums, first, usable, mean, clip, limit, norm, v, q, total)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def outer_rows(f, r, weights, active, m, out):  # type: ignore[no-untyped-def]
     """Write the active entries of the first m products to rows of their own, all NaN where one would be unusable."""
     v = np.empty(weights.size)

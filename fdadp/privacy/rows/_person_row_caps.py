@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from fdadp._common.loaded_later import kernel
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy.private_entries import NOBODY
@@ -156,7 +156,7 @@ def law_of(person_rows: Any, max_rows: Any) -> Law:
     return Law("sum", check_most(max_rows, "with person_rows='sum'"))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mix(values, keys):  # type: ignore[no-untyped-def]
     """Take the bits of each row's entries into its key (splitmix64, one entry after the other)."""
     for i in range(values.shape[0]):

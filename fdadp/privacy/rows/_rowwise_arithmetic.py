@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from fdadp._common.loaded_later import kernel
 from fdadp._common.typing import FloatArray
 from fdadp.privacy.rows._person_row_caps import Exchangeable, moment_weights
 
@@ -18,7 +18,7 @@ NARROW = 12
 """Columns up to which a product is faster with its sums in registers; public, so of no matter for a row's bits."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_positions(x, lo, hi, centre, half, out):  # type: ignore[no-untyped-def]
     """Place of each size on a log scale, from -1 at lo to 1 at hi; NaN for what is no size."""
     for i in range(x.size):
@@ -32,7 +32,7 @@ def log_positions(x, lo, hi, centre, half, out):  # type: ignore[no-untyped-def]
             out[i] = min(max(log(x[i] / centre) / half, -1.0), 1.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log(x):  # type: ignore[no-untyped-def]
     """Natural logarithm of a finite x > 0, within 1 ulp, by fdlibm's method (Sun Microsystems 1993, ``e_log.c``).
 
@@ -55,7 +55,7 @@ def log(x):  # type: ignore[no-untyped-def]
     return k * 6.93147180369123816490e-01 - ((half - low) - f)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exp(x):  # type: ignore[no-untyped-def]
     """e^x for |x| <= 700, within 1 ulp, by fdlibm's method (Sun Microsystems 1993, ``e_exp.c``); as :func:`log`."""
     k = int(x * 1.44269504088896338700 + (0.5 if x >= 0 else -0.5))
@@ -68,13 +68,13 @@ def exp(x):  # type: ignore[no-untyped-def]
     return math.ldexp(1.0 - ((low - r * c / (2.0 - c)) - high), k)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _exps(x, limit, out):  # type: ignore[no-untyped-def]
     for i in range(x.size):
         out[i] = math.nan if x[i] != x[i] else exp(min(max(x[i], -limit), limit))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _matmul(a, b, out):  # type: ignore[no-untyped-def]
     """Each entry of out as the sum over j in its order, four rows side by side: b is read once for all four."""
     # On one thread: a block is done in half a millisecond, less than waking threads takes on a busy machine.
@@ -101,7 +101,7 @@ def _matmul(a, b, out):  # type: ignore[no-untyped-def]
                 out[i, k] += a[i, j] * b[j, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _matmul_narrow(a, b, out):  # type: ignore[no-untyped-def]
     """Product of rows with a matrix of few columns, the bits of ``_matmul``: eight sums stay in registers."""
     eights = b.shape[1] - b.shape[1] % 8
@@ -128,7 +128,7 @@ def _matmul_narrow(a, b, out):  # type: ignore[no-untyped-def]
             out[i, k] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _norms(a, weights, p, out):  # type: ignore[no-untyped-def]
     for i in range(a.shape[0]):
         total = 0.0
@@ -137,7 +137,7 @@ def _norms(a, weights, p, out):  # type: ignore[no-untyped-def]
         out[i] = math.sqrt(total) if p == 2 else total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _person_moments(f, g, alpha, gamma, symmetric, out):  # type: ignore[no-untyped-def]
     """Write each person's moment: of one matrix the triangle, √2 times that off the diagonal; of two all products.
 

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
-from scipy.special import logsumexp
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.special import logsumexp, ndtr, ndtri, stdtr, stdtrit
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.rounds.posterior_means import gain
@@ -152,12 +150,12 @@ def _misfits(masses: FloatArray, sd: float) -> FloatArray:
 
 
 def _cdf(x: FloatArray, inverse: float) -> FloatArray:
-    return np.asarray(norm.cdf(x) if inverse == 0 else student.cdf(x, 1 / inverse))
+    return np.asarray(ndtr(x) if inverse == 0 else stdtr(1 / inverse, x))
 
 
 def _quantiles(inverse: float) -> FloatArray:
     at = (1 + np.array(LEVELS)) / 2
-    return np.asarray(norm.ppf(at) if inverse == 0 else student.ppf(at, 1 / inverse))
+    return np.asarray(ndtri(at) if inverse == 0 else stdtrit(1 / inverse, at))
 
 
 Measurement = tuple[FloatArray, FloatArray, FloatArray]

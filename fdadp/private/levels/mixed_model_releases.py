@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from fdadp._common.symmetric_matrices import positive_part
 from fdadp._common.typing import BoolArray, FloatArray
@@ -332,7 +332,8 @@ def _steady(moments: FeatureMoments) -> FeatureMoments:
     """With eigenvalues that can be divided by: means of normal laws of the noise that is left, cut at 0."""
     values, vectors = np.linalg.eigh(moments.matrix)
     sds = np.sqrt(np.maximum(np.einsum("ai,ab,bi->i", vectors**2, moments.unsure**2, vectors**2), TINY))
-    kept = sds * (values / sds + norm.pdf(values / sds) / np.maximum(norm.cdf(values / sds), TINY))
+    place = values / sds
+    kept = sds * (place + np.exp(-(place**2) / 2) / math.sqrt(2 * math.pi) / np.maximum(ndtr(place), TINY))
     far = values < FAR * sds  # where that is not computed well; it goes to sds² / |values|
     kept[far] = sds[far] ** 2 / -values[far]
     return moments._replace(matrix=(vectors * kept) @ vectors.T)

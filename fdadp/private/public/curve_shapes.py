@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any, get_args
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.dask_tasks import is_dask
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open_curves import is_foreign, opened

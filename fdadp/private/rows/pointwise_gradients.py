@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from fdadp._common.loaded_later import kernel
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.private.denoise.empirical_bayes import MOMENT_VARIANCE
 from fdadp.private.plan.private_design import PrivateDesign
@@ -26,7 +26,7 @@ from fdadp.private.plan.private_design import PrivateDesign
 # (:mod:`fdadp.private.rows.row_functions`).
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def added(values, z, effects):  # type: ignore[no-untyped-def]
     """``values(t) + Σ_j z_j(t) effects_j(t)``, shape (m, T); `effects` (q, T)."""
     out = values.copy()
@@ -37,7 +37,7 @@ def added(values, z, effects):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def integrals(z, curves, weighted):  # type: ignore[no-untyped-def]
     """``∫ z_j(t) φ_k(t) r(t) dt`` of curves r (m, T), shape (m, q, K); `weighted` (T, K): φ times quadrature."""
     out = np.zeros((z.shape[0], z.shape[1], weighted.shape[1]))
@@ -50,7 +50,7 @@ def integrals(z, curves, weighted):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def quadratic(features, z, places, forms):  # type: ignore[no-untyped-def]
     """``h(t)' Q(t) h(t)``, h the features of a row at t; shape (m, T).
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import clone
 from statsmodels.iolib.table import SimpleTable
 
+from fdadp._common.estimators import clone
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FdadpWarning, InputError
 from fdadp.functional.quadrature import quadrature_weights

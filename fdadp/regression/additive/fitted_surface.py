@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.guarantee_in_words import promised
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.files.dataclass_json import labels_to_json, pack, unpack
 from fdadp.files.npz_files import Layout, complete

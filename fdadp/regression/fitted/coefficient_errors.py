@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fdadp._common.argument_checks import one_of
+from fdadp._common.student_and_f import ndtri
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
@@ -222,19 +223,15 @@ class CoefficientErrors:
                 "responses are numbers, got True"
             )
         if self.persons is not None:
-            from scipy.stats import norm
-
             new = self.persons.variance_of_rows(records, points)
-            return np.asarray(norm.ppf((1 + level) / 2) * np.sqrt(se**2 + new))
+            return np.asarray(ndtri((1 + level) / 2) * np.sqrt(se**2 + new))
         if not self.has_rows and not self.variances:
             if kind in ("t", "model") or simultaneous:
                 what = "simultaneous=True" if simultaneous else f"variance={kind!r}"
                 raise InputError(f"{what} needs residuals of single curves, which this model has not")
             kind = "constant"
         if kind == "constant":
-            from scipy.stats import norm
-
-            return np.asarray(norm.ppf((1 + level) / 2) * np.sqrt(se**2 + self.fit.sigma2))
+            return np.asarray(ndtri((1 + level) / 2) * np.sqrt(se**2 + self.fit.sigma2))
         fit = self.fit
         kind = "model" if kind in ("auto", None) else kind
         model = self.variance_of(kind)

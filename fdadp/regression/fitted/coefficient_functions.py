@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fdadp._common.argument_checks import fraction, numbers
+from fdadp._common.student_and_f import student_quantile
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.diagonal_margins import Constant
@@ -245,9 +246,7 @@ def effect_of(
     value = rows.rows @ fit.coefficients[rows.place]
     if covariance is None:
         return Effect(rows.name, rows.axes, _shaped(value, rows))
-    from scipy.stats import t as student
-
-    half = student.ppf((1 + fraction(level, "level")) / 2, degrees)
+    half = student_quantile((1 + fraction(level, "level")) / 2, degrees)
     whole = rows.rows
     if with_mean and _is_centred(fit, rows):
         whole = np.tile(fit.column_means, (len(whole), 1))

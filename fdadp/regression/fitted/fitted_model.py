@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.argument_checks import one_of
 from fdadp._common.calling_language import warn
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import CompletedCurvesWarning, InputError
 from fdadp.functional.metrics import functional_r2

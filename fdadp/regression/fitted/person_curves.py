@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.interpolate import make_interp_spline
 
+from fdadp._common.loaded_later import pd
+from fdadp._common.student_and_f import student_quantile
 from fdadp._common.symmetric_matrices import root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
@@ -361,8 +362,6 @@ class PersonCurves:
         value = known.effects[codes, a] @ phi.T
         if covariance is None:
             return Effect(name, shown, value)
-        from scipy.stats import t as student
-
         variance, root, rows = np.empty_like(value), root_of(covariance), self.rows_on_phi(form)
         own = slice(a * phi.shape[1], (a + 1) * phi.shape[1])
         for start in range(0, len(codes), AT_A_TIME):
@@ -375,7 +374,7 @@ class PersonCurves:
             variance[part] += np.einsum("ti,nij,tj->nt", phi, open_[:, own, own], phi, optimize=True)
         se = np.sqrt(variance)
         counted = few and known.added.size + (0 if self.sites is None else self.sites.known.added.size)
-        half = student.ppf((1 + level) / 2, np.inf if counted else self.degrees.min()) * se
+        half = student_quantile((1 + level) / 2, np.inf if counted else self.degrees.min()) * se
         return Effect(name, shown, value, se, value - half, value + half)
 
     def _uncertain(

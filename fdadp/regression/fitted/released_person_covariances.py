@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.argument_checks import fraction, one_of
+from fdadp._common.loaded_later import pd
 from fdadp._common.symmetric_matrices import positive_part, root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError

@@ -8,6 +8,7 @@ import numpy as np
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 
+from fdadp._common.student_and_f import student_beyond
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.splines.bsplines import BSplines
@@ -116,8 +117,6 @@ def is_parametric(design: TermDesign) -> bool:
 
 def _numbers(fitted: Fitted) -> list[tuple[str, ...]]:
     """Coefficients that are numbers: estimate, standard error, t statistic and p-value."""
-    from scipy.stats import t as student
-
     fit, covariance = fitted.fit, fitted.errors.covariance(None)
     found: list[tuple[str, ...]] = []
     for design in fit.form.designs:
@@ -134,7 +133,7 @@ def _numbers(fitted: Fitted) -> list[tuple[str, ...]]:
             value = float(row @ fit.coefficients[effect.place])
             se = float(np.sqrt(row @ covariance[effect.place, effect.place] @ row))
             z = value / se if se > 0 else np.nan
-            found.append((label, f"{value:.4g}", f"{se:.4g}", f"{z:.2f}", _p(2 * float(student.sf(abs(z), left)))))
+            found.append((label, f"{value:.4g}", f"{se:.4g}", f"{z:.2f}", _p(2 * float(student_beyond(abs(z), left)))))
     return found
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fdadp._common.argument_checks import flag, fraction, one_of, whole
+from fdadp._common.student_and_f import student_quantile
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
@@ -237,14 +238,12 @@ def band(
     simultaneous: bool,
 ) -> pd.DataFrame:
     """Band of a term's coefficient function."""
-    from scipy.stats import t as student
-
     flag(simultaneous, "simultaneous")
     fraction(level, "level")
     covariance, left = errors.covariance(kind), errors.degrees(kind, None if errors.persons is None else name)
     rows = effect_rows(errors.fit.form, name, points)
     frame = effect_of(errors.fit, rows, covariance, level).to_frame()
-    wide = student.ppf((1 + level) / 2, left)
+    wide = student_quantile((1 + level) / 2, left)
     if simultaneous:
         here = rows.rows[~rows.absent]
         left = errors.degrees(kind, name)

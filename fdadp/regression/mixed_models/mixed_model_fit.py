@@ -33,10 +33,10 @@ from fdadp.repeated.fixed_effects import (
     white_levels,
 )
 from fdadp.repeated.icc_and_tests import NoPersonsWithGaps, SuccessiveRows
-from fdadp.repeated.multilevel_fpca import MOST
 from fdadp.repeated.nested_sites import sites_of_persons
 from fdadp.repeated.person_sums import LEAST_K, PersonPass, PersonSums, smooth_functions
 from fdadp.repeated.reml_search import ChosenFunctions, choose_functions, warn_of_rough_rows
+from fdadp.repeated.two_level_components import MOST
 from fdadp.solve.errors.sandwich import ClusterErrors
 from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.fit.observations import ChunkedObservations, Observations

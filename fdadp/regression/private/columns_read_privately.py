@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.tables.curve_sample import Curves

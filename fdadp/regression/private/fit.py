@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.argument_checks import one_of, whole
 from fdadp._common.calling_language import warn
 from fdadp._common.guarantee_in_words import promised
+from fdadp._common.loaded_later import pd
 from fdadp._common.threads import one_blas_thread
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.containers.open_curves import is_foreign, opened_table

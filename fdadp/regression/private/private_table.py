@@ -16,8 +16,8 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open_curves import is_foreign, opened
 from fdadp.functional.containers.opened_tables import OpenedColumn, OpenedCurves

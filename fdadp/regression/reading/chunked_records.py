@@ -14,10 +14,10 @@ from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd
 from scipy.linalg.blas import dasum
 
 from fdadp._common.dask_tasks import computed, is_dask, mapped, merged, progress_bar
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FdadpError, InputError
 from fdadp.functional.containers.opened_tables import OpenedTable

@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.argument_checks import is_one_of
 from fdadp._common.calling_language import advice
 from fdadp._common.dask_tasks import is_dask
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import IntArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.open_curves import is_foreign, opened

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.argument_checks import numbers as setting
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.opened_tables import OpenedColumn, rows_of

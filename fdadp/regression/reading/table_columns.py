@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.open_curves import is_foreign, opened_table

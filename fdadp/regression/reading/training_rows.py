@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.argument_checks import whole
 from fdadp._common.calling_language import warn
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PersonRowsWarning
 from fdadp.functional.containers.opened_tables import OpenedTable

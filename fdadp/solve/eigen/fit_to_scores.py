@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.argument_checks import numbers
+from fdadp._common.student_and_f import ndtri, student_quantile
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
@@ -293,11 +294,8 @@ class PointwiseVariance:
 
     def quantile(self, level: float) -> float:
         """Standard deviations that an interval of this level reaches to either side."""
-        from scipy.stats import norm
-        from scipy.stats import t as student
-
         tail = (1 + level) / 2
-        return float(self.scale * (student.ppf(tail, 1 / self.inverse_dof) if self.inverse_dof else norm.ppf(tail)))
+        return float(self.scale * (student_quantile(tail, 1 / self.inverse_dof) if self.inverse_dof else ndtri(tail)))
 
 
 @dataclass(frozen=True)

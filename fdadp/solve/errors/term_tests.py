@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 
+from fdadp._common.student_and_f import f_beyond, ndtr, ndtri, student_beyond, student_quantile
 from fdadp._common.symmetric_matrices import inverse_root, root_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.solve.fit.additive_fit import AdditiveFit
@@ -63,8 +64,6 @@ def wald(gram: FloatArray, coefficients: FloatArray, covariance: FloatArray, edf
     Wood (2013), On p-values for smooth components of an extended generalized additive model,
     doi:10.1093/biomet/ass048, with whole ranks.
     """
-    from scipy.stats import f
-
     values, vectors = np.linalg.eigh(gram)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     spread, directions = np.linalg.eigh(root @ covariance @ root.T)
@@ -75,7 +74,7 @@ def wald(gram: FloatArray, coefficients: FloatArray, covariance: FloatArray, edf
         return TermTest(0.0, 0, 1.0)
     z = directions[:, :r].T @ (root @ coefficients)
     statistic = float((z**2 / spread[:r]).sum())
-    return TermTest(statistic, r, float(f.sf(statistic / r, r, left)))
+    return TermTest(statistic, r, f_beyond(statistic / r, r, left))
 
 
 def wald_by_clusters(fit: AdditiveFit, which: IntArray, sampling: FloatArray, n_clusters: int) -> TermTest:
@@ -104,8 +103,6 @@ def wald_by_clusters(fit: AdditiveFit, which: IntArray, sampling: FloatArray, n_
     Hotelling (1931), doi:10.1214/aoms/1177732979; Zhang & Lin (2003), Hypothesis testing in semiparametric additive
     mixed models, doi:10.1093/biostatistics/4.1.57, on scores instead of smoothed estimates.
     """
-    from scipy.stats import f
-
     which = which[fit.identified[which]]
     heavy = (fit.smoothing_parameters @ fit.form.stacked_penalties)[which]
     own = _given_others(fit, which)
@@ -123,7 +120,7 @@ def wald_by_clusters(fit: AdditiveFit, which: IntArray, sampling: FloatArray, n_
         return TermTest(0.0, 0, 1.0)
     statistic = float(((vectors[:, kept].T @ z) ** 2 / values[kept]).sum())
     below = max(left - r + 1.0, 1.0)
-    return TermTest(statistic, r, float(f.sf(statistic * below / (left * r), r, below)))
+    return TermTest(statistic, r, f_beyond(statistic * below / (left * r), r, below))
 
 
 def _given_others(fit: AdditiveFit, which: IntArray) -> FloatArray:
@@ -184,8 +181,6 @@ class LargestRatio:
     @classmethod
     def of(cls, rows: FloatArray, covariance: FloatArray, seed: int, draws: int = 4000) -> LargestRatio:
         """Of rows (m, p) and the covariance (p, p) of the coefficients."""
-        from scipy.stats import norm
-
         spread = rows @ root_of((covariance + covariance.T) / 2)
         se = np.sqrt(np.einsum("ij,ij->i", spread, spread))
         spread = spread[se > 1e-12 * max(float(se.max(initial=0.0)), 1e-300)]
@@ -196,7 +191,7 @@ class LargestRatio:
         _, size, directions = np.linalg.svd(spread.T @ spread)
         kept = size > 1e-10 * size[0]
         if kept.sum() == 1:  # one number: no need to draw
-            return cls(norm.isf((np.arange(draws) + 0.5) / (2 * draws)))
+            return cls(-ndtri((np.arange(draws) + 0.5) / (2 * draws)))
         spread = spread @ directions[kept].T
         rng = np.random.default_rng(seed)
         largest = np.empty(draws)
@@ -207,20 +202,16 @@ class LargestRatio:
 
     def quantile(self, level: float, left: float) -> float:
         """Half-width of bands in standard errors, whose variance at each point has `left` degrees of freedom."""
-        from scipy.stats import norm, t
-
         if not self.drawn.size:
             return 0.0
         widest = float(np.quantile(self.drawn, level))
-        return float(t.isf(norm.sf(widest), left)) if np.isfinite(left) else widest
+        return -float(student_quantile(float(ndtr(-widest)), left)) if np.isfinite(left) else widest
 
     def p(self, ratio: float, left: float) -> float:
         """Probability of a largest ratio as large as this one; the least that is told is one of the draws."""
-        from scipy.stats import norm, t
-
         if not self.drawn.size:
             return 1.0
-        ratio = float(norm.isf(t.sf(ratio, left))) if np.isfinite(left) else ratio
+        ratio = -float(ndtri(student_beyond(ratio, left))) if np.isfinite(left) else ratio
         return float(max((self.drawn >= ratio).mean(), 1 / self.drawn.size))
 
 

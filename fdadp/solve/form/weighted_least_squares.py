@@ -18,8 +18,8 @@ from functools import cached_property, reduce
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numba import njit
 
+from fdadp._common.loaded_later import kernel
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.splines.diagonal_margins import Basis, Constant
@@ -468,7 +468,7 @@ def _band(design: FloatArray) -> tuple[IntArray, FloatArray]:
     return start, np.take_along_axis(design, start[:, None] + np.arange(width), axis=1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _curve_products(bounds, places, widths, values, weights, y, triangle):  # type: ignore[no-untyped-def]
     n, n_bases, size = len(bounds) - 1, places.shape[1], triangle.shape[0]
     squares = np.zeros((n, size * (size + 1) // 2))

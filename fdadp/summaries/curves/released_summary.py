@@ -27,9 +27,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from fdadp._common.calling_language import advice
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights

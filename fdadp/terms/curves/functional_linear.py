@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numba import njit
 
 from fdadp._common.argument_checks import several
+from fdadp._common.loaded_later import kernel
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
@@ -320,7 +320,7 @@ def windowed(values: FloatArray, weighted: FloatArray, inside: BoolArray) -> Flo
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sum_windows(values, signed, at, ends, out):  # type: ignore[no-untyped-def]
     """Four rows side by side, so that the functions are read once for all four; a row's sums go in a fixed order."""
     last = len(values) - 1

@@ -5,20 +5,24 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from fdadp._common.argument_checks import one_of
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.fpca import FPCA, Eigenbasis
+from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.quadrature import RULES, quadrature_weights
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.terms.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
 METHODS = ("face", "dense", "sc")
+
+
+if TYPE_CHECKING:
+    from fdadp.functional.fpca import FPCA
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,8 @@ class ComponentScores(TermSpec):
         )
 
     def _components(self, seen: TrainingSummary) -> Eigenbasis:
+        from fdadp.functional.fpca import FPCA
+
         cap = None if isinstance(self.n_components, int) else self.max_components
         fpca = FPCA(n_components=self.n_components, method=self.method, max_components=cap)
         try:

@@ -287,7 +287,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch, grouped):
     ids = rng.integers(0, 1800, 5000) if grouped else None
     found = []
     for threads in (1, 2, 5):
-        monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", threads)
+        monkeypatch.setattr("fdadp._common.threads.N_THREADS", threads)
         for chunks in (0, 700):
             release = lambda c: c.derive(lambda r: rowwise_matmul(r[0], B)).sum_outer(  # noqa: E731
                 lambda r: (r[0], r[0]), clip=20.0, share=0.1, name="o"

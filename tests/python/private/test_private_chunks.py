@@ -230,7 +230,7 @@ def test_a_failing_source_spends_the_budget_and_says_nothing(curves, wrong):
 def test_memory_does_not_grow_with_the_number_of_rows(monkeypatch):
     """Peak of what Python and NumPy allocate at four times the chunks: the same, but for what may be kept."""
     # On one thread: how many blocks are under way on several at the peak depends on how busy the machine is.
-    monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", 1)
+    monkeypatch.setattr("fdadp._common.threads.N_THREADS", 1)
     sim = simulate_affr(scenario=1, n=2000, seed=0, n_points=21)
     x, y = sim.X.data_matrix[..., 0], sim.Y.data_matrix[..., 0]
 
