@@ -9,12 +9,74 @@ from __future__ import annotations
 
 import inspect
 from collections import defaultdict
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, replace
+from functools import cache, partial
 from typing import Any, TypeVar
+
+import numpy as np
 
 from fdadp.errors import InputError
 
-Self = TypeVar("Self", bound="Estimator")
+Model = TypeVar("Model", bound="Estimator")
+Self = TypeVar("Self", bound="Parameters")
+Nested = TypeVar("Nested", bound="NestedParameters")
+
+
+class Parameters:
+    """Mixin of frozen dataclasses whose fields are parameters that a search may set, as ``privacy__epsilon``.
+
+    Attributes cannot be assigned. :meth:`set_params` is the one way to change such an object; estimators change a copy
+    (:class:`NestedParameters`), and a fit keeps a copy of its own.
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; `deep` is there for scikit-learn, and nothing is nested deeper."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+    def set_params(self: Self, **params: Any) -> Self:
+        """Change parameters: all of them, or none where what results is refused.
+
+        Raises
+        ------
+        InputError
+            A name that is no parameter.
+        PrivacyError
+            As the constructor.
+        """
+        names = self.get_params()
+        for name in params:
+            if name not in names:
+                raise InputError(f"{name} is no parameter of {type(self).__name__}, which has {', '.join(names)}")
+        changed = replace(self, **params)  # type: ignore[type-var]
+        for name in names:
+            object.__setattr__(self, name, getattr(changed, name))
+        return self
+
+    def __sklearn_clone__(self: Self) -> Self:
+        return replace(self)  # type: ignore[type-var]
+
+    def __repr__(self) -> str:
+        """What differs from the default, as it would be written."""
+        given = [
+            f"{f.name}={getattr(self, f.name)!r}"
+            for f in fields(self)  # type: ignore[arg-type]
+            if f.default is MISSING or not _same(getattr(self, f.name), f.default)
+        ]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+class NestedParameters:
+    """Mixin of estimators that hold :class:`Parameters`; stands before scikit-learn's classes.
+
+    ``set_params(privacy__epsilon=1)`` changes a copy: another estimator that was given the same object keeps it as it
+    was.
+    """
+
+    def set_params(self: Nested, **params: Any) -> Nested:
+        """Set parameters, nested ones such as ``privacy__epsilon`` among them; returns the estimator."""
+        super().set_params(**{**params, **_copied(self, params)})  # type: ignore[misc]
+        return self
 
 
 class Estimator:
@@ -30,7 +92,7 @@ class Estimator:
             found[name] = value
         return found
 
-    def set_params(self: Self, **params: Any) -> Self:
+    def set_params(self: Model, **params: Any) -> Model:
         """Set settings, nested ones such as ``privacy__epsilon`` among them; returns the estimator.
 
         Raises
@@ -40,10 +102,11 @@ class Estimator:
         """
         names = _settings(self)
         nested: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-        for key, value in params.items():
+        for key, value in {**params, **_copied(self, params)}.items():
             name, _, inner = key.partition("__")
             if name not in names:
-                raise InputError(f"{name} is no setting of {type(self).__name__}, which has {', '.join(names)}")
+                own = ", ".join(names)
+                raise InputError(f"Invalid parameter {name!r} for {type(self).__name__}, whose parameters are {own}")
             if inner:
                 nested[name][inner] = value
             else:
@@ -52,12 +115,12 @@ class Estimator:
             getattr(self, name).set_params(**inner_params)
         return self
 
-    def get_metadata_routing(self) -> Any:
-        """Return what this estimator asks scikit-learn's tools to hand on."""
-        return _twin(self).get_metadata_routing()
-
     def __getattr__(self, name: str) -> Any:
         """Return ``set_fit_request`` and its like, which are there where the method has arguments to hand on."""
+        if name == "get_metadata_routing":
+            return _twin(self).get_metadata_routing
+        if name == "_repr_html_":
+            return partial(settings_as_html, self)
         if name.startswith("set_") and name.endswith("_request"):
             twin = _twin(self)
             if any(name in vars(kind) for kind in type(twin).__mro__):
@@ -85,11 +148,6 @@ class Estimator:
 
         return str(BaseEstimator.__repr__(_twin(self)))
 
-    def _repr_html_(self) -> str:
-        from sklearn.utils import estimator_html_repr
-
-        return str(estimator_html_repr(_twin(self)))
-
 
 class Regressor:
     """Mixin of regressions: as ``sklearn.base.RegressorMixin``, but each has a score of its own."""
@@ -101,6 +159,13 @@ class Regressor:
         tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         tags.target_tags.required = True
         return tags
+
+
+def settings_as_html(estimator: Estimator) -> str:
+    """What scikit-learn shows of an estimator in a notebook."""
+    from sklearn.utils import estimator_html_repr
+
+    return str(estimator_html_repr(_twin(estimator)))
 
 
 def clone(estimator: Any) -> Any:
@@ -143,3 +208,17 @@ def _twin(estimator: Estimator) -> Any:
     twin = object.__new__(_twin_of(kind))
     twin.__dict__ = estimator.__dict__
     return twin
+
+
+def _same(value: Any, default: Any) -> bool:
+    """Whether they are one, or equal numbers or texts; arrays and other objects are not compared."""
+    return value is default or (
+        isinstance(value, str | int | float | np.generic) and type(value) is type(default) and bool(value == default)
+    )
+
+
+def _copied(estimator: Any, params: Mapping[str, Any]) -> dict[str, Parameters]:
+    """Copies of the nested settings that are about to change."""
+    names = {name.partition("__")[0] for name in params if "__" in name}
+    nested = {name: params.get(name, getattr(estimator, name, None)) for name in names}
+    return {name: replace(value) for name, value in nested.items() if isinstance(value, Parameters)}  # type: ignore[type-var]

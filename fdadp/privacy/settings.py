@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fdadp._common.argument_checks import is_one_of
 from fdadp._common.calling_language import advice
-from fdadp._common.nested_settings import Parameters
+from fdadp._common.estimators import Parameters
 from fdadp.errors import PrivacyError
 from fdadp.privacy.guarantee_checks import ADJACENCIES, check_delta, said_delta, whole
 

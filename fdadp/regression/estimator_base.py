@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from fdadp._common.argument_checks import flag, whole
 from fdadp._common.dask_tasks import is_dask
-from fdadp._common.estimators import Estimator, check_is_fitted
+from fdadp._common.estimators import Estimator, check_is_fitted, settings_as_html
 from fdadp._common.loaded_later import pd
-from fdadp._common.nested_settings import NestedParameters
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
 from fdadp.privacy._unaccounted_fits import Kin
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound="TermModel")
 
 
-class TermModel(NestedParameters, Kin, Estimator):
+class TermModel(Kin, Estimator):
     """Base of :class:`fdadp.FunctionalRegression` and :class:`fdadp.ScalarRegression`.
 
     An estimator stores its settings. A fit makes one value, `fitted_`, and all methods read it.
@@ -659,8 +658,7 @@ class TermModel(NestedParameters, Kin, Estimator):
         return str(self.summary()) if hasattr(self, "fitted_") else repr(self)
 
     def _repr_html_(self) -> str:
-        inherited: Any = super()
-        return str(self.summary().as_html()) if hasattr(self, "fitted_") else str(inherited._repr_html_())
+        return str(self.summary().as_html()) if hasattr(self, "fitted_") else settings_as_html(self)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self._repr_html_()}

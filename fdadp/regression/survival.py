@@ -15,7 +15,6 @@ import numpy as np
 from fdadp._common.argument_checks import numbers, one_of
 from fdadp._common.estimators import Estimator, check_is_fitted, clone
 from fdadp._common.loaded_later import pd
-from fdadp._common.nested_settings import NestedParameters
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open_curves import is_foreign, opened_table
@@ -98,7 +97,7 @@ def _rows(followed: Followed) -> str:
 
 
 @dataclass(kw_only=False, eq=False, repr=False)
-class SurvivalRegression(NestedParameters, Kin, Estimator):
+class SurvivalRegression(Kin, Estimator):
     """Regression of the time to an event on curves, numbers and labels: the hazard of each period by terms.
 
     A person has a row for each period that it was seen in, and :class:`fdadp.ScalarRegression` is fitted to these rows.

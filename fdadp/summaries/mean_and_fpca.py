@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.argument_checks import fraction
+from fdadp._common.estimators import NestedParameters
 from fdadp._common.loaded_later import pd
-from fdadp._common.nested_settings import NestedParameters
 from fdadp._common.student_and_f import ndtri
 from fdadp._common.symmetric_matrices import root_of
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.argument_checks import fraction, is_number
-from fdadp._common.nested_settings import NestedParameters
+from fdadp._common.estimators import NestedParameters
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.files.npz_files import Layout, complete, plain

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from fdadp._common.argument_checks import flag
 from fdadp._common.calling_language import advice
-from fdadp._common.nested_settings import Parameters
+from fdadp._common.estimators import Parameters
 from fdadp.errors import FileFormatError, InputError, PrivacyError
 from fdadp.files.dataclass_json import class_at
 from fdadp.files.npz_files import plain

@@ -15,8 +15,7 @@ import numpy as np
 from fdadp._common.argument_checks import flag, fraction, is_number, is_one_of, numbers, one_of, whole
 from fdadp._common.calling_language import warn
 from fdadp._common.dask_tasks import is_dask
-from fdadp._common.estimators import Estimator, Regressor, check_is_fitted
-from fdadp._common.nested_settings import NestedParameters
+from fdadp._common.estimators import Estimator, Regressor, check_is_fitted, settings_as_html
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError, PublicInputWarning
 from fdadp.functional.quadrature import RULES
@@ -52,7 +51,7 @@ Model = TypeVar("Model", bound="AdditiveFunctionOnFunction")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AdditiveFunctionOnFunction(NestedParameters, Kin, Regressor, Estimator):
+class AdditiveFunctionOnFunction(Kin, Regressor, Estimator):
     r"""Additive function-on-function regression.
 
     .. math::
@@ -695,7 +694,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Kin, Regressor, Estimator):
     def _repr_html_(self) -> str:
         if hasattr(self, "coef_"):
             return str(self.summary().as_html())
-        return super()._repr_html_()
+        return settings_as_html(self)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
