@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from pandas import RangeIndex
 
 from fdadp._common.argument_checks import flag, fraction
+from fdadp._common.loaded_later import pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.opened_tables import OpenedTable
@@ -145,7 +145,7 @@ def _side_by_side(X: Mapping[str, Any] | OpenedTable, facts: Mapping[str, Any]) 
     if missing:
         raise InputError(f"X must have the columns {list(facts)!r}, but has no {missing!r}")
     held: dict[str, Any] = {name: X[name] for name in facts}
-    labelled = [name for name, own in held.items() if not isinstance(row_labels(own), RangeIndex | None)]
+    labelled = [name for name, own in held.items() if not isinstance(row_labels(own), pd.RangeIndex | None)]
     if labelled:
         raise InputError(
             f"X must be one data frame, or a mapping of columns without row labels, got labels of {labelled!r}: rows "
@@ -234,8 +234,6 @@ class Estimates:
     @property
     def frame(self) -> DataFrame:
         """All of it: ``value``, ``low``, ``high``, ``noise_sd``, and what the ``interval`` holds; a row each."""
-        import pandas as pd
-
         found = self.rows(self.level, self.sampling)
         columns = pd.DataFrame([(*estimate, BOTH if drawn else NOISE) for _, estimate, drawn in found])
         columns.columns = pd.Index(["value", "low", "high", "noise_sd", "interval"])

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from sklearn.isotonic import isotonic_regression
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
@@ -398,6 +397,8 @@ class Distribution:
 
     def _excess(self, q: float) -> tuple[FloatArray, FloatArray, float]:
         """Persons at or below each edge (K + 1,) less q times all, increasing; sd of the noise in it; all persons."""
+        from sklearn.isotonic import isotonic_regression
+
         known = self.asked.n
         matrix, pull = self.asked.cumulate
         counts = matrix @ self.noisy + pull * (known or 0.0)
