@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tqdm
 
 from fdadp._common.dask_tasks import computed, mapped, merged
 from fdadp._common.threads import map_blocks
@@ -182,13 +183,12 @@ def test_progress_counts_partitions(where):
     with contextlib.redirect_stderr(shown):
         computed(merged(parts, operator.add), "sums over curves", False, parts)
     assert shown.getvalue() == ""
-    from fdadp._common import dask_tasks
 
-    class Bar(dask_tasks.tqdm):
+    class Bar(tqdm.tqdm):
         def __init__(self, **settings):
             super().__init__(**settings | {"disable": False, "mininterval": 0, "file": shown, "leave": True})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dask_tasks, "tqdm", Bar)
+        patch.setattr(tqdm, "tqdm", Bar)
         computed(merged(parts, operator.add), "sums over curves", True, parts)
     assert "sums over curves" in shown.getvalue() and "20/20" in shown.getvalue()
