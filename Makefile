@@ -76,19 +76,19 @@ clean: ## remove .venv, caches and what was made here
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Set-up, once: a stamp is older than setup.cfg when the dependencies may have changed.
+# Set-up, once: a stamp is older than pyproject.toml when the dependencies may have changed.
 $(VENV)/.stamp-python: .ci/make-venv.sh
 	@PYTHON="$(PYTHON)" sh .ci/make-venv.sh $(VENV)
 	@touch $@
 
-$(VENV)/.stamp-plots: $(VENV)/.stamp-python setup.cfg pyproject.toml
+$(VENV)/.stamp-plots: $(VENV)/.stamp-python pyproject.toml
 	@echo "Installing fdadp with its plots into $(VENV) ..."
 	$(PIP) --editable '.[plots]'
 	@touch $@
 
-$(VENV)/.stamp-dev: $(VENV)/.stamp-python setup.cfg pyproject.toml
+$(VENV)/.stamp-dev: $(VENV)/.stamp-python pyproject.toml
 	@echo "Installing fdadp with the tools for development into $(VENV) ..."
-	$(PIP) --editable '.[dev,plots,federated,service,published]'
+	$(PIP) --group dev --editable '.[plots,federated,service,published]'
 	@touch $(VENV)/.stamp-plots $@
 
 $(VENV)/.stamp-docs: $(VENV)/.stamp-dev docs/requirements.txt

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytest_plugins = ["r_bridge.pytest_plugin"]
+
 # Doctests of modules that need an extra are not collected where it is not installed.
 collect_ignore = [
     path

@@ -1,5 +1,5 @@
 #!/bin/sh
-# find-python.sh VERSION...: print the first working interpreter of these versions (3.10 3.11 ...) that can make a
+# find-python.sh VERSION...: print the first working interpreter of these versions (3.11 3.12 ...) that can make a
 # virtual environment, from PATH or pyenv. A pyenv shim may be in PATH without its version being chosen: so each one is run.
 for version in "$@"; do
     for candidate in "python$version" /usr/bin/python"$version" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$version".*/bin/python; do

@@ -28,7 +28,7 @@ suits() { # can matrices go from R to this Python and back?
         stopifnot(identical(dim(reticulate::py_to_r(numpy$add(matrix(1, 2, 3), 1))), 2:3))' >/dev/null 2>&1
 }
 
-if [ ! .venv-r/.stamp -nt setup.cfg ]; then rm -rf .venv-r; fi # the dependencies may have changed
+if [ ! .venv-r/.stamp -nt pyproject.toml ]; then rm -rf .venv-r; fi # the dependencies may have changed
 python=""
 for candidate in ${R_PYTHON:-"$PWD/.venv/bin/python" "$PWD/.venv-r/bin/python"}; do
     # From another folder: here, any Python finds fdadp, with or without what it needs.
@@ -42,12 +42,12 @@ if [ -z "$python" ] && [ -n "${R_PYTHON:-}" ]; then
     exit 1
 elif [ -z "$python" ]; then
     # R loads Python as a library: it must have been built as one.
-    base=$(for p in $(sh .ci/find-python.sh 3.11 3.12 3.10 2>/dev/null) /usr/bin/python3; do
+    base=$(for p in $(sh .ci/find-python.sh 3.11 3.12 2>/dev/null) /usr/bin/python3; do
         "$p" -c 'import sys, sysconfig, venv, ensurepip; sys.exit(sys.version_info < (3, 10) or not sysconfig.get_config_var("Py_ENABLE_SHARED"))' \
             2>/dev/null && echo "$p" && break
     done)
     if [ -z "$base" ]; then
-        echo "R package: not tested, for want of a Python (3.10 to 3.12) with venv that was built with --enable-shared"
+        echo "R package: not tested, for want of a Python (3.11 or 3.12) with venv that was built with --enable-shared"
         exit "${REQUIRE_R:-0}"
     fi
     echo "Making .venv-r, with NumPy < 2 for reticulate, with $base ..."

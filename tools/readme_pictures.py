@@ -2,13 +2,13 @@
 
 ``python tools/readme_pictures.py``; with ``badges`` these alone. The figure is of simulated people, so that the truth
 is known and nobody's curve is drawn: F(x, s, t) at one t, true, fitted without privacy, and privately (noise with a
-seed, to be repeated). Badges say what setup.cfg says and stand in the repository: no service is asked.
+seed, to be repeated). Badges say what pyproject.toml says and stand in the repository: no service is asked.
 """
 
 from __future__ import annotations
 
-import configparser
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -26,13 +26,12 @@ BADGE = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" r
 
 def facts() -> dict[str, str]:
     """What badges say, by name."""
-    settings = configparser.ConfigParser()
-    settings.read(ROOT / "setup.cfg", encoding="utf-8")
-    rows = settings["metadata"]["classifiers"].strip().splitlines()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    rows = project["classifiers"]
     last = {key: [row.split(" :: ")[-1] for row in rows if row.startswith(key)][-1] for key in ("Dev", "Programming")}
-    first = settings["options"]["python_requires"].removeprefix(">=")
+    first = project["requires-python"].removeprefix(">=")
     status = last["Dev"].partition(" - ")[2].lower()
-    return {"python": f"{first} to {last['Programming']}", "licence": settings["metadata"]["license"], "status": status}
+    return {"python": f"{first} to {last['Programming']}", "licence": project["license"], "status": status}
 
 
 def badge(name: str, value: str) -> str:

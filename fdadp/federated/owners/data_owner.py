@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from typing import Any, Protocol
 
 import numpy as np
@@ -306,7 +306,7 @@ class DataOwner:
     @property
     def _expired(self) -> bool:
         last = self.contract.expires
-        return last is not None and datetime.now(timezone.utc).date() >= date.fromisoformat(last)
+        return last is not None and datetime.now(UTC).date() >= date.fromisoformat(last)
 
     def _total_name(self, index: int) -> str:
         return f"{self._name}.total-{index}"

@@ -91,7 +91,7 @@ class CoordinatorService:
         self._busy.add(number)
         try:
             body = await asyncio.wait_for(request.body(), self._patience)
-        except (asyncio.TimeoutError, ClientDisconnect):
+        except (TimeoutError, ClientDisconnect):
             return self._refused(408, "cut off", number)
         finally:
             self._busy.discard(number)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import ssl
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +59,12 @@ def new_certificates(contract: Contract, host: str, folder: str | os.PathLike[st
         raise PrivacyError(f"folder must hold no certificates yet, got {str(folder)!r}, which has {AUTHORITY}")
     authority, own = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
     issuer = _name(f"fdadp run {contract.digest.hex()[:16]}")
-    until = datetime.now(timezone.utc) + timedelta(days=days)
+    until = datetime.now(UTC) + timedelta(days=days)
 
     def certified(name: x509.Name, key: Ed25519PublicKey, usage: list[tuple[x509.ExtensionType, bool]]) -> bytes:
         made = (
             x509.CertificateBuilder(issuer, name, key, x509.random_serial_number())
-            .not_valid_before(datetime.now(timezone.utc) - timedelta(days=1))  # clocks differ
+            .not_valid_before(datetime.now(UTC) - timedelta(days=1))  # clocks differ
             .not_valid_after(until)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()), critical=False)

@@ -22,7 +22,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from hashlib import sha256
 from typing import Any
@@ -136,7 +136,7 @@ class Told:
 
 def now(timespec: str = "seconds") -> str:
     """The time in UTC, to a second."""
-    return datetime.now(timezone.utc).isoformat(timespec=timespec)
+    return datetime.now(UTC).isoformat(timespec=timespec)
 
 
 def clock_behind(last: Entry) -> str:

@@ -544,7 +544,7 @@ def test_without_flower_it_is_named_with_the_versions_that_suit(
     monkeypatch.setattr("fdadp.federated.flower.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'flwr>=1\.41,<1\.42'"):
         require_flower()
-    assert "flwr>=1.41,<1.42" in (Path(__file__).parents[3] / "setup.cfg").read_text()
+    assert "flwr>=1.41,<1.42" in (Path(__file__).parents[3] / "pyproject.toml").read_text()
     with pytest.raises(InputError, match="needs flwr"), LocalFlower(tmp_path, {}):
         pass
 

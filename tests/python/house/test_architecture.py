@@ -9,6 +9,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 import types
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -362,13 +363,25 @@ def requirements(lines: str) -> dict[str, str]:
 
 
 def setup_requirements(*, extras: bool = True) -> dict[str, str]:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    lists = [settings["project"]["dependencies"]]
+    if extras:
+        lists += [*settings["project"]["optional-dependencies"].values(), *settings["dependency-groups"].values()]
+    return {name: bound for lines in lists for name, bound in requirements("\n".join(lines)).items()}
+
+
+def test_setup_cfg_repeats_nothing_of_pyproject() -> None:
+    """setup.cfg says where the version stands, and which packages and files are in the wheel."""
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg", encoding="utf-8")
-    lists = [config["options"]["install_requires"], *(config["options.extras_require"].values() if extras else [])]
-    return {name: bound for lines in lists for name, bound in requirements(lines).items()}
+    assert {section: set(config[section]) for section in ("metadata", "options")} == {
+        "metadata": {"version"},
+        "options": {"packages"},
+    }
+    assert set(config.sections()) == {"metadata", "options", "options.packages.find", "options.package_data"}
 
 
-def test_oldest_versions_are_those_of_setup_cfg() -> None:
+def test_oldest_versions_are_those_of_pyproject() -> None:
     pins = requirements((ROOT / "constraints-oldest.txt").read_text(encoding="utf-8"))
     assert setup_requirements(extras=False).keys() - pins.keys() == set(), "not pinned in constraints-oldest.txt"
     bounds = {name: bound for name, bound in setup_requirements().items() if bound and name in pins}

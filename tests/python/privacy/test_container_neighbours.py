@@ -19,7 +19,7 @@ pa = pytest.importorskip("pyarrow")
 N, GRID = 40, np.linspace(0, 1, 5)
 CURVES = np.random.default_rng(0).uniform(-1, 1, (N, 5)).round(6)
 SIDES = np.where(np.random.default_rng(1).integers(0, 2, N), "left", "right")
-UTC = datetime.timezone.utc
+UTC = datetime.UTC
 REPLACED: dict[str, Any] = {"n": N, "adjacency": "replace"}
 
 

@@ -18,7 +18,7 @@ from fdadp.learners import DPLinearRegression
 from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise
 from fdadp.privacy.account._reservations import counted
 
-pytest.importorskip("dp_accounting", reason="dp-accounting is not installed: pip install '.[dev]'")
+pytest.importorskip("dp_accounting", reason="dp-accounting is not installed: pip install --group dev")
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 pytestmark = pytest.mark.statistics

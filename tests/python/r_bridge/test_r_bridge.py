@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import configparser
 import copy
 import json
 import os
 import subprocess
 import sys
 import textwrap
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -405,9 +405,8 @@ def test_module_runs():
 
 
 def test_other_projects_get_the_plugin_only_by_its_name():
-    config = configparser.ConfigParser()
-    config.read(ROOT / "setup.cfg", encoding="utf-8")
-    assert config["options.entry_points"].keys() == {"console_scripts"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "entry-points" not in project and project["scripts"].keys() == {"fdadp"}
 
 
 def test_plugin_in_another_project(tmp_path):
