@@ -329,18 +329,19 @@ def load_model(path: Path) -> Any:
     """
     from fdadp.files.npz_files import sealed
 
-    kinds: dict[str, Any] = {
-        "additive-function-on-function": fdadp.AdditiveFunctionOnFunction,
-        "FunctionalRegression": fdadp.FunctionalRegression,
-        "ScalarRegression": fdadp.ScalarRegression,
-        "SurvivalRegression": fdadp.SurvivalRegression,
-        "multilevel-fpca": fdadp.MultilevelFPCA,
-        "private-mean": fdadp.PrivateMean,
-        "private-fpca": fdadp.PrivateFPCA,
-        "private-multilevel-fpca": fdadp.summaries.PrivateMultilevelFPCA,
-        "private-table1": fdadp.PrivateTable1,
+    kinds = {
+        "additive-function-on-function": "AdditiveFunctionOnFunction",
+        "FunctionalRegression": "FunctionalRegression",
+        "ScalarRegression": "ScalarRegression",
+        "SurvivalRegression": "SurvivalRegression",
+        "multilevel-fpca": "MultilevelFPCA",
+        "private-mean": "PrivateMean",
+        "private-fpca": "PrivateFPCA",
+        "private-multilevel-fpca": "PrivateMultilevelFPCA",
+        "private-table1": "PrivateTable1",
     }
     kind = sealed(path).kind
     if kind not in kinds:
         raise FileFormatError(f"{path} must hold a model of curves or of numbers, got {kind!r}")
-    return kinds[kind].load(path)
+    room = fdadp.summaries if kind == "private-multilevel-fpca" else fdadp  # only this class is loaded
+    return getattr(room, kinds[kind]).load(path)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 SLOW = {"pandas", "sklearn", "scipy.stats", "scipy.signal", "matplotlib", "statsmodels", "joblib", "skfda", "tqdm"}
@@ -68,3 +70,21 @@ def test_a_slow_package_is_seen() -> None:
 def test_a_fit_and_its_predictions_load_no_slow_package(kind: str, private: bool) -> None:
     own = PRIVACY % NAMES[kind] if private else ""
     assert slow_packages_of(IMPORT + DATA + MODELS[kind].format(own, f", {own}" if own else "")) == set()
+
+
+def test_predictions_of_a_saved_model_at_the_command_line_load_no_slow_package(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x, y = tmp_path / "x.csv", tmp_path / "y.csv"
+    for path, points in ((x, 12), (y, 9)):
+        head = ",".join(str(j / (points - 1)) for j in range(points))
+        np.savetxt(path, rng.uniform(-1, 1, (60, points)), delimiter=",", header=head, comments="")
+    program = """
+import sys
+from fdadp.cli.main import app
+for command in {!r}:
+    app(command, standalone_mode=False)
+"""
+    model, out = str(tmp_path / "model.npz"), str(tmp_path / "predicted.csv")
+    fit = [["fit", str(x), str(y), "--out", model]]
+    subprocess.run([sys.executable, "-c", program.format(fit)], check=True, capture_output=True)
+    assert slow_packages_of(program.format([["predict", model, str(x), "--out", out]])) <= {"pandas"}

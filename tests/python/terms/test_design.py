@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.terms._feature_rows import FeatureMap
+from fdadp.terms.curves import functional_linear
 
 
 def feature_map(degree_x=3, degree_s=3, n_x=7, n_s=6, grid=None):
@@ -56,3 +58,14 @@ def test_row_norm_skips_nothing(seed):
     by_x = np.abs(features.x_basis.design(x.ravel()) @ cx).sum(axis=1).reshape(x.shape)
     by_s = np.abs(features.s_basis.design(features.grid) @ cs).sum(axis=1)
     np.testing.assert_allclose(features.row_norm(cx, cs)(x), (by_x * by_s).max(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("m", "points", "size"), [(1, 5, 3), (7, 30, 20), (300, 31, 17)])
+def test_integrals_of_few_curves_have_the_bits_of_the_kernel(monkeypatch, m, points, size):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(m, points)) * 10.0 ** rng.integers(-9, 9, (m, points))
+    values[0, 1] = np.nan
+    weighted, inside = rng.normal(size=(points, size)), np.ones((1, points), dtype=bool)
+    few = functional_linear.windowed(values, weighted, inside)
+    monkeypatch.setattr(functional_linear, "FEW_PRODUCTS", 0)
+    assert np.array_equal(few, functional_linear.windowed(values, weighted, inside), equal_nan=True)
