@@ -2,6 +2,7 @@
 # wheel.sh PYTHON...: build the wheel, install it into an empty environment of each Python, and use it from an empty
 # folder: import, demonstration, one private fit. What the wheel must not bring: r_bridge, plugins of pytest.
 set -eu
+unset PYTHONPATH
 cd "$(dirname "$0")/.."
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
