@@ -241,6 +241,10 @@ def numbers(values: Any) -> FloatArray:
 
 def codes_of(values: Any, index: Index) -> FloatArray:
     """Codes (m,) of a slice of labels: of each what `index` has for its meaning, else NaN."""
+    array, mask = _array_and_mask(values)
+    if array.dtype.kind in "biuf" and mask is None:  # each number that is there once
+        seen, at = np.unique(array, return_inverse=True)
+        return np.array([index.get(meaning(entry), math.nan) for entry in seen.tolist()], dtype=np.float64)[at]
     found = dict[Any, float]()  # of texts seen in this slice
     out = np.full(len(values), np.nan)
     for i, entry in enumerate(entries(values)):

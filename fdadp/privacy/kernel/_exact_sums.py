@@ -52,12 +52,6 @@ class Placed(NamedTuple):
 
     values: FloatArray
     at: IntArray
-    blocks: int
-
-    def rows(self, m: int) -> FloatArray:
-        """All blocks of each contribution side by side, (BLOCK, blocks · d)."""
-        inside = self.at[:, None] == np.arange(self.blocks)
-        return np.asarray((inside[:, :, None] * self.values[:, None, :]).reshape(len(self.at), -1))
 
 
 Contributions = Callable[[Rows, int], FloatArray | Products | Placed]
@@ -93,9 +87,11 @@ def exact_sum(
             add_rows(values, m, clip, limit, norm, part)
         return part
 
-    def gathered(block: Block) -> tuple[FloatArray, int, IntArray]:
+    def gathered(block: Block) -> tuple[FloatArray, IntArray, int, IntArray]:
         values = evaluated(block)
-        return values if isinstance(values, np.ndarray) else values.rows(block[1]), *block[1:]
+        if isinstance(values, Products):
+            values = values.rows(block[1])
+        return *(values if isinstance(values, Placed) else (values, np.zeros(BLOCK, dtype=np.int64))), *block[1:]
 
     with silence():
         if not vault.grouped:
@@ -103,37 +99,22 @@ def exact_sum(
                 total += part  # integers: exact, in whatever order they were computed
             return total
         left = vault.row_counts
-        slot_of = np.full(len(left), -1, dtype=np.int64)
-        free = np.arange(BLOCK, dtype=np.int64)
-        n_free = BLOCK
-        sums, first = np.zeros((BLOCK, size), dtype=np.int64), np.zeros((BLOCK, size))
-        usable = np.zeros(BLOCK, dtype=np.int64)
-        for values, m, codes in map_stream(gathered, vault.source_blocks()):
+        of_persons = np.full(len(left), -1, dtype=np.int64), np.zeros(len(left), dtype=np.int64)
+        of_slots, free, n_free = np.zeros((2, 0), dtype=np.int64), np.zeros(0, dtype=np.int64), 0
+        sums, first = np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1))
+        how = (law.name == "mean", clip, limit, norm, total)
+        for values, at, m, codes in map_stream(gathered, vault.source_blocks()):
             if n_free < m:  # persons stay open while their rows are spread over chunks
-                new = np.arange(len(sums), 2 * len(sums) + BLOCK, dtype=np.int64)
-                free = np.concatenate([free[:n_free], new, np.zeros(len(sums) - n_free, dtype=np.int64)])
+                old, width = len(free), values.shape[1]
+                new = np.arange(old, 2 * old + BLOCK)
+                free = np.concatenate([free[:n_free], new, np.zeros(old - n_free, dtype=np.int64)])
                 n_free += len(new)
-                sums = np.concatenate([sums, np.zeros((len(new), size), dtype=np.int64)])
-                first = np.concatenate([first, np.zeros((len(new), size))])
-                usable = np.concatenate([usable, np.zeros(len(new), dtype=np.int64)])
-            n_free = add_persons(
-                values,
-                m,
-                codes,
-                left,
-                slot_of,
-                free,
-                n_free,
-                sums,
-                first,
-                usable,
-                law.name == "mean",
-                clip,
-                limit,
-                norm,
-                total,
-            )
-        finish_persons(slot_of, sums, first, usable, law.name == "mean", clip, limit, norm, total)
+                of_slots = np.pad(of_slots, ((0, 0), (0, len(new))))
+                sums = np.concatenate([sums.reshape(-1, width), np.zeros((len(new), width), dtype=np.int64)])
+                first = np.concatenate([first.reshape(-1, width), np.zeros((len(new), width))])
+            open_ = (*of_persons, *of_slots)
+            n_free = add_persons(values, at, m, codes, left, open_, sums, first, free, n_free, *how)
+        finish_persons((*of_persons, *of_slots), sums, first, free, n_free, *how)
     return total
 
 

@@ -113,7 +113,7 @@ class SumReleases:
             if blocks is None:
                 return values
             known = np.isin(found[1], np.arange(blocks))
-            return Placed(values, np.where(known, found[1], -1).astype(np.int64), blocks)
+            return Placed(values, np.where(known, found[1], -1).astype(np.int64))
 
         kind = self._kernel.norm(norm, name)
         factor = math.sqrt(2) if nonnegative and not self._kernel.pure else None

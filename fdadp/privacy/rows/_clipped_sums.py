@@ -54,15 +54,19 @@ def _length(v, norm):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _length_among_zeros(v, norm, start, size):  # type: ignore[no-untyped-def]
-    """Norm of v from place `start` on among `size` entries, all others zero: bit for bit as :func:`_length` has it."""
-    if norm == LINF:
+def _length_of_blocks(v, norm, starts, size):  # type: ignore[no-untyped-def]
+    """Norm of `size` entries, zero but for equal parts of v that begin at the places `starts`, ascending.
+
+    Bit for bit as :func:`_length` has it of all entries.
+    """
+    if norm == LINF or v.size == size:
         return _length(v, norm)
-    sums = np.zeros(4)
-    fours = size - size % 4
-    for j in range(v.size):
-        at = (start + j) % 4 if start + j < fours else 0
-        sums[at] += abs(v[j]) if norm == L1 else v[j] * v[j]
+    sums, width = np.zeros(4), v.size // starts.size
+    for k in range(starts.size):
+        inside = size - size % 4 - starts[k]  # of the last entries all are in the first sum
+        for j in range(width):
+            entry = v[k * width + j]
+            sums[(starts[k] + j) & 3 if j < inside else 0] += abs(entry) if norm == L1 else entry * entry
     total = (sums[0] + sums[1]) + (sums[2] + sums[3])
     return total if norm == L1 else math.sqrt(total)
 
@@ -128,14 +132,14 @@ def add_placed_rows(values, at, m, clip, limit, norm, total):  # type: ignore[no
     Bit for bit what :func:`add_rows` adds of rows as wide as ``total`` that are zero elsewhere. Of no block: nothing.
     """
     size = values.shape[1]
-    q = np.empty(size, dtype=np.int64)
+    q, start = np.empty(size, dtype=np.int64), np.empty(1, dtype=np.int64)
     for i in range(m):
         if at[i] >= 0:
-            start = at[i] * size
-            length = _length_among_zeros(values[i], norm, start, total.size)
+            start[0] = at[i] * size
+            length = _length_of_blocks(values[i], norm, start, total.size)
             if _quantise(values[i], length, clip, limit, norm, q):
                 for j in range(size):
-                    total[start + j] += q[j]
+                    total[start[0] + j] += q[j]
 
 
 @kernel
@@ -310,54 +314,74 @@ def quantise_rows(f, r, m, weights, clip_f, clip_r, limit, out_f, out_r):  # typ
 
 
 @kernel
-def _close(person, slot_of, sums, first, usable, mean, clip, limit, norm, v, q, total):  # type: ignore[no-untyped-def]
-    """Clip what a person's rows have given, add its integers, empty the slot."""
+def _close(person, open_, sums, first, free, n_free, mean, clip, limit, norm, total):  # type: ignore[no-untyped-def]
+    """Clip what a person's rows have given, add its integers, free its slots; the new n_free is returned."""
+    slot_of, usable, start_of, after = open_
+    size, slots, slot = sums.shape[1], 0, slot_of[person]
+    while slot >= 0:
+        slots, slot = slots + 1, after[slot]
+    v, q = np.empty(slots * size), np.empty(slots * size, dtype=np.int64)
+    starts = np.empty(slots, dtype=np.int64)
+    step = clip / FINE / (max(usable[person], 1) if mean else 1)
     slot = slot_of[person]
-    if usable[slot] > 0:
-        step = clip / FINE / (usable[slot] if mean else 1)
-        for j in range(v.size):
-            v[j] = first[slot, j] if usable[slot] == 1 else sums[slot, j] * step
-        if quantise(v, clip, limit, norm, q):
-            for j in range(v.size):
-                total[j] += q[j]
-    for j in range(v.size):
-        sums[slot, j] = 0
-    usable[slot] = 0
+    for k in range(slots):
+        starts[k] = start_of[slot]
+        for j in range(size):
+            v[k * size + j] = first[slot, j] if usable[person] == 1 else sums[slot, j] * step
+        sums[slot, :] = 0
+        free[n_free] = slot
+        n_free, slot = n_free + 1, after[slot]
+    if slots > 0 and _quantise(v, _length_of_blocks(v, norm, starts, total.size), clip, limit, norm, q):
+        for k in range(slots):
+            for j in range(size):
+                total[starts[k] + j] += q[k * size + j]
     slot_of[person] = -1
+    return n_free
 
 
 @kernel
-def add_persons(values, m, codes, left, slot_of, free, n_free, sums, first, usable, mean, clip, limit, norm, total):  # type: ignore[no-untyped-def]
-    """Gather rows person by person, and close each person at its last row.
+def add_persons(values, at, m, codes, left, open_, sums, first, free, n_free, mean, clip, limit, norm, total):  # type: ignore[no-untyped-def]
+    """Gather rows person by person, each in its block of ``total``, and close each person at its last row.
 
-    They are added in integers, so their order does not matter; a single row is taken as it is.
+    They are added in integers, so their order does not matter; a single row is taken as it is. A row with a non-finite
+    entry is not usable and is left out of its person's mean; one of no block counts in it, as zeros.
 
-    ``free[:n_free]`` are unused slots of ``sums``, enough for m more persons; the new n_free is returned.
-    A row with a non-finite entry is not usable and is left out of its person's mean.
+    A person has a slot of ``sums`` for each block that its rows stand in, in ascending order: ``open_`` has the first
+    slot and the number of usable rows of each person, and where each slot's block starts and which slot comes after it.
+    ``free[:n_free]`` are unused slots, enough for m more rows; the new n_free is returned.
     """
-    q, v = np.empty(values.shape[1], dtype=np.int64), np.empty(values.shape[1])
+    slot_of, usable, start_of, after = open_
+    start = np.empty(1, dtype=np.int64)
     for i in range(m):
         person = codes[i]
         if person < 0 or left[person] <= 0:
             continue
-        if slot_of[person] < 0:
-            n_free -= 1
-            slot_of[person] = free[n_free]
-        slot = slot_of[person]
-        length = _length(values[i], norm)
+        start[0] = at[i] * values.shape[1]
+        placed = at[i] >= 0
+        length = _length_of_blocks(values[i], norm, start, total.size) if placed else _length(values[i], LINF)
         if math.isfinite(length):
-            if usable[slot] == 0:
+            usable[person] += 1
+            if placed:
+                before, slot = -1, slot_of[person]
+                while slot >= 0 and start_of[slot] < start[0]:
+                    before, slot = slot, after[slot]
+                if slot < 0 or start_of[slot] > start[0]:
+                    n_free -= 1
+                    own = free[n_free]
+                    start_of[own], after[own] = start[0], slot
+                    if before < 0:
+                        slot_of[person] = own
+                    else:
+                        after[before] = own
+                    slot = own
+                if usable[person] == 1:
+                    first[slot] = values[i]
+                factor = FINE * min(1.0 / clip, LONGEST / max(length, clip))
                 for j in range(values.shape[1]):
-                    first[slot, j] = values[i, j]
-            usable[slot] += 1
-            factor = FINE * min(1.0 / clip, LONGEST / max(length, clip))
-            for j in range(values.shape[1]):
-                sums[slot, j] += np.int64(np.rint(values[i, j] * factor))
+                    sums[slot, j] += np.int64(np.rint(values[i, j] * factor))
         left[person] -= 1
         if left[person] == 0:
-            _close(person, slot_of, sums, first, usable, mean, clip, limit, norm, v, q, total)
-            free[n_free] = slot
-            n_free += 1
+            n_free = _close(person, open_, sums, first, free, n_free, mean, clip, limit, norm, total)
     return n_free
 
 
@@ -374,12 +398,10 @@ def leave_out_surplus(codes, left):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def finish_persons(slot_of, sums, first, usable, mean, clip, limit, norm, total):  # type: ignore[no-untyped-def]
+def finish_persons(open_, sums, first, free, n_free, mean, clip, limit, norm, total):  # type: ignore[no-untyped-def]
     """Close the persons whose rows were announced but did not all come."""
-    q, v = np.empty(sums.shape[1], dtype=np.int64), np.empty(sums.shape[1])
-    for person in range(slot_of.size):
-        if slot_of[person] >= 0:
-            _close(person, slot_of, sums, first, usable, mean, clip, limit, norm, v, q, total)
+    for person in range(open_[0].size):
+        n_free = _close(person, open_, sums, first, free, n_free, mean, clip, limit, norm, total)
 
 
 @kernel

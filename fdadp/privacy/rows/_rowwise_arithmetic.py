@@ -305,11 +305,13 @@ def in_ball(a: FloatArray, radius: float) -> FloatArray:
 def of_table(table: FloatArray, at: FloatArray) -> FloatArray:
     """Rows of a table (K, d) by their numbers (m,), or means of several, (m, k); NaN where a number is none of them."""
     at = at.reshape(len(at), -1)
-    known = np.isin(at, np.arange(len(table)))
-    total = np.zeros((len(at), table.shape[1]))
-    for one in np.where(known, at, 0).astype(np.int64).T:  # one after the other: each row alike wherever it stands
+    known = (at >= 0) & (at < len(table)) & (at == np.floor(at))
+    first, *others = np.where(known, at, 0).astype(np.int64).T
+    total = table[first]
+    for one in others:  # one after the other: each row alike wherever it stands
         total += table[one]
-    total /= at.shape[1]
+    if others:
+        total /= at.shape[1]
     total[~known.all(axis=1)] = np.nan
     return total
 
