@@ -49,6 +49,26 @@ class NormalEquations:
             out[i] = np.einsum("pk,pk->k", half, half)
         return out, log_det
 
+    def of_some(self, own: IntArray, penalty: FloatArray) -> tuple[NormalEquations, FloatArray, float] | None:
+        """Equations of the coordinates `own` alone, the others solved for at their penalty: a Schur complement.
+
+        Returns
+        -------
+        NormalEquations, ndarray of shape (K,), float
+            Besides the equations what the others explain of every response, and their log|A|. None where digits are
+            lost, or where the blocks of the whole are of more use.
+        """
+        others = np.setdiff1d(np.arange(len(self.gram)), own)
+        scale = 1 / np.sqrt(self.diagonal[others] + penalty[others])
+        factor = None if self.blocks else factored(self.gram[np.ix_(others, others)], scale, ())
+        if factor is None or not factor.pivots.min(initial=1.0) > FIRM:
+            return None
+        foot, half = factor.halves(self.gram[np.ix_(others, own)]), factor.halves(self.cross[others])
+        left = NormalEquations(self.gram[np.ix_(own, own)] - foot.T @ foot, self.cross[own] - foot.T @ half, self.floor)
+        if not (left.diagonal > FIRM * self.diagonal[own]).all():
+            return None
+        return left, (half * half).sum(axis=0), 2 * float(np.log(factor.pivots / scale).sum())
+
     def firm(self, penalty: FloatArray) -> bool:
         """Whether a Cholesky factor of A keeps about half its digits."""
         return self._factors(penalty[None])[0][0] is not None
@@ -74,7 +94,7 @@ class NormalEquations:
         roots, halves, log_det, weak = self._solved(penalties, responses)
         inverses = np.empty_like(roots)
         for i, root in enumerate(roots):
-            inverse_of(root, () if i in weak else self.blocks, inverses[i])
+            inverse_of(root, None if i in weak else self.blocks, inverses[i])
         return roots, halves, log_det, inverses
 
     def _solved(
@@ -239,6 +259,9 @@ def units_of(gram: FloatArray, sizes: Sequence[int]) -> FloatArray:
 CALL = 2**19
 """Multiplications that take as long as to call for the factor of one block."""
 
+NARROW = 128
+"""Order of a matrix up to which its square is as fast by a product of whole matrices as by one of triangles."""
+
 SHARED = 0.5
 """Of all coordinates: one that shares something with more of them belongs to the border."""
 
@@ -370,11 +393,16 @@ def factored(matrix: FloatArray, scale: FloatArray, blocks: Sequence[slice]) -> 
     return None if failed else ArrowFactor(blocks, [*triangles, triangle], feet, scale)
 
 
-def inverse_of(root: FloatArray, blocks: Sequence[slice], out: FloatArray) -> None:
-    """Write ``R'R`` of a root R in the form of :meth:`ArrowFactor.root`; of any root, where there are no blocks."""
+def inverse_of(root: FloatArray, blocks: Sequence[slice] | None, out: FloatArray) -> None:
+    """Write ``R'R`` of a root R in the form of :meth:`ArrowFactor.root`; of any root, where ``blocks`` is None."""
+    if blocks is not None and not blocks and len(root) > NARROW:  # a triangle: a sixth of the multiplications
+        upper = lapack.dlauum(root.T)[0]
+        np.add(upper, upper.T, out=out)
+        out.flat[:: len(out) + 1] /= 2
+        return
     edge = root[blocks[-1].stop :] if blocks else root
     np.matmul(edge.T, edge, out=out)
-    for own in blocks:
+    for own in blocks or ():
         out[own, own] += root[own, own].T @ root[own, own]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import combinations, product
 
 import numpy as np
@@ -27,6 +28,9 @@ Values = tuple[FloatArray, FloatArray, FloatArray]
 
 Score = Callable[[FloatArray, IntArray], Values]
 """Points (b, M), and of which function each is (b,) -> values (b,), gradients (b, M), Hessians (b, M, M)."""
+
+ValuesAbout = Callable[[FloatArray, FloatArray], FloatArray]
+"""Points (b, M), which differ in little from another one (M,) -> values of K functions, (b, K)."""
 
 HALVINGS = 30
 """Of a step along which the function does not fall."""
@@ -153,7 +157,7 @@ MOST = 8
 
 def with_jumps(
     score: Score,
-    values: Callable[[FloatArray], FloatArray],
+    values: ValuesAbout,
     found: list[list[FloatArray]],
     bounds: tuple[FloatArray, FloatArray],
     tolerance: float,
@@ -165,7 +169,7 @@ def with_jumps(
     score : callable
         As for :func:`~fdadp.solve.smoothing.smoothing_search.newton`.
     values : callable
-        Points (b, M) -> values of the functions, shape (b, K).
+        Points (b, M), which differ in little from another one (M,) -> values of the functions, shape (b, K).
     found : list of K lists of ndarray of shape (M,)
         The lowest first (:func:`~fdadp.solve.smoothing.smoothing_search.minima`).
     bounds, tolerance
@@ -173,10 +177,10 @@ def with_jumps(
     """
     out = []
     for k, ends in enumerate(found):
-        lowest, value = ends[0], float(values(ends[0][None])[0, k])
+        lowest, value = ends[0], float(values(ends[0][None], ends[0])[0, k])
         for _ in range(MOST):
             points = _jumps(lowest, bounds)
-            points = points[np.argsort(values(points)[:, k], kind="stable")[:TRIED]]
+            points = points[np.argsort(values(points, lowest)[:, k], kind="stable")[:TRIED]]
             starts = np.vstack((lowest, points))  # where the way leads back, the search ends
             reached, at = newton(score, starts, np.full(len(starts), k), bounds, tolerance)
             if not reached.min() < value - 1e-6 * (1 + abs(value)):
@@ -295,6 +299,14 @@ class Criteria:
         # With a 1 where no penalty is, the diagonal of S has no zeros, and its logarithms there are 0.
         self._free = (penalties == 0).all(axis=0).astype(np.float64)
 
+    @cached_property
+    def _together(self) -> IntArray:
+        """A number for each penalty, the same where penalties are on some coordinate together, as those of a term."""
+        from scipy.sparse.csgraph import connected_components
+
+        on = (self.penalties > 0).astype(np.float64)
+        return np.asarray(connected_components(on @ on.T, directed=False)[1])
+
     def smoothest(self, count: int) -> Criteria:
         """Return the criteria of the same responses on the `count` coordinates that the penalties weigh least."""
         largest = self.penalties.max(axis=1, keepdims=True)
@@ -308,15 +320,41 @@ class Criteria:
         normal = NormalEquations(of.gram[np.ix_(keep, keep)], of.cross[keep], of.floor, blocks)
         return Criteria(normal, self.total, self.penalties[:, keep], self.n, self.dof, self.intercept, self.scale)
 
-    def reml_values(self, log_sp: FloatArray) -> FloatArray:
-        """REML of all responses at points (b, M), shape (b, K)."""
-        every, step = np.arange(len(self.total)), max(AT_ONCE // self.normal.gram.size, 1)
+    def reml_values(self, log_sp: FloatArray, about: FloatArray | None = None) -> FloatArray:
+        """REML of all responses at points (b, M), shape (b, K).
+
+        Points that differ in the penalties of one term from a point `about` (M,) are cheap where there are many terms:
+        the others are solved for once.
+        """
+        values, left = np.empty((len(log_sp), len(self.total))), np.ones(len(log_sp), dtype=bool)
+        if about is not None and (terms := self._together).max(initial=0):
+            moved, penalty = log_sp != about, np.exp(about) @ self.penalties
+            for term in range(terms.max() + 1):
+                at = left & ~moved[:, terms != term].any(axis=1)
+                own = np.flatnonzero((self.penalties[terms == term] > 0).any(axis=0))
+                found = self.normal.of_some(own, penalty) if at.sum() > 2 else None
+                if found is not None:
+                    values[at] = self._values(log_sp[at], own, *found)
+                    left &= ~at
+        values[left] = self._values(log_sp[left], slice(None), self.normal)
+        return values
+
+    def _values(
+        self,
+        log_sp: FloatArray,
+        own: IntArray | slice,
+        normal: NormalEquations,
+        others: FloatArray | float = 0.0,
+        log_det_of_others: float = 0.0,
+    ) -> FloatArray:
+        """REML from equations of some coordinates, what the others explain and their log|A|."""
+        every, step = np.arange(len(self.total)), max(AT_ONCE // max(normal.gram.size, 1), 1)
         values = np.empty((len(log_sp), len(every)))
         for start in range(0, len(log_sp), step):
             diagonal = np.exp(log_sp[start : start + step]) @ self.penalties
-            explained, log_det = self.normal.explained(diagonal)
+            explained, log_det = normal.explained(diagonal[:, own])
             values[start : start + step] = self.restricted(
-                self.total - explained, log_det[:, None], diagonal[:, None], every
+                self.total - others - explained, (log_det + log_det_of_others)[:, None], diagonal[:, None], every
             )
         return values
 
@@ -413,7 +451,7 @@ DIAGONAL = 6.0
 
 
 def starts_of(
-    values: Callable[[FloatArray], FloatArray], k: int, centre: FloatArray, n_penalties: Sequence[int], flat: float
+    values: ValuesAbout, k: int, centre: FloatArray, n_penalties: Sequence[int], flat: float
 ) -> list[list[FloatArray]]:
     """Where to start the search for each of K functions, which may have several local minima.
 
@@ -425,7 +463,7 @@ def starts_of(
     Parameters
     ----------
     values : callable
-        Points (b, M) -> values of the functions, shape (b, K).
+        Points (b, M), which differ in little from another one (M,) -> values of the functions, shape (b, K).
     k : int
         Number K of functions.
     centre : ndarray of shape (M,)
@@ -439,7 +477,7 @@ def starts_of(
     list of K lists of ndarray of shape (M,)
     """
     grids = term_grids(n_penalties)
-    of_grids = [values(centre + grid) for grid in grids]
+    of_grids = [values(centre + grid, centre) for grid in grids]
     diagonal = [centre + shift for shift in (0.0, -DIAGONAL, DIAGONAL)] if len(grids) != 1 else []
     starts = []
     for which in range(k):
