@@ -313,7 +313,7 @@ def of_table(table: FloatArray, at: FloatArray) -> FloatArray:
     if others:
         total /= at.shape[1]
     total[~known.all(axis=1)] = np.nan
-    return total
+    return np.asarray(total)
 
 
 def diameter_of(table: FloatArray, blocks: int = 1) -> float:
