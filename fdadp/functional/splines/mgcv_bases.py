@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import factorial, gamma, pi, sqrt
+from math import comb, factorial, gamma, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,10 @@ from fdadp.functional.splines.diagonal_margins import SmoothMargin
 
 MOST_CENTRES = 2000
 FEW = 200
+SUMMED = 32
+"""Neighbouring centres of which one has sums over all."""
+AT_ONCE = 2048
+"""Points at which functions are computed, so that what is between stays in a core's cache."""
 
 
 @dataclass(frozen=True)
@@ -101,26 +105,45 @@ class ThinPlate:
     def design(self, x: ArrayLike) -> FloatArray:
         """All functions at points (n,), shape (n, K); polynomials of degree below `order` beyond the centres."""
         points = np.asarray(x, dtype=np.float64).ravel()
-        piece = np.searchsorted(self.centres, points, side="right")
-        step = (points - self.centres[np.maximum(piece - 1, 0)])[:, None]
-        radial = np.zeros((points.size, self.pieces.shape[2]))
-        for coefficients in self.pieces[::-1]:
-            radial *= step
-            radial += coefficients[piece]
-        return np.hstack((radial, _polynomials(points, self.mean, self.order))) / self.scale
+        if points.size > AT_ONCE and np.unique(points[:AT_ONCE]).size < 0.9 * AT_ONCE:  # rounded: each value once
+            points, at = np.unique(points, return_inverse=True)
+            return np.asarray(self.design(points)[at])
+        out = np.empty((points.size, self.scale.size))
+        for start in range(0, points.size, AT_ONCE):
+            part = points[start : start + AT_ONCE]
+            piece = np.searchsorted(self.centres, part, side="right")
+            step = (part - self.centres[np.maximum(piece - 1, 0)])[:, None]
+            radial = np.zeros((part.size, self.pieces.shape[2]))
+            for coefficients in self.pieces[::-1]:
+                radial *= step
+                radial += coefficients[piece]
+            out[start : start + AT_ONCE] = np.hstack((radial, _polynomials(part, self.mean, self.order)))
+        out /= self.scale
+        return out
 
 
 def _pieces(centres: FloatArray, to_radial: FloatArray, order: int) -> FloatArray:
-    """Taylor coefficients of combinations of radial functions (u, K) at the centres; see :class:`ThinPlate`."""
-    distance = centres[:, None] - centres
-    side = np.where(distance >= 0, 1.0, -1.0)
-    pieces = np.empty((2 * order, centres.size + 1, to_radial.shape[1]))
-    for derivative, piece in enumerate(pieces):
-        values = _radial(distance, order, derivative)
-        if derivative % 2:
-            values *= side
-        piece[1:] = values @ to_radial / factorial(derivative)
-        piece[0] = piece[1]
+    """Taylor coefficients of combinations of radial functions (u, K) at the centres; see :class:`ThinPlate`.
+
+    The highest derivative jumps at each centre by a multiple of its coefficient, and each polynomial begins where the
+    one before it ends: sums over all centres are needed at a few of them alone.
+    """
+    most = 2 * order - 1
+    jumps = 2 * float(_radial(np.zeros(1), order, most)[0]) / factorial(most) * to_radial
+    pieces = np.empty((most + 1, centres.size + 1, to_radial.shape[1]))
+    for first in range(0, centres.size, SUMMED):
+        own = slice(first + 1, first + 1 + SUMMED)
+        part, steps = pieces[:, own], np.diff(centres[first : first + SUMMED])[:, None]
+        distance = centres[first] - centres
+        for derivative in range(most, -1, -1):
+            side = np.where(distance >= 0, 1.0, -1.0) ** derivative
+            start = (side * _radial(distance, order, derivative)) @ to_radial / factorial(derivative)
+            ahead = jumps[own][: steps.size] if derivative == most else np.zeros((steps.size, to_radial.shape[1]))
+            for power in range(most, derivative, -1):
+                ahead = (ahead + comb(power, derivative) * part[power, :-1]) * steps
+            part[derivative, 0] = start
+            part[derivative, 1:] = start + np.cumsum(ahead, axis=0)
+    pieces[:, 0] = pieces[:, 1]
     pieces[-1, 0] = 0.0  # polynomials below `order` beyond the data
     return pieces
 

@@ -26,7 +26,7 @@ def two_wells(points, of):
     return value, gradient, hessian
 
 
-def values(points):
+def values(points, about=None):
     return np.stack([two_wells(points, np.full(len(points), k))[0] for k in range(3)], axis=1)
 
 
@@ -45,7 +45,7 @@ def test_jumps_lead_to_the_lower_of_two_wells():
 def test_jumps_stay_within_bounds():
     narrow = np.array([-5.0, -1, -1]), np.array([2.0, 1, 1])
     found = minima(two_wells, [[np.array([-5.0, 1, 1])]], narrow, 1e-9)
-    (ends,) = with_jumps(two_wells, lambda points: values(points)[:, :1], found, narrow, 1e-9)
+    (ends,) = with_jumps(two_wells, lambda points, about: values(points)[:, :1], found, narrow, 1e-9)
     assert ends is found[0]
 
 
@@ -86,3 +86,22 @@ def test_script_of_the_decision_runs(script, capsys):
     found = script.main(["--problems", "2"])
     assert len(found) == 3 * len(script.MODELS)
     assert "and jumps" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.9, 1.0])
+def test_points_that_move_one_term_have_the_values_of_the_whole(alike):
+    """Terms that share much, or all, of what they explain; light and heavy penalties; points that move two terms too."""
+    rng = np.random.default_rng(3)
+    features = rng.normal(size=(300, 4, 6))
+    features[:, 1] = alike * features[:, 0] + (1 - alike) * features[:, 1]
+    features, y = features.reshape(300, 24), rng.normal(size=(300, 2))
+    penalties = [np.stack([np.arange(6.0), np.arange(6.0)[::-1]]) for _ in range(4)]
+    fit = penalized_least_squares.PenalizedLeastSquares(
+        features.T @ features, features.T @ y, (y * y).sum(axis=0), 300, penalties, intercept=False
+    )
+    of, centre = fit._criteria, fit._centre
+    for shift in (-12.0, 0.0, 12.0):
+        about = centre + shift * (np.arange(8) % 3 == 0)
+        moves = np.concatenate([np.kron(np.eye(8), [[-5.0], [5.0]]), np.zeros((1, 8)), np.ones((2, 8))])
+        points = about + moves
+        np.testing.assert_allclose(of.reml_values(points, about), of.reml_values(points), rtol=1e-9)
