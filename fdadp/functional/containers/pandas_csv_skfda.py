@@ -22,7 +22,7 @@ from fdadp.functional.containers.row_source import (
     fields_of,
     side_by_side,
 )
-from fdadp.functional.files.csv_curves import CsvLines
+from fdadp.functional.files.csv_curves import EXACT, CsvLines
 from fdadp.functional.files.curve_files import read_curves
 from fdadp.functional.tables.curve_sample import Given
 from fdadp.functional.tables.grid_from_labels import is_only_numbered
@@ -79,13 +79,6 @@ def of_npz(path: Path, **options: Any) -> Source:
 
 
 # ------------------------------------------------------------------ CSV
-
-
-@cache
-def exact() -> dict[str, Any]:
-    """Make numbers of CSV text the nearest floats: by request before pandas 3.1, by default from then on."""
-    always = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
-    return {} if always else {"float_precision": "round_trip"}
 
 
 def _of_csv(path: str, alone: bool, dialect: dict[str, Any], fields: Sequence[Field], lenient: bool) -> list[Any]:

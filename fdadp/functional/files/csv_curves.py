@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import io
 import math
 import os
 import re
@@ -181,6 +182,11 @@ def _fields(line: str, sep: str) -> list[str]:
         return []
 
 
+_ALWAYS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+EXACT: dict[str, Any] = {} if _ALWAYS_EXACT else {"float_precision": "round_trip"}
+"""Numbers of CSV text are the nearest floats: by request before pandas 3.1, by default from then on."""
+_NO_NUMBERS = str.maketrans("", "", "0123456789+-.eE")
+
 MISSING = {"", "na", "nan", "n/a", "null"}
 
 
@@ -188,7 +194,10 @@ def from_csv(
     path: Path, stream: TextIO, header: bool, long: tuple[str, str, str] | None, sep: str = ",", decimal: str = "."
 ) -> pd.DataFrame:
     """One curve a row, from CSV text; raises FileFormatError, which names the line."""
-    rows = _rows(stream, sep, decimal)
+    text = stream.read()
+    if header and long is None and decimal == "." and (frame := _of_regular_lines(path, text, sep)) is not None:
+        return one_curve_a_row(path, frame)
+    rows = _rows(io.StringIO(text, newline=""), sep, decimal)
     line, first = next(rows, (0, []))
     refuse_semicolons(path, ",".join(first) if len(first) > 1 else "".join(first), sep)
     if not line:
@@ -220,6 +229,28 @@ def from_csv(
     index = pd.Index([row[0].strip() for row in fields]) if labelled else None
     frame = pd.DataFrame(np.stack(read), index=index, columns=column_labels(path, names[start:]) if header else None)
     return one_curve_a_row(path, frame)
+
+
+def _of_regular_lines(path: Path, text: str, sep: str) -> pd.DataFrame | None:
+    """Curves of lines that hold numbers, or nothing, in every field but labels; None where any line is another."""
+    text = text.replace("\r\n", "\n")
+    first, *lines = text.removesuffix("\n").split("\n")
+    names = [name.strip() for name in first.split(sep)]
+    if not lines or '"' in text or "\r" in text or len(names) <= max(curve_sample.MOST_COLUMNS, 1):
+        return None
+    parts = [line.partition(sep) for line in lines]
+    labels = [label for label, _, _ in parts]
+    labelled = _has_labels(names, labels, True)
+    numbers = "\n".join([rest for _, _, rest in parts] if labelled else lines) + "\n"
+    between = (sep * (len(names) - labelled - 1) + "\n") * len(lines)
+    if not numbers.isascii() or numbers.translate(_NO_NUMBERS) != between:
+        return None
+    try:
+        read = pd.read_csv(io.StringIO(numbers), sep=sep, header=None, dtype=np.float64, **EXACT)
+    except (ValueError, OverflowError):  # "1.2.3"
+        return None
+    index = pd.Index([label.strip() for label in labels]) if labelled else None
+    return pd.DataFrame(np.ascontiguousarray(read), index=index, columns=column_labels(path, names[labelled:]))
 
 
 def _rows(stream: TextIO, sep: str, decimal: str) -> Iterator[tuple[int, list[str]]]:

@@ -11,6 +11,7 @@ import pytest
 from fdadp import Privacy, PrivateMean, open_curves
 from fdadp._common.calling_language import door
 from fdadp.errors import FileFormatError, InputError
+from fdadp.functional.files import csv_curves
 from fdadp.functional.files.curve_files import read_curves
 from fdadp.functional.tables.curve_inputs import as_curves
 
@@ -107,3 +108,35 @@ def test_a_long_frame_with_time_stamps_in_any_order_of_rows(tmp_path: Path) -> N
     long = ("who", "when", "pulse")
     for found in (read_curves(tmp_path / "long.csv", long=long), read_curves(shuffled, long=long)):
         pd.testing.assert_frame_equal(found.loc[wanted.index], wanted)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_regular_lines_are_read_as_line_by_line(seed, tmp_path, monkeypatch):
+    """Random files, half of them with odd fields, labels, ends of lines: the same curves, labels, or error."""
+    rng, path = np.random.default_rng(seed), tmp_path / "curves.csv"
+    odd = ["1", "-3", "", "nan", "NA", "1e5", "1e400", "x", "1_0", " 4 ", "+.5", "1.2.3", "-", "1e", '"7"', "é", "1;2"]
+    fast, taken = csv_curves._of_regular_lines, []
+
+    def read(reader):
+        monkeypatch.setattr(csv_curves, "_of_regular_lines", reader)
+        try:
+            frame = read_curves(path)
+        except FileFormatError as exc:
+            return str(exc)
+        return frame.to_numpy().tobytes(), [*frame.index], [*frame.columns], frame.index.dtype
+
+    for _ in range(100):
+        n, width = int(rng.integers(1, 12)), int(rng.integers(5, 10))
+        rows = [[*map(str, rng.normal(size=width))] for _ in range(n)]
+        first = str(rng.choice(["id", "a", "0"]))
+        for i, row in enumerate(rows):
+            row[0] = row[0] if first == "0" else f"p{i}"
+        if rng.uniform() < 0.5:
+            rows[rng.integers(n)][rng.integers(width)] = str(rng.choice(odd))
+        if rng.uniform() < 0.1:
+            rows[-1].pop()
+        end = str(rng.choice(["\n", "\r\n", "\r"], p=[0.6, 0.3, 0.1]))
+        lines = [",".join(row) for row in [[first, *map(str, range(1, width))], *rows]]
+        path.write_bytes((end.join(lines) + end * int(rng.integers(0, 3))).encode())
+        assert read(lambda *told: taken.append(fast(*told)) or taken[-1]) == read(lambda *_: None)
+    assert 10 < sum(one is not None for one in taken) < 90
