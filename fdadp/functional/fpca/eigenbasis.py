@@ -384,9 +384,7 @@ def spectral(
     max_components: int | None,
 ) -> Eigenbasis:
     """Eigenbasis of a symmetric kernel (T, T) under quadrature weights; negative eigenvalues are left out."""
-    root = np.sqrt(weights)
-    if not (root > 0).all():
-        raise InputError(f"quadrature weights must be positive, got {weights.min():g} at {weights.argmin()}")
+    root = _roots(weights)
     values, vectors, ratio = leading(covariance * root[:, None] * root, n_components, max_components)
     return Eigenbasis(grid, weights, mean, oriented(vectors.T / root), values, 0.0, ratio)
 
@@ -400,6 +398,53 @@ def leading(
     values = values[: significant(values)]
     k = count_components(values, n_components, max_components)
     return values[:k].copy(), vectors[:, :k], values[:k] / values.sum()
+
+
+AT_ONCE = 2**20
+"""Numbers of curves that are worked on at once."""
+MANY, FEW = 1000, 0.02
+"""Curves and points from which on so few components, as a share of either, are looked for alone."""
+
+
+def few_of_many(n_components: float | None, max_components: int | None, values: FloatArray) -> int | None:
+    """How many components are looked for, where that is a small part of all there are; else None."""
+    least = min(values.shape)
+    if _is_int(n_components) and n_components is not None and max_components is None and least >= MANY:
+        return int(n_components) if 1 <= n_components <= FEW * least else None
+    return None
+
+
+def few_of_curves(values: FloatArray, mean: FloatArray, grid: FloatArray, k: int, quadrature: str) -> Eigenbasis:
+    """What :func:`dense_eigenbasis` finds for k components, from products of the curves with vectors alone.
+
+    Neither the covariance nor centred curves are formed: Lanczos' method (``scipy.sparse.linalg.eigsh``).
+    """
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    n, size = values.shape
+    weights = grid_weights(grid, quadrature)
+    root = _roots(weights)
+
+    def covariance(vector: FloatArray) -> FloatArray:
+        turned = root * vector.ravel()
+        scores = values @ turned - mean @ turned
+        return np.asarray(root * (scores @ values - scores.sum() * mean) / (n - 1))
+
+    operator = LinearOperator((size, size), matvec=covariance, dtype=np.float64)
+    found, vectors = eigsh(operator, k=k, which="LA", v0=np.cos(np.arange(size)), tol=0)
+    order, total, step = np.argsort(-found), 0.0, max(AT_ONCE // size, 1)
+    for start in range(0, n, step):
+        total += float((((values[start : start + step] - mean) * root) ** 2).sum()) / (n - 1)
+    found = found[order]
+    count_components(found[found > found[0] * min(n, size) * np.finfo(float).eps], k)
+    return Eigenbasis(grid, weights, mean, oriented(vectors[:, order].T / root), found, 0.0, found / total)
+
+
+def _roots(weights: FloatArray) -> FloatArray:
+    root = np.sqrt(weights)
+    if not (root > 0).all():
+        raise InputError(f"quadrature weights must be positive, got {weights.min():g} at {weights.argmin()}")
+    return np.asarray(root)
 
 
 def check_moments(

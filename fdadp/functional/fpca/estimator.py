@@ -12,7 +12,14 @@ from fdadp._common.argument_checks import flag, fraction, one_of
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca.components import Components
-from fdadp.functional.fpca.eigenbasis import Eigenbasis, check_observed, dense_eigenbasis
+from fdadp.functional.fpca.eigenbasis import (
+    AT_ONCE,
+    Eigenbasis,
+    check_observed,
+    dense_eigenbasis,
+    few_of_curves,
+    few_of_many,
+)
 from fdadp.functional.fpca.face import FaceSmoother
 from fdadp.functional.fpca.sparse import sc_eigenbasis
 from fdadp.functional.fpca.ssvd import sequential_scores, ssvd_eigenbasis
@@ -128,7 +135,7 @@ class FPCA(Components):
         else:
             check_finite(curves, "Y", cure=OF_GAPS)
             # Equal curves have a mean that differs from them by rounding; that is no variation.
-            if np.ptp(curves.values, axis=0).max() <= 1e-14 * np.abs(curves.values).max():
+            if np.ptp(curves.values, axis=0).max() <= 1e-14 * max(curves.values.max(), -curves.values.min()):
                 raise InputError(f"Y must vary from curve to curve, got {len(curves)} equal ones")
         self._set(self._eigenbasis(curves.values, curves.grid))
         self._scored_by = self.method, self.shrink  # whatever is set later
@@ -194,13 +201,19 @@ class FPCA(Components):
         options["n_components"] = self.n_components
         if self.method == "sc":
             return sc_eigenbasis(values, grid, n_basis=self.n_basis, **options)
-        mean = values.mean(axis=0)
-        centred = values - mean
+        mean, n = values.mean(axis=0), len(values)
         if self.method == "dense":
-            return dense_eigenbasis(mean, centred.T @ centred / (len(values) - 1), grid, **options)
-        smoother = FaceSmoother.on(grid, self.n_knots)
-        turned = centred @ smoother.basis  # the (T, T) covariance is never formed
-        total = float((centred**2).sum()) / len(values)
+            if (k := few_of_many(self.n_components, self.max_components, values)) is not None:
+                return few_of_curves(values, mean, grid, k, self.quadrature)
+            centred = values - mean
+            return dense_eigenbasis(mean, centred.T @ centred / (n - 1), grid, **options)
+        smoother, total = FaceSmoother.on(grid, self.n_knots), 0.0
+        turned = np.empty((n, smoother.basis.shape[1]))
+        step = max(AT_ONCE // grid.size, 1)
+        for start in range(0, n, step):  # the (T, T) covariance is never formed, nor are all curves centred at once
+            centred = values[start : start + step] - mean
+            turned[start : start + step] = centred @ smoother.basis
+            total += float(np.vdot(centred, centred)) / n
         smoothed, noise, _ = smoother.smooth(turned.T @ turned / len(values), total, refine=self.refine)
         return smoother.eigenbasis(smoothed, noise, mean, **options)
 

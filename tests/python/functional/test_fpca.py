@@ -491,3 +491,16 @@ def test_bad_moments() -> None:
         face_eigenbasis(mean, covariance, smoothing=-1)
     with pytest.raises(InputError, match="mean must be 30 finite numbers"):
         ssvd_eigenbasis(bad_curves((0, 0), 0.0), mean=[1.0])
+
+
+@pytest.mark.parametrize("shape", [(1010, 1200), (1200, 1010)])
+def test_few_components_of_many_curves_are_those_of_the_covariance(shape):
+    """Found from products with vectors alone, where all would take the whole covariance."""
+    rng, t = np.random.default_rng(0), np.linspace(0, 1, shape[1]) ** 1.2
+    waves = np.stack([np.cos(k * np.pi * t) / k for k in range(1, 9)])
+    curves = 5 + rng.normal(size=(shape[0], 8)) @ waves + 0.05 * rng.normal(size=shape)
+    few = FPCA(n_components=6, method="dense").fit(curves, t=t).basis_
+    whole = dense_eigenbasis(curves.mean(axis=0), np.cov(curves.T), t, n_components=6)
+    np.testing.assert_allclose(few.values, whole.values, rtol=1e-9)
+    np.testing.assert_allclose(few.functions, whole.functions, atol=1e-7)
+    np.testing.assert_allclose(few.explained_ratio, whole.explained_ratio, rtol=1e-9)
