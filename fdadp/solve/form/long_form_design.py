@@ -206,29 +206,32 @@ class LongForm:
     def _separable_errors(self, records: Records, covariance: FloatArray, t: FloatArray | None) -> FloatArray:
         """The same where features are the same at all t: first the covariance of each record's functions of t.
 
-        A record costs p² for all points together, not for each.
+        A record costs p²/2 for all points together, not for each; one of two terms is on the left once.
         """
         along = self.along_at(t)
-        functions = np.hstack(along)  # (T, m)
         kept = kept_of(self.designs)
         full = np.zeros((kept.size, kept.size))
         full[np.ix_(kept, kept)] = covariance
         wide, places = [own.shape[1] for own in along], _ends([design.kept.size for design in self.designs])
         by_feature = [
-            full[:, place].reshape(kept.size, -1, size).transpose(1, 0, 2).reshape(-1, kept.size * size)
+            full[: place.stop, place].reshape(place.stop, -1, size).transpose(1, 0, 2).reshape(-1, place.stop * size)
             for place, size in zip(places, wide, strict=True)
         ]
+        pairs = {
+            (i, j): (1 + (i < j)) * (along[i][:, :, None] * along[j][:, None]).reshape(len(along[i]), -1).T
+            for j in range(len(along))
+            for i in range(j + 1)
+        }
         found = []
-        step = ROWS_AT_A_TIME // (kept.size * max(wide) + functions.size)
+        step = ROWS_AT_A_TIME // (kept.size * max(wide) + len(along[0]) * sum(wide))
         for block in (records[rows] for rows in records.blocks(step)):
-            features = self.features(block, t)
-            inner = np.empty((block.n, functions.shape[1], functions.shape[1]))
-            for right, own, turned in zip(_ends(wide), features, by_feature, strict=True):
-                half = (own @ turned).reshape(block.n, kept.size, -1)
-                for left, other, place in zip(_ends(wide), features, places, strict=True):
-                    part = half[:, place].reshape(block.n, other.shape[1], -1)
-                    inner[:, left, right] = (other[:, None] @ part).reshape(block.n, left.stop - left.start, -1)
-            found.append(((functions @ inner) * functions).sum(axis=2))
+            features, variance = self.features(block, t), np.zeros((block.n, len(along[0])))
+            for (i, j), products in pairs.items():
+                if i == 0:
+                    half = (features[j] @ by_feature[j]).reshape(block.n, -1, wide[j])
+                part = half[:, places[i]].reshape(block.n, features[i].shape[1], -1)
+                variance += (features[i][:, None] @ part).reshape(block.n, -1) @ products
+            found.append(variance)
         return np.asarray(np.sqrt(np.maximum(np.concatenate(found), 0.0)))
 
 
