@@ -59,6 +59,7 @@ sdist: $(VENV)/.stamp-dev ## build the source distribution in dist/, compare it 
 
 bench: $(VENV)/.stamp-bench ## side by side with the peers (BENCH_ARGS=--quick, --readme, --help)
 	$(PY) benchmarks/run.py $(BENCH_ARGS)
+	$(PY) benchmarks/terms/waits.py --rounds 1
 
 bench-learners: $(VENV)/.stamp-dev ## private classifiers beside diffprivlib and interpret, each in its own environment
 	$(PY) benchmarks/learners/run.py $(BENCH_ARGS)

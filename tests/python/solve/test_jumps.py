@@ -90,7 +90,7 @@ def test_script_of_the_decision_runs(script, capsys):
 
 @pytest.mark.parametrize("alike", [0.0, 0.9, 1.0])
 def test_points_that_move_one_term_have_the_values_of_the_whole(alike):
-    """Terms that share much, or all, of what they explain; light and heavy penalties; points that move two terms too."""
+    """Terms that share much, or all, of what they explain; light and heavy penalties; two terms moved too."""
     rng = np.random.default_rng(3)
     features = rng.normal(size=(300, 4, 6))
     features[:, 1] = alike * features[:, 0] + (1 - alike) * features[:, 1]
