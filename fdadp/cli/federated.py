@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 app = typer.Typer(no_args_is_help=True, help="Many owners of data, and nobody trusted with all of it.")
+
+
+def _terms(file: Path) -> Any:
+    """The contract in a file."""
+    from fdadp.federated import Contract
+
+    return Contract.from_json(text_of(file))
 
 
 @app.callback()
@@ -70,10 +77,9 @@ def certificates(
     days: Annotated[int, typer.Option(help="Days for which they are valid.")] = 365,
 ) -> None:
     """At the coordinator: certificates of the run, for itself and the owners. The authority's key is not kept."""
-    from fdadp.federated.run_contract import Contract
     from fdadp.federated.service.run_certificates import new_certificates
 
-    for file in new_certificates(Contract.from_json(text_of(contract)), host, folder, days=days):
+    for file in new_certificates(_terms(contract), host, folder, days=days):
         typer.echo(file)
 
 
@@ -92,11 +98,10 @@ def coordinator(
     Start it again with the same command, whatever happens: it goes on where it was.
     """
     from fdadp.federated.owners.owner_folder import OwnerFolder
-    from fdadp.federated.run_contract import Contract
     from fdadp.federated.service.coordinator_service import coordinate, listening
     from fdadp.federated.service.run_certificates import server_connections
 
-    terms, connections = Contract.from_json(text_of(contract)), server_connections(tls)
+    terms, connections = _terms(contract), server_connections(tls)
     listener = listening(host, port)
     typer.echo(f"contract {terms.digest.hex()}, port {listener.getsockname()[1]}", err=True)
     coordinate(terms, OwnerFolder(store), listener, connections, out, linger=linger)
@@ -187,10 +192,9 @@ def model(
 ) -> None:
     """Anybody: the fitted model of a run, from its contract and its totals, and what it promises."""
     from fdadp.federated import federated_models
-    from fdadp.federated.run_contract import Contract
     from fdadp.privacy.noise.distributed import NextRound
 
-    terms = Contract.from_json(text_of(contract))
+    terms = _terms(contract)
     fitted = federated_models.fit(terms, None, federated_models.totals_from_bytes(bytes_of(totals)))
     if isinstance(fitted, NextRound):
         raise InputError(f"{totals} must hold the totals of a run that was finished, and does not")

@@ -11,9 +11,7 @@ Paillier (1999), doi:10.1007/3-540-48910-X_16.
 
 from __future__ import annotations
 
-import math
 import secrets
-from collections.abc import Sequence
 from typing import Any
 
 from fdadp.errors import InputError
@@ -42,18 +40,24 @@ class PublicKey:
         self.n = gmpy2().mpz(n)
         self.square = self.n**2
 
-    def encrypt(self, plaintexts: Sequence[int]) -> list[int]:
+    def encrypt(self, plaintexts: list[int]) -> list[int]:
         """Ciphertexts of plaintexts in [0, n)."""
         if any(not 0 <= m < self.n for m in plaintexts):
             raise InputError("plaintexts must be from 0 to the modulus")
         return [int((1 + self.n * m) * self._random() % self.square) for m in plaintexts]
 
-    def add(self, vectors: Sequence[Sequence[int]]) -> list[int]:
+    def add(self, vectors: list[list[int]]) -> list[int]:
         """Ciphertexts of the sums of several owners' vectors of equal length, with fresh randomness.
 
         The fresh factor makes the result independent of the owners' own ones: who decrypts it learns the sum only.
         """
-        return [int(math.prod(column, start=self._random()) % self.square) for column in zip(*vectors, strict=True)]
+        sums = []
+        for column in zip(*vectors, strict=True):
+            product = self._random()
+            for ciphertext in column:
+                product = product * ciphertext % self.square
+            sums.append(int(product))
+        return sums
 
     def _random(self) -> Any:
         """A random factor r^n; r is coprime to n but for a chance of 2^-1000, in which case it would factor it."""
@@ -66,7 +70,7 @@ class SecretKey:
     def __init__(self, private: Any) -> None:
         self._private, self.public = private, PublicKey(private.public_key.n)
 
-    def decrypt(self, ciphertexts: Sequence[int]) -> list[int]:
+    def decrypt(self, ciphertexts: list[int]) -> list[int]:
         """Plaintexts in [0, n)."""
         return [int(self._private.raw_decrypt(c)) for c in ciphertexts]
 

@@ -17,7 +17,6 @@ A body is read once its declared length is within what can be answered now, and 
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import ssl
 from collections.abc import Callable
@@ -159,7 +158,7 @@ def coordinate(
     folder: Keeper,
     listener: socket.socket,
     connections: ssl.SSLContext,
-    out: str | os.PathLike[str],
+    out: str | Path,
     *,
     log: Log | None = None,
     linger: float = 60.0,
