@@ -300,7 +300,7 @@ def _columns_of(path: Path, known: set[str], how: FileFormat, *, wanted: bool) -
 def _read_table(path: Path, how: FileFormat) -> pd.DataFrame:
     import pandas as pd
 
-    from fdadp.functional.files.csv_curves import EXACT, CsvLines
+    from fdadp.functional.files.csv_curves import CsvLines, exact
     from fdadp.functional.tables.grid_from_labels import is_identifier
 
     check_file(path)

@@ -22,7 +22,7 @@ from fdadp.functional.containers.row_source import (
     fields_of,
     side_by_side,
 )
-from fdadp.functional.files.csv_curves import EXACT, CsvLines
+from fdadp.functional.files.csv_curves import CsvLines, exact
 from fdadp.functional.files.curve_files import read_curves
 from fdadp.functional.tables.curve_sample import Given
 from fdadp.functional.tables.grid_from_labels import is_only_numbered

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -182,9 +183,13 @@ def _fields(line: str, sep: str) -> list[str]:
         return []
 
 
-_ALWAYS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
-EXACT: dict[str, Any] = {} if _ALWAYS_EXACT else {"float_precision": "round_trip"}
-"""Numbers of CSV text are the nearest floats: by request before pandas 3.1, by default from then on."""
+@cache
+def exact() -> dict[str, Any]:
+    """Make numbers of CSV text the nearest floats: by request before pandas 3.1, by default from then on."""
+    always = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+    return {} if always else {"float_precision": "round_trip"}
+
+
 _NO_NUMBERS = str.maketrans("", "", "0123456789+-.eE")
 
 MISSING = {"", "na", "nan", "n/a", "null"}
@@ -246,7 +251,7 @@ def _of_regular_lines(path: Path, text: str, sep: str) -> pd.DataFrame | None:
     if not numbers.isascii() or numbers.translate(_NO_NUMBERS) != between:
         return None
     try:
-        read = pd.read_csv(io.StringIO(numbers), sep=sep, header=None, dtype=np.float64, **EXACT)
+        read = pd.read_csv(io.StringIO(numbers), sep=sep, header=None, dtype=np.float64, **exact())
     except (ValueError, OverflowError):  # "1.2.3"
         return None
     index = pd.Index([label.strip() for label in labels]) if labelled else None
