@@ -17,12 +17,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from house_sources import PACKAGE, ROOT, SOURCES, nodes, parsed, statements
 
 import fdadp
-
-ROOT = Path(__file__).resolve().parents[3]
-PACKAGE = ROOT / "fdadp"
-SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS = (
     {"errors", "_version"},
@@ -92,18 +89,13 @@ def imports(tree: ast.AST, module: str, is_package: bool = False, types: bool = 
             for alias in node.names:
                 lazy = EXPORTS.get(alias.name) if origin == "fdadp" else None
                 yield f"fdadp.{lazy}" if lazy else f"{origin}.{alias.name}", top
-        inner = top and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        stack += [(child, inner) for child in ast.iter_child_nodes(node)]
+        inner = top and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        stack += [(child, inner) for child in statements(node)]
 
 
 def module_name(path: Path) -> str:
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @cache
@@ -208,7 +200,7 @@ def test_only_the_local_client_reads_a_record_beside_the_kernel() -> None:
 def test_the_local_client_can_do_nothing_but_answer() -> None:
     path = PACKAGE / "federated" / "local_dp" / "user_gradients.py"
     assert {name.split(".")[0] for name, _ in imports_of(path)} <= CLIENT_MAY_IMPORT | {"__future__"}
-    called = {node.func.id for node in ast.walk(parsed(path)) if is_plain_call(node)}
+    called = {node.func.id for node in nodes(parsed(path)) if is_plain_call(node)}
     assert not called & {"print", "open", "exec", "eval", "__import__", "input"}
 
 
@@ -267,7 +259,7 @@ def test_constructors_that_only_store_are_those_of_dataclasses() -> None:
     plain = [
         f"{module_name(path)}.{node.name}"
         for path in SOURCES
-        for node in ast.walk(parsed(path))
+        for node in nodes(parsed(path))
         if isinstance(node, ast.ClassDef)
         for method in node.body
         if isinstance(method, ast.FunctionDef) and method.name == "__init__" and only_stores(method)

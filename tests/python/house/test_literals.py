@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
-PRIVATE = Path(__file__).resolve().parents[3] / "fdadp" / "private"
+from house_sources import PACKAGE, SOURCES, nodes, parsed
+
 PLAIN = {0, 1, 2, -1, 0.5}
 MOST = 10
 
@@ -13,20 +13,21 @@ MOST = 10
 def unnamed(tree: ast.Module) -> list[ast.Constant]:
     """Numbers but the plain ones, less those of NAME = ... in a module and of defaults in a dataclass."""
     named: set[int] = set()
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         dataclass = isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(d) for d in node.decorator_list)
         for line in node.body if dataclass or isinstance(node, ast.Module) else []:
             if isinstance(line, ast.Assign | ast.AnnAssign) and line.value is not None:
                 named |= {id(inner) for inner in ast.walk(line.value)}
-    numbers = (n for n in ast.walk(tree) if isinstance(n, ast.Constant) and type(n.value) in (int, float))
+    numbers = (n for n in nodes(tree) if isinstance(n, ast.Constant) and type(n.value) in (int, float))
     return [n for n in numbers if n.value not in PLAIN and id(n) not in named]
 
 
 def test_the_numbers_of_private_fits_have_names() -> None:
     found = [
         f"{path.name}:{number.lineno}: {number.value}"
-        for path in sorted(PRIVATE.rglob("*.py"))
-        for number in unnamed(ast.parse(path.read_text(encoding="utf-8")))
+        for path in SOURCES
+        if path.is_relative_to(PACKAGE / "private")
+        for number in unnamed(parsed(path))
     ]
     assert len(found) <= MOST, "\n".join(found)
 
