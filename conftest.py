@@ -1,12 +1,14 @@
-"""Settings of all tests and doctests; at the end of a run: the CPU time it took, and in which files."""
+"""Settings of all tests and doctests; at the end of a run: CPU time by file, and processes that outlived their test."""
 
 from __future__ import annotations
 
 import os
+import statistics
 import time
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,13 +27,60 @@ collect_ignore = [
 ]
 
 SHOWN = 8  # files
+LOOP = 0.0032
+"""CPU seconds of `loop` on the machine whose minutes --most-cpu counts."""
+BETWEEN_LOOPS = 5.0
+"""CPU seconds of tests after which a process measures the loop again."""
+
+
+def loop() -> float:
+    """CPU seconds of a fixed piece of work, of Python and of small products as tests have them."""
+    import numpy as np
+
+    matrix = np.full((60, 60), 0.01)
+    start = time.process_time()
+    total = 0
+    for i in range(40_000):
+        total += i % 7
+    for _ in range(100):
+        np.linalg.eigvalsh(matrix[:10, :10])
+        matrix @ matrix
+    return time.process_time() - start
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    help_text = "fail a run that takes more CPU: minutes of a machine on which conftest.py's loop takes LOOP seconds"
+    parser.addoption("--most-cpu", type=float, metavar="MINUTES", help=help_text)
+
+
+def left_running(home: str | None) -> Iterator[tuple[str, float]]:
+    """Processes that tests of a run started and that still run: the test, and CPU seconds (Linux only).
+
+    pytest writes the name of the test that runs into the environment, which children inherit; `home`, its
+    XDG_STATE_HOME, is of one run.
+    """
+    mine = f"XDG_STATE_HOME={home}"
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            known = (entry / "environ").read_bytes().decode(errors="replace").split("\0")
+            times = (entry / "stat").read_text().rpartition(")")[2].split()[11:13]
+        except OSError:  # it ended, or is somebody else's
+            continue
+        test = next((one.partition("=")[2] for one in known if one.startswith("PYTEST_CURRENT_TEST=")), None)
+        if test is not None and mine in known and int(entry.name) != os.getpid():
+            yield test, sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
 
 class CPUTime:
     """CPU seconds per file of tests, of this process and the processes it waited for; workers' reports carry theirs."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self.start, self.last, self.files = time.monotonic(), self.now(), Counter[str]()
+        self.config, self.most = config, config.getoption("--most-cpu")
+        self.loops: list[float] = []
+        self.since_loop = BETWEEN_LOOPS
+        self.home: str | None = None  # of the tests; a fixture takes it back at the end
+        self.left: list[tuple[str, float]] = []
 
     @staticmethod
     def now() -> float:
@@ -40,27 +89,62 @@ class CPUTime:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report: Any = yield
+        self.home = os.environ.get("XDG_STATE_HOME", self.home)
         now = self.now()
-        report.cpu_seconds, self.last = now - self.last, now
+        report.cpu_seconds = now - self.last
+        self.since_loop += report.cpu_seconds
+        if self.most is not None and self.since_loop > BETWEEN_LOOPS:
+            report.cpu_loop, self.since_loop, now = loop(), 0.0, self.now()
+        self.last = now
         return report
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         # Of a test whose worker died there is a report without.
         self.files[report.nodeid.split("::")[0]] += getattr(report, "cpu_seconds", 0.0)
+        if hasattr(report, "cpu_loop"):
+            self.loops.append(report.cpu_loop)
 
     def pytest_runtest_logstart(self) -> None:
         if not self.files:  # imports and collection are nobody's
             self.last = self.now()
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        self.left += getattr(node, "workeroutput", {}).get("left_running", [])
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        left = list(left_running(self.home)) if self.home else []
+        if hasattr(self.config, "workeroutput"):
+            self.config.workeroutput["left_running"] = left
+            return
+        self.left += left
+        if self.too_much() and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def minutes(self) -> float:
+        """CPU minutes, as the machine of LOOP would take."""
+        return self.files.total() / 60 * LOOP / statistics.median(self.loops or [LOOP])
+
+    def too_much(self) -> bool:
+        return self.most is not None and self.minutes() > self.most
+
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if self.files.total() < 60:
+        write = terminalreporter.write_line
+        for test, seconds in self.left:
+            write(f"A process outlived its test, {seconds:.1f} s of CPU: {test}")
+        if self.too_much():
+            what = f"{self.minutes():.2f} minutes of CPU on the machine of LOOP, more than {self.most}"
+            write(f"FAILED: {what} (conftest.py; where they went is below)", red=True)
+        if self.files.total() < 60 and not self.too_much():
             return
         slowest = [f"{seconds:6.0f} s  {name}" for name, seconds in self.files.most_common(SHOWN)]
         terminalreporter.section("CPU time by file")
-        terminalreporter.write_line("\n".join(slowest))
+        write("\n".join(slowest))
         total, wall = self.files.total() / 60, (time.monotonic() - self.start) / 60
-        terminalreporter.write_line(f"{total:.1f} minutes of CPU in {wall:.1f} minutes")
+        of_loop = f"; {self.minutes():.1f} on the machine of LOOP" if self.loops else ""
+        write(f"{total:.1f} minutes of CPU in {wall:.1f} minutes{of_loop}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(CPUTime(), "cpu-time")
+    config.pluginmanager.register(CPUTime(config), "cpu-time")

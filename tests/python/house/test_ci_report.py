@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -58,3 +59,44 @@ def test_the_kernels_asked_for_must_be_in_use(report):
         assert run.returncode == status
     shown = subprocess.check_output([sys.executable, REPORT, "kernels"], env=environment, text=True)
     assert shown.split() == ["Nehalem"]
+
+
+CONFTEST = REPORT.parents[1] / "conftest.py"
+LEAVES_ONE = """
+import os, subprocess, sys, time, pytest
+
+@pytest.fixture(autouse=True, scope="session")
+def home(tmp_path_factory):
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+def test_of_little_work():
+    start = time.process_time()
+    while time.process_time() < start + 0.05:
+        assert sum(range(1000))
+
+def test_that_leaves_a_process():
+    started = subprocess.Popen([sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"], stdout=-1)
+    started.stdout.readline()
+    (open(os.environ["PID"], "w")).write(str(started.pid))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are looked for in /proc")
+@pytest.mark.parametrize("processes", ["0", "1"])
+def test_a_run_that_computes_too_much_fails_and_what_it_leaves_running_is_named(processes, tmp_path):
+    (tmp_path / "conftest.py").write_text(CONFTEST.read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "test_one.py").write_text(LEAVES_ONE, encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    found = {}
+    for most in ("1e-9", "9"):
+        command = [sys.executable, "-m", "pytest", "-q", "-n", processes, "-p", "no:cacheprovider", "--most-cpu", most]
+        command += ["--rootdir", str(tmp_path), "-c", os.devnull, str(tmp_path)]
+        more = {"PID": str(tmp_path / "pid"), "PYTHONPATH": ""}
+        run = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment | more)
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+        found[most] = run.returncode
+        assert "2 passed" in run.stdout, run.stdout + run.stderr
+        outlived = [line for line in run.stdout.splitlines() if line.startswith("A process outlived its test")]
+        assert len(outlived) == 1 and "test_that_leaves_a_process" in outlived[0]
+        assert ("more than 1e-09" in run.stdout) == (most == "1e-9")
+    assert found == {"1e-9": 1, "9": 0}
