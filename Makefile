@@ -1,13 +1,16 @@
 # The commands of the house. Nothing needs to be activated: everything runs in .venv, which the first call makes.
 #   make demo     Python only: no R, no download beyond pip
 #   make test     everything that can be tested on this machine, but audits and simulations of seconds: make audits
-# Variables: PYTHON=python3.12 (which Python makes .venv), PYTEST_ARGS="-n 2 -k curves", DEMO_ARGS, BENCH_ARGS.
+# Variables: PYTHON=python3.12 (which Python makes .venv), PYTEST_ARGS="-k curves", PROCESSES="-n 0", DEMO_ARGS, BENCH_ARGS.
 
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := PYTHONWARNINGS=ignore $(PY) -m pip install --quiet
 PYTHON ?=
 PYTEST_ARGS ?=
+PROCESSES ?= -n 2 --dist worksteal
+# Minutes of CPU that `make test` may take on the machine of conftest.py, which knows how slow another one is.
+MOST_CPU ?= 12
 DEMO_ARGS ?= --out fdadp-demo
 BENCH_ARGS ?=
 DOCS_ARGS ?=
@@ -27,11 +30,11 @@ demo: $(VENV)/.stamp-plots ## weather without privacy, 3,000 simulated people wi
 	$(PY) -m fdadp demo $(DEMO_ARGS)
 
 test: $(VENV)/.stamp-dev rpy2 ## run all tests and doctests but those of audits (R's too where R is there or can be installed)
-	$(PY) -m pytest $(PYTEST_ARGS)
+	$(PY) -m pytest $(PROCESSES) --most-cpu $(MOST_CPU) $(PYTEST_ARGS)
 	@sh .ci/r-package.sh tests
 
 audits: $(VENV)/.stamp-dev ## audits, simulations and deployed runs that take seconds each
-	$(PY) -m pytest tests/python -m "statistics and not long" $(PYTEST_ARGS)
+	$(PY) -m pytest tests/python -m "statistics and not long" $(PROCESSES) $(PYTEST_ARGS)
 
 test-r: r ## the R package: its tests, its vignette and R CMD check (R_PYTHON= names the Python, else .venv or .venv-r)
 	@sh .ci/r-package.sh tests check

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from covering import each_once
 from skfda import FDataGrid
 from typer.testing import CliRunner
 
@@ -154,8 +155,12 @@ def of_arrays(entry: str) -> bytes:
     return result(ENTRY_POINTS[entry](X, Y))
 
 
-@pytest.mark.parametrize("entry", list(ENTRY_POINTS))
-@pytest.mark.parametrize("container", list(CONTAINERS))
+@functools.cache
+def says_that_it_was_numbered(entry: str) -> bool:
+    return SAID in str(ENTRY_POINTS[entry](X, Y).summary())
+
+
+@pytest.mark.parametrize(("container", "entry"), each_once(list(CONTAINERS), list(ENTRY_POINTS)))
 def test_a_numbered_table_gives_what_the_array_gives(container: str, entry: str, tmp_path: Path) -> None:
     """A frame of a RangeIndex lay on [0, 1], and the CSV file that pandas made of it on [0, 8]."""
     make = CONTAINERS[container]
@@ -164,7 +169,7 @@ def test_a_numbered_table_gives_what_the_array_gives(container: str, entry: str,
     model = ENTRY_POINTS[entry](make(X, tmp_path / "x"), make(Y, tmp_path / "y"))
     assert result(model) == of_arrays(entry)
     assert SAID in str(model.summary())
-    assert SAID not in str(ENTRY_POINTS[entry](X, Y).summary())
+    assert not says_that_it_was_numbered(entry)
 
 
 @pytest.mark.parametrize("container", list(CONTAINERS))

@@ -55,7 +55,13 @@ def python_blocks(page: Path) -> list[tuple[str, str]]:
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", PAGES)
+SIMULATED = {"docs/how-many.md"}
+"""Pages whose code simulates hundreds of cohorts: in `make audits`."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.statistics] * (name in SIMULATED)) for name in PAGES]
+)
 def test_python_blocks_run(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
