@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from covering import few
 from hypothesis import HealthCheck, settings
 
 # The experiments of benchmarks/studies, which tests import as `studies`.
@@ -63,6 +66,26 @@ def pytest_itemcollected(item):
             item.add_marker(pytest.mark.filterwarnings(f"ignore:{text}:fdadp.errors.PublicInputWarning"))
     if item.path.name.startswith(UNSEEDED):
         item.add_marker(pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning"))
+
+
+def known(value):
+    """A value of a parameter as something that can be looked up."""
+    return value if isinstance(value, Hashable) and not is_dataclass(value) else id(value)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of a test that is `each_once`, cases that have no value of a parameter for the first time are audits."""
+    marked = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("each_once"):
+            marked[item.path, item.originalname].append(item)
+    for cases in marked.values():
+        meet = cases[0].get_closest_marker("each_once").args
+        at = [{name: known(value) for name, value in item.callspec.params.items()} for item in cases]
+        quick = few([(*values.values(), *(tuple(values[name] for name in names) for names in meet)) for values in at])
+        for place in set(range(len(cases))) - quick:
+            cases[place].add_marker("statistics")
 
 
 @pytest.fixture(scope="session", autouse=True)

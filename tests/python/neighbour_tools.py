@@ -23,8 +23,17 @@ def on_tape(fit, data, tape=None):
     return noise.entries
 
 
-def change(fit, first, second, *, constant=False):
+def change(fit, first, second, *, constant=False, entries=None):
     """Largest distance of the exact integer sums of neighbours over the declared sensitivity: at most 1.
+
+    `entries` is `sums_of_rows` of the first, where it is known.
+    """
+    entries = sums_of_rows(fit, first, constant=constant) if entries is None else entries
+    return max(loss.change for loss in losses(entries, on_tape(fit, second, entries)))
+
+
+def sums_of_rows(fit, first, *, constant=False):
+    """Entries of the tape of one fit.
 
     The sums must be of the rows: a fit that reads nobody's values moves by nothing, whoever the neighbours are.
     `constant` says that they are to be so.
@@ -38,7 +47,7 @@ def change(fit, first, second, *, constant=False):
     assert ([e.exact for e in entries] == [e.exact for e in nobody]) == constant, (
         "the exact sums are constant, or should be"
     )
-    return max(loss.change for loss in losses(entries, on_tape(fit, second, entries)))
+    return entries
 
 
 def csv(columns):

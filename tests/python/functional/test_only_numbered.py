@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from covering import each_once
 from skfda import FDataGrid
 from typer.testing import CliRunner
 
@@ -160,7 +159,9 @@ def says_that_it_was_numbered(entry: str) -> bool:
     return SAID in str(ENTRY_POINTS[entry](X, Y).summary())
 
 
-@pytest.mark.parametrize(("container", "entry"), each_once(list(CONTAINERS), list(ENTRY_POINTS)))
+@pytest.mark.each_once
+@pytest.mark.parametrize("entry", list(ENTRY_POINTS))
+@pytest.mark.parametrize("container", list(CONTAINERS))
 def test_a_numbered_table_gives_what_the_array_gives(container: str, entry: str, tmp_path: Path) -> None:
     """A frame of a RangeIndex lay on [0, 1], and the CSV file that pandas made of it on [0, 8]."""
     make = CONTAINERS[container]

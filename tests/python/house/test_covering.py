@@ -1,25 +1,47 @@
-"""What `make test` has of a product of settings: every value, and not the product."""
+"""What `make test` has of a product of settings: every value, and `make audits` the rest."""
 
 from __future__ import annotations
 
-from covering import covering, each_once, few
+import itertools
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from covering import few
 
 
-def marks(parameters):
-    return {one.values: [mark.name for mark in one.marks] for one in parameters}
+def test_each_value_is_there_and_no_more_cases_than_needed():
+    cases = list(itertools.product("abc", [1, 2]))
+    assert few(cases) == {0, 3, 4}
+    assert few([(a, i, (a, i)) for a, i in cases]) == set(range(6))
+    assert few([]) == set()
 
 
-def test_every_value_is_there_and_the_others_are_audits():
-    found = marks(each_once(["a", "b", "c"], [1, 2]))
-    assert list(found) == [(x, i) for x in "abc" for i in (1, 2)]
-    quick = {case for case, names in found.items() if not names}
-    assert {x for x, _ in quick} == {"a", "b", "c"} and {i for _, i in quick} == {1, 2} and len(quick) == 3
-    assert [names for names in found.values() if names] == [["statistics"]] * 3
+@pytest.mark.each_once
+@pytest.mark.parametrize(("x", "y"), [("a", 1), ("b", 1)])
+@pytest.mark.parametrize("z", [0, 1, 2])
+def test_some_settings(x, y, z):
+    assert x in "ab" and y == 1 and z in (0, 1, 2)
 
 
-def test_values_are_those_that_are_asked_for():
-    cases = [(n, pure) for n in range(4) for pure in (False, True)]
-    assert few(cases, lambda n, pure: n % 2) == [0, 2]
-    assert len(few(cases, lambda n, pure: (n, pure))) == 8
-    found = marks(covering(cases, lambda n, pure: pure))
-    assert sum(not names for names in found.values()) == 2 and len(found) == 8
+@pytest.mark.each_once(("x", "z"))
+@pytest.mark.parametrize("x", "ab")
+@pytest.mark.parametrize("y", [0, 1])
+@pytest.mark.parametrize("z", [0, 1])
+def test_pairs_of_settings(x, y, z):
+    assert x in "ab" and {y, z} <= {0, 1}
+
+
+def test_runs_share_the_product(pytestconfig):
+    """No case is lost, and none runs twice."""
+    found = {}
+    for marked in ("not statistics", "statistics", "statistics or not statistics"):
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "--collect-only", "-p", "no:cacheprovider"]
+        command += ["-m", marked, __file__]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=pytestconfig.rootpath)
+        names = [line.partition("::")[2].partition("[")[0] for line in run.stdout.splitlines() if "settings[" in line]
+        found[marked] = Counter(names)
+    quick, audits, both = found.values()
+    assert quick == {"test_some_settings": 3, "test_pairs_of_settings": 4}
+    assert quick + audits == both == {"test_some_settings": 6, "test_pairs_of_settings": 8}

@@ -83,6 +83,7 @@ def target(cls, y, number):
 # ------------------------------------------------------------------ total failures are said
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("n", [None, N])
 @pytest.mark.parametrize("cls", [cls for cls in COUNTERS if cls is not DPHistogramNB])
 def test_a_fit_that_used_no_row_says_so(cls, n):
@@ -127,6 +128,7 @@ def test_of_three_classes_the_one_that_is_misspelt_is_named():
         assert doubts_of(cls, X, y, 0, classes=[0, 1, 2]) == ""
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("cls", SAYS_UNITS)
 @pytest.mark.parametrize("scale", [1000.0, 0.001])
 def test_features_in_other_units_are_said(cls, scale):
@@ -176,6 +178,7 @@ ORDINARY = [x for x in LEARNERS if x.cls is not DPCategoricalNB and not str(x).e
 """The toy of the first is one; what is asked to find places where they cannot be told says so."""
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("learner", ORDINARY, ids=str)
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 3.0])
 def test_tables_of_three_hundred_rows_or_more_say_nothing_at_any_epsilon(learner, epsilon):
@@ -186,6 +189,7 @@ def test_tables_of_three_hundred_rows_or_more_say_nothing_at_any_epsilon(learner
             assert model.doubts_ == ()
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("share", [0.1, 0.9])
 @pytest.mark.parametrize("cls", CLASSIFIERS)
 def test_a_rare_class_or_a_feature_of_mostly_zeros_is_no_failure(cls, share):

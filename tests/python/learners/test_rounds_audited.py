@@ -85,6 +85,7 @@ def beside_four(learner, own, grouped):
     return Table(X, y if learner.targets > 1 else y[:, 0], persons)
 
 
+@pytest.mark.each_once(("name", "adjacency"), ("name", "pure"), ("name", "rows"))
 @pytest.mark.parametrize("pure", [True, False])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(

@@ -129,6 +129,7 @@ def odd(seen):
     return partial(directions_of, seen[0]), seen[0].derived((X, np.zeros((len(X), 1))))
 
 
+@pytest.mark.each_once(("how", "adjacency"), ("how", "grouped"), ("how", "delta"))
 @pytest.mark.parametrize(("delta", "adjacency", "grouped"), MODES)
 @pytest.mark.parametrize("how", ["memory", "chunks"])
 def test_no_person_moves_them_by_more_than_declared(odd, how, delta, adjacency, grouped):
@@ -152,6 +153,7 @@ def test_no_person_moves_them_by_more_than_declared(odd, how, delta, adjacency, 
     assert 0.6 < max(moves) / first.sensitivity <= 1 + 1e-12
 
 
+@pytest.mark.each_once(("delta", "grouped"))
 @pytest.mark.parametrize(("delta", "adjacency", "grouped"), MODES)
 def test_replays_of_fits_that_have_it(delta, adjacency, grouped):
     n, epsilon, formula = 60, 400.0, "Y ~ ff(X) + z" if delta else "y ~ lf(X)"

@@ -55,6 +55,7 @@ def same(one, other):
     assert one.ledger_.details["unit"] == other.ledger_.details["unit"]
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize(
     "settings", [{}, {"n": None}, {"delta": None}, {"mechanism": "moments"}, {"mechanism": OutputPerturbation()}]
 )
@@ -118,6 +119,7 @@ def test_a_source_may_use_its_memory_again(curves):
 
 
 @pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")  # n is declared of rows
+@pytest.mark.each_once
 @pytest.mark.parametrize("settings", [{}, {"n": None}, {"mechanism": "moments"}], ids=str)
 @pytest.mark.parametrize("groups", [None, True])
 def test_what_fits_is_read_once_and_what_does_not_gives_the_same(curves, monkeypatch, settings, groups):

@@ -18,6 +18,7 @@ MECHANISMS = SHORT | {OutputPerturbation.name: OutputPerturbation}
 N, GRID = 40, np.linspace(0, 1, 21)
 
 
+@pytest.mark.each_once(("mechanism", "epsilon", "pure"))
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
 @pytest.mark.parametrize("pure", [False, True])
 @pytest.mark.parametrize(("mechanism", "epsilon"), [*((name, 2.0) for name in MECHANISMS), ("dp-aff", 400.0)])
