@@ -78,7 +78,8 @@ def pytest_collection_modifyitems(items):
     """Of a test that is `each_once`, cases that have no value of a parameter for the first time are audits."""
     marked = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("each_once"):
+        apart = item.get_closest_marker("long") or item.get_closest_marker("statistics")
+        if item.get_closest_marker("each_once") and not apart:
             marked[item.path, item.originalname].append(item)
     for cases in marked.values():
         meet = cases[0].get_closest_marker("each_once").args

@@ -75,6 +75,7 @@ def test_rows_end_in_the_unit_ball_and_far_ones_at_its_edge(public):
     assert float(slopes[0] @ inside + intercept[0]) == pytest.approx((encode(inside[None]) @ w).item(), abs=1e-12)
 
 
+@pytest.mark.each_once(("kind", "adjacency"), ("kind", "pure"))
 @pytest.mark.parametrize("pure", [True, False])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("kind", ["moments", "moments of two targets", "gradient", "softmax"])

@@ -98,6 +98,7 @@ def test_a_missing_id_does_not_make_floats_of_large_ones(start):
 ODD = ["?", "", "unknown", "2.5", "True", "x y"]
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("named", [("0", "1"), ("False", "True"), ("1.0", "2.0"), ("no", "yes"), ("2020-01-01", "3")])
 def test_one_odd_label_does_not_unmatch_the_others(odd, named):

@@ -110,6 +110,7 @@ ODD_ENTRIES: dict[str, tuple[str, Any]] = {
 }
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("odd", ODD_CURVES)
 def test_one_odd_list_changes_nobody_else(reader: str, odd: str) -> None:
@@ -122,6 +123,7 @@ def test_one_odd_list_changes_nobody_else(reader: str, odd: str) -> None:
     assert 0 < change(fit, first, second) <= 1
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("odd", ODD_ENTRIES)
 def test_one_odd_entry_changes_nobody_else(reader: str, odd: str) -> None:

@@ -559,6 +559,7 @@ def cases() -> Iterator[Any]:
             yield pytest.param(container, entry, grouped, marks=marks)
 
 
+@pytest.mark.each_once(("entry", "grouped"))
 @pytest.mark.parametrize(("container", "entry", "grouped"), list(cases()))
 def test_a_container_gives_what_the_array_gives(container: str, entry: str, grouped: bool, tmp_path: Any) -> None:
     data = CONTAINERS[container](people(), tmp_path)

@@ -309,6 +309,7 @@ ALL = [
 ]
 
 
+@pytest.mark.each_once(("name", "mode"), ("name", "adjacency"), ("name", "grouped"))
 @pytest.mark.parametrize(("name", "mode", "adjacency", "grouped"), ALL)
 def test_the_scale_that_was_drawn_hides_the_largest_move(name, mode, adjacency, grouped):
     check(name, mode, adjacency, grouped)

@@ -82,6 +82,7 @@ def _entries(monkeypatch, fit, value, delta, tape=None):
     return noise.entries
 
 
+@pytest.mark.each_once
 @pytest.mark.filterwarnings("ignore::fdadp.errors.FdadpWarning")
 @pytest.mark.parametrize("delta", [1e-3, None])
 @pytest.mark.parametrize("name", ENTRIES)

@@ -101,6 +101,7 @@ def worst(release, adjacency, pure):
     return max(distance(one, other) / one.sensitivity for one, other in pairs)
 
 
+@pytest.mark.each_once(("law", "adjacency"), ("law", "pure"), ("law", "both"))
 @pytest.mark.parametrize("pure", [False, True])
 @pytest.mark.parametrize("adjacency", ["zero-out", "add-remove", "replace"])
 @pytest.mark.parametrize("both", [False, True])

@@ -32,6 +32,7 @@ def cohort(rows=None, *, epsilon=1.0, delta=1e-6, n=200, noise=None, **kwargs):
 # ------------------------------------------------------------------ (b) sensitivity by brute force
 
 
+@pytest.mark.each_once(("kind", "adjacency"), ("kind", "pure"), ("kind", "grouped"))
 @pytest.mark.parametrize("grouped", [False, "mean", "sum"])
 @pytest.mark.parametrize(("pure", "adjacency"), MODES)
 @pytest.mark.parametrize("kind", [*RELEASES, *COUNT])
@@ -671,6 +672,7 @@ def as_lists(out):
     return [as_lists(part) for part in out] if isinstance(out, tuple) else np.asarray(out).tolist()
 
 
+@pytest.mark.each_once(("kind", "pure"))
 @pytest.mark.parametrize(("pure", "adjacency"), MODES)
 @pytest.mark.parametrize("kind", RELEASES)
 def test_nothing_but_the_sums_depends_on_a_person(kind, pure, adjacency, caplog, capsys):

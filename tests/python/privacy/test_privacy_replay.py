@@ -52,6 +52,7 @@ def replayed(people, neighbour, grouped, pure, adjacency, seed=0, noise=SeededNo
     return runs
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize(("pure", "adjacency"), MODES)
 def test_exact_loss_is_within_the_budget_on_every_tape(pure, adjacency, grouped):

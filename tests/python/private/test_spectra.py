@@ -118,6 +118,7 @@ def people(points=33):
     return design, np.vstack((design.response.T[:2], energies._onto.T[8:10] * points, alternating, odd))
 
 
+@pytest.mark.each_once(("look", "adjacency"), ("look", "how"))
 @pytest.mark.parametrize(("pure", "adjacency"), list(itertools.product((False, True), KINDS)))
 @pytest.mark.parametrize(("look", "how"), list(itertools.product("XY", ("rows", "groups", "chunks"))))
 def test_no_person_moves_the_energies_by_more_than_declared(look, how, pure, adjacency):
@@ -153,6 +154,7 @@ def test_no_person_moves_the_energies_by_more_than_declared(look, how, pure, adj
     assert max(moves) > 0.99 * first.sensitivity if how != "groups" else max(moves) > 0.5 * first.sensitivity
 
 
+@pytest.mark.each_once(("look", "adjacency"), ("delta", "grouped"))
 @pytest.mark.parametrize(("delta", "adjacency", "grouped"), MODES)
 @pytest.mark.parametrize("look", "YX")
 def test_replays_of_fits_that_look(look, delta, adjacency, grouped):
@@ -183,6 +185,7 @@ def test_replays_of_fits_that_look(look, delta, adjacency, grouped):
     assert result.passed and result.finished == len(pairs), str(result)
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize(("delta", "adjacency"), [(1e-6, "zero-out"), (None, "add-remove"), (1e-6, "replace")])
 @pytest.mark.parametrize(("look", "row", "at"), [("Y", 2, 1), ("X", 4, -1)])
 def test_a_black_box_sees_no_more_than_the_claim(monkeypatch, look, row, at, delta, adjacency):
@@ -244,6 +247,7 @@ def test_a_large_n_spends_little_on_it():
     assert model(10_000, 41).plan(s=S.size, t=41).budget_shares["y spectrum"] < 0.003
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("points", [32, 41, 200])
 @pytest.mark.parametrize("delta", [1e-6, None])
 def test_white_responses_stay_as_they_are(points, delta):

@@ -311,6 +311,7 @@ def test_effects_at_the_same_point_and_up_to_it_are_found(model, used, least):
     assert sum(found.importances_.values()) == pytest.approx(1)
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("delta", [1e-6, None])
 @pytest.mark.parametrize("adjacency", ["zero-out", "add-remove", "replace"])
 def test_every_guarantee(delta, adjacency):

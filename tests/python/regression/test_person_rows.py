@@ -184,6 +184,7 @@ def _tape(monkeypatch, fit, table, privacy, tape=None):
     return noise.entries
 
 
+@pytest.mark.each_once
 @pytest.mark.statistics
 @pytest.mark.filterwarnings("ignore::fdadp.errors.FdadpWarning")
 @pytest.mark.parametrize("delta", [1e-3, None])

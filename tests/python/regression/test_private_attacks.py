@@ -130,6 +130,7 @@ def test_dates_in_a_column_of_numbers_are_missing_in_all_rows():
     np.testing.assert_array_equal(coefficients(data | {"z": some}), coefficients(data | {"z": blank}))
 
 
+@pytest.mark.each_once(("column", "what"))
 @pytest.mark.parametrize("model", ["y ~ lf(X) + z", "y ~ s(z) + C(g)"])
 @pytest.mark.parametrize("column", ["z", "X", "g", "y"])
 @pytest.mark.parametrize("what", ["missing", "constant"])

@@ -131,6 +131,7 @@ def test_features_that_the_budget_cannot_carry_are_uncertain_and_add_nothing():
     assert wide > 1.3 * narrow
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize(("level", "size", "worst"), [(0.3, 1.0, 0.7), (0.3, 0.3, -0.1), (-2.0, 0.0, 0.8)])
 @pytest.mark.parametrize("delta", [1e-6, None])
 def test_few_people_are_given_the_base_rate_where_no_more_is_known(level, size, worst, delta):

@@ -62,6 +62,7 @@ def covered(scenario, n, seed, **settings):
     return float((np.abs(predicted - new.mean_function) <= 1.96 * se).mean())
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("n_components", [1, 2, 0.95, 0.99])
 @pytest.mark.parametrize("scenario", [1, 2, 3])
 def test_cover_with_few_components(scenario, n_components):

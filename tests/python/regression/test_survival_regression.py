@@ -249,6 +249,7 @@ def test_survival_in_wide_periods_is_that_of_the_persons(family):
     np.testing.assert_allclose(model.baseline_hazard()["survival"].iloc[1::2], survival, rtol=1e-10)
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("family", ["binomial", "poisson"])
 @pytest.mark.parametrize("baseline", ["factor", "smooth", "linear"])
 def test_saved_models_predict_the_same(baseline, family, tmp_path):

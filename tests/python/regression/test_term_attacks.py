@@ -35,6 +35,7 @@ def data():
     }
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("family", ["binomial", "poisson", "gamma"])
 @pytest.mark.parametrize(("column", "unit"), [("X", 1e-9), ("X", 1e9), ("x", 1e-9), ("x", 1e9), ("s", 1e9)])
 def test_fits_of_families_do_not_depend_on_units(data, family, column, unit):
@@ -65,6 +66,7 @@ def test_what_is_not_identified_comes_with_a_reason(data, column, why):
     assert f"odd {why}" in " ".join(str(model.summary()).split())
 
 
+@pytest.mark.each_once(("unit", "column"))
 @pytest.mark.parametrize("errors", ["iid", "curve"])
 @pytest.mark.parametrize("unit", [1e-17, 1e17])
 @pytest.mark.parametrize("column", ["x", "X", "s"])

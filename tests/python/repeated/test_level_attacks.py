@@ -123,6 +123,7 @@ KINDS = {
 }
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["reml", "face"])
 def test_ids_of_every_kind_give_one_fit(kind, method):

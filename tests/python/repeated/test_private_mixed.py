@@ -49,6 +49,7 @@ def effect(fitted, name):
     return frame["value"].to_numpy(), frame["se"].to_numpy()
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("person_rows", ["mean", "exchangeable"])
 @pytest.mark.parametrize("delta", [1e-6, None])
 def test_effects_and_covariances_are_found(delta, person_rows):

@@ -18,6 +18,7 @@ from fdadp.repeated.two_level_model import deviance, deviance_and_gradient, gls
 T, K = RowsWithLoads.T, RowsWithLoads.K
 
 
+@pytest.mark.each_once(("seed", "restricted"))
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("restricted", [True, False])
 @pytest.mark.parametrize(("seed", "rank", "P"), [(0, 1, 3), (1, 3, 4), (2, 1, 6), (3, 3, 5)])

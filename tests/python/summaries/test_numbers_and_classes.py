@@ -162,6 +162,7 @@ def test_missing_numbers_and_several_rows_are_in_the_centred_counts():
     np.testing.assert_allclose(values, true, atol=0.3)
 
 
+@pytest.mark.each_once
 @EVERY
 @pytest.mark.parametrize("delta", [None, 1e-6])
 def test_replays_of_neighbours_show_the_sums_alone(name, delta):
@@ -408,6 +409,7 @@ LAWS = {
 }
 
 
+@pytest.mark.each_once
 @pytest.mark.statistics
 @pytest.mark.parametrize(("epsilon", "delta", "n"), [(1.0, None, 300), (0.1, 1e-6, 3000), (1.0, 1e-6, None)])
 @pytest.mark.parametrize("law", LAWS)

@@ -150,6 +150,7 @@ def cut(arrays, sizes):
     return [tuple(a[i:j] for a in arrays) for i, j in zip(np.append(0, edges[:-1]), edges, strict=True)]
 
 
+@pytest.mark.each_once
 @BOTH
 @pytest.mark.parametrize("kept", [2**28, 2**10])
 @pytest.mark.parametrize("variant", ["zero-out", "pure, add-remove"])
@@ -452,6 +453,7 @@ def log_normal(n, seed, size=1.0):
     return np.exp(size * np.random.default_rng(seed).normal(size=(n, 31)) @ root.T)
 
 
+@pytest.mark.each_once
 @pytest.mark.statistics
 @pytest.mark.parametrize("delta", [1e-6, None])
 @pytest.mark.parametrize("n", [1000, 5000])

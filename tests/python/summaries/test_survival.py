@@ -141,6 +141,7 @@ def test_what_is_missing_counts_nowhere():
     assert np.abs(curve(gaps, 1e4)["value"] - curve(X[100:], 1e4)["value"]).max() < 3e-3
 
 
+@pytest.mark.each_once
 @pytest.mark.parametrize("by", [None, {"arm": ["drug", "placebo"]}])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_a_person_moves_the_counts_by_one_unit(by, grouped):

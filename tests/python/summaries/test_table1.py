@@ -67,6 +67,7 @@ def test_the_plan_is_what_is_released(by, delta, mode):
     assert set(frame.index.get_level_values("group")) == groups == set(model.to_frame().columns)
 
 
+@pytest.mark.each_once
 @BOTH
 @EITHER
 def test_replays_of_neighbours_show_the_sums_alone(by, delta):
