@@ -51,6 +51,15 @@ def on_workers(two_workers: Any) -> Iterator[Any]:
         yield two_workers
 
 
+@pytest.fixture
+def four_cohorts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forecasts of formulas are of four cohorts, 16 to 128 else: for tests that do not ask how near they are."""
+    from fdadp.planner import forecast_of_formulas
+    from fdadp.planner.forecast_settings import Cohorts
+
+    monkeypatch.setattr(forecast_of_formulas, "COHORTS", Cohorts(4, 4, 1.0))
+
+
 UNSEEDED = ("test_study", "test_certificate", "test_composition_said")
 """Tests of studies and certificates, whose noise nobody can repeat: of their fits up to 2 in 1,000 warn by chance."""
 OF_DOUBTS = ("test_doubts", "test_warned_lines", "test_private_ranges", "test_private_regression.py")

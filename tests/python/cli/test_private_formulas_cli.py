@@ -14,8 +14,6 @@ from test_cli import refused, run
 from fdadp import FunctionalRegression, Privacy, ScalarRegression
 from fdadp.cli.private_files import bounds_of
 from fdadp.functional.files.csv_curves import CsvLines
-from fdadp.planner import forecast_of_formulas
-from fdadp.planner.forecast_settings import Cohorts
 from fdadp.privacy import Ledger
 
 N, S, T = 600, np.linspace(0, 2, 12), np.linspace(0, 1, 9)
@@ -216,8 +214,8 @@ def test_files_that_fail_say_nothing(folder: Path, tmp_path: Path, wrong: str) -
     assert [p.name for p in tmp_path.iterdir()] == ["x.csv"]
 
 
-def test_plan_of_a_formula(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forecast_of_formulas, "COHORTS", Cohorts(3, 3, 1.0))
+@pytest.mark.usefixtures("four_cohorts")
+def test_plan_of_a_formula(tmp_path: Path) -> None:
     asked = ["--bounds", "X=-4:4", "--bounds", "age=0:100", "--bounds", "sex=f,m", "--points", "X=21"]
     done = run("plan", "y ~ lf(X) + age + C(sex)", "--n", 800, *asked, "--out", tmp_path)
     assert done.exit_code == 0, done.output

@@ -255,7 +255,14 @@ def test_wrong_shapes_are_named(learner):
             learner.make().fit(X, y[:-1])
 
 
-@every
+@pytest.mark.parametrize(
+    "learner",
+    [
+        pytest.param(x, marks=[pytest.mark.statistics] * (x.cls in [y.cls for y in LEARNERS[:i]]))
+        for i, x in enumerate(LEARNERS)
+    ],
+    ids=str,
+)
 def test_scikit_learns_own_checks(learner):
     model = learner.make(random_state=0)
     expected = COMMON | learner.failing

@@ -205,6 +205,7 @@ def test_a_formula_is_simulated_and_its_plan_names_what_is_left_out():
     assert few.plan.n_outputs == 1 and few.share < forecast.share
 
 
+@pytest.mark.usefixtures("four_cohorts")
 def test_the_plan_of_a_forecast_knows_its_anchor():
     bounds, grids = {"day1": (30, 180), "day2": (30, 180)}, {"day1": 21, "day2": 21}
     anchored = plan("day2 ~ ff(day1)", 500, 1.0, 1e-6, bounds=bounds, grids=grids, prior="persistence")
@@ -576,6 +577,7 @@ def test_curves_that_are_told_are_checked(curves, says):
         plan("y ~ lf(X)", 300, bounds={"X": (-4, 4), "y": (-8, 8)}, grids={"X": 15}, curves=curves)
 
 
+@pytest.mark.usefixtures("four_cohorts")
 def test_the_shell_reads_the_curves_of_an_earlier_study(tmp_path):
     said = nearly_levels(30, 7)[0]["X"]
     np.savetxt(tmp_path / "x.csv", said, delimiter=",", header=",".join(f"{v:g}" for v in range(15)), comments="")
@@ -620,6 +622,7 @@ def test_a_forecast_does_not_take_numbers_to_fill_their_bounds():
     assert 0.7 < forecast.share < 0.9 and forecast.worst_share < 0.8
 
 
+@pytest.mark.usefixtures("four_cohorts")
 def test_rows_of_a_person_are_planned_for_as_the_fit_counts_them():
     """Each row once: more rows in all, and a person that moves a sum by as many as count."""
     bounds = {"x": (-3, 3), "y": (-8, 8)}

@@ -388,6 +388,7 @@ def test_chunks_are_the_fit_in_memory():
     np.testing.assert_array_equal(model.fit_chunks(pieces, grids=grids).predict(data), whole)
 
 
+@pytest.mark.usefixtures("four_cohorts")
 def test_what_cannot_be_afforded_is_said_before_the_read():
     forecast = plan("Y ~ concurrent(X) + z", n=500, epsilon=1.0, bounds=BOUNDS)
     assert forecast.left_out == () and 0.5 < forecast.share <= 1

@@ -93,6 +93,7 @@ def test_the_offset_of_a_formula_belongs_to_the_model(tmp_path):
         model.fit(data, grids=grids, offset="z")
 
 
+@pytest.mark.usefixtures("four_cohorts")
 def test_the_offset_of_a_private_formula_is_that_of_the_fit():
     data, grids = offsets_of_rows()
     own = {"privacy": Privacy(1.0, 1e-6, n=300, random_state=0), "bounds": {"X": (-5, 5), "z": (1, 5), "Y": (-6, 8)}}

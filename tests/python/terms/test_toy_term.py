@@ -136,6 +136,7 @@ def test_neighbouring_data_cost_at_most_the_budget(delta):
     assert result.finished == 1 and 0 < result.changes.max() <= 1
 
 
+@pytest.mark.usefixtures("four_cohorts")
 def test_plans_know_its_curves_by_their_grid(monkeypatch):
     monkeypatch.setitem(terms.KINDS, "parts_of", "parts_of.PartsOf")
     found = plan("Y ~ parts_of(X)", n=1000, epsilon=1.0, delta=1e-6, bounds={"X": (-4, 4), "Y": (-6, 6)}, grids=GRIDS)
