@@ -440,7 +440,9 @@ def test_means_and_standard_deviations_of_numbers_can_be_said():
     assert CliRunner().invoke(app, ["plan", "--n", "500", "--effects", "smooth"]).exit_code == 2
 
 
-@pytest.mark.parametrize("formula", ["Y ~ ff(X) + age", "Y ~ concurrent(X) + age"])
+@pytest.mark.parametrize(
+    "formula", ["Y ~ ff(X) + age", pytest.param("Y ~ concurrent(X) + age", marks=pytest.mark.statistics)]
+)
 def test_importances_of_terms_can_be_said(formula):
     """Of terms that are added along t too: what is found at a large budget is what was said."""
     bounds, grids = {"X": (-4, 4), "age": (18, 90), "Y": (-8, 8)}, {"X": 15, "Y": 15}
