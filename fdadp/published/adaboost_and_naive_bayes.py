@@ -285,13 +285,12 @@ def boost(codes, sizes, y, noised, budget, tie, clip0, clamp, perfect, mode, rng
     n, m = codes.shape[1], noised.size
     w = np.full(n, 1.0 / n)
     out = np.empty((m, 5))
-    widest = sizes.max()
-    sums = np.empty(widest)
-    if widest < 2:  # nothing to test
+    starts, rows = _by_value(codes, sizes)
+    if sizes.max() < 2:  # nothing to test
         return out[:0]
     for k in range(m):
         edge = w * y
-        feature, cut = _best_test(codes, sizes, edge, edge.sum(), sums, mode, 2 * m / budget, rng)
+        feature, cut = _best_test(sizes, starts, rows, edge, mode, 2 * m / budget, rng)
         above, below = _votes(codes[feature], cut, y, w, mode, mode * m / budget, rng)
         wrong = np.where(codes[feature] >= cut, above, below) != y
         error = w[wrong].sum()
@@ -310,26 +309,43 @@ def boost(codes, sizes, y, noised, budget, tie, clip0, clamp, perfect, mode, rng
 
 
 @njit(cache=True, nogil=True)
-def _best_test(codes, sizes, edge, total, sums, mode, scale, rng):  # type: ignore[no-untyped-def]
-    """Feature and value of the best stump; in mode 2 scores have noise of this scale. Overwrites ``sums``."""
+def _by_value(codes, sizes):  # type: ignore[no-untyped-def]
+    """Rows by feature and value, without a feature's first value, which no test asks for; and where each begins."""
     d, n = codes.shape
-    best = -np.inf
-    feature, cut = 0, 0
+    starts = np.zeros(sizes.sum() + 1, dtype=np.int64)
+    rows = np.empty(np.count_nonzero(codes), dtype=np.int32)
+    first = 0
     for j in range(d):
-        if sizes[j] == 2:
-            sums[1] = _where_one(edge, codes[j])
-        else:
-            sums[: sizes[j]] = 0.0
-            for i in range(n):
-                sums[codes[j, i]] += edge[i]
+        for i in range(n):
+            if codes[j, i] > 0:
+                starts[first + codes[j, i] + 1] += 1
+        for c in range(sizes[j]):
+            starts[first + c + 1] += starts[first + c]
+        free = starts[first : first + sizes[j]].copy()
+        for i in range(n):
+            c = codes[j, i]
+            if c > 0:
+                rows[free[c]] = i
+                free[c] += 1
+        first += sizes[j]
+    return starts, rows
+
+
+@njit(cache=True, nogil=True)
+def _best_test(sizes, starts, rows, edge, mode, scale, rng):  # type: ignore[no-untyped-def]
+    """Feature and value of the best stump; in mode 2 scores have noise of this scale."""
+    n, total, best = edge.size, edge.sum(), -np.inf
+    feature, cut, first = 0, 0, 0
+    for j in range(sizes.size):
         above = 0.0
         for c in range(sizes[j] - 1, 0, -1):  # test x_j >= value c
-            above += sums[c]
+            above += _sum_of(edge, rows[starts[first + c] : starts[first + c + 1]])
             score = abs(2 * above - total)  # |Σ w y h| of h = ±(2 [x_j >= c] - 1)
             if mode == 2:  # count N Σ w 1[y = h] of the better sign
                 score = n * (1 + score) / 2 + rng.laplace(0.0, scale)
             if score > best + _EQUAL * max(1.0, best):
                 best, feature, cut = score, j, c
+        first += sizes[j]
     return feature, cut
 
 
@@ -383,12 +399,12 @@ _EQUAL = 1e-12
 """Relative difference of scores that counts as none: sums of weights over 10⁵ rows are that exact."""
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})  # so that it is vectorised
-def _where_one(values, code):  # type: ignore[no-untyped-def]
-    """Sum of the values whose code, 0 or 1, is 1."""
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})  # so that additions need not wait for each other
+def _sum_of(values, rows):  # type: ignore[no-untyped-def]
+    """Sum of the values of some rows."""
     total = 0.0
-    for i in range(values.size):
-        total += values[i] * code[i]
+    for i in range(rows.size):
+        total += values[rows[i]]
     return total
 
 
