@@ -158,6 +158,7 @@ def main(
         pairs = cells(whole)
         results = pd.concat([study(name, pairs, runs, chosen) for name in dataset], ignore_index=True)
         options = f" --dataset {' '.join(dataset)}" * (len(dataset) < 2) + " --whole" * whole
+        options += "".join(f' --reading "{name}"' for name in reading or ())
         write(
             out,
             [
