@@ -129,9 +129,7 @@ def across(found: pd.DataFrame, measure: str, down: list[str]) -> str:
 
 def main(
     repeats: Annotated[int, typer.Option(help="Splits over owners, or choices of rows; the book does not say.")] = 10,
-    small: Annotated[
-        bool, typer.Option("--small", help="Without tables of many features or rows; F1 at 0.5, once.")
-    ] = False,
+    small: Annotated[bool, typer.Option("--small", help="Without large tables; F1 at 0.5, once.")] = False,
     gisette: Annotated[bool, typer.Option("--gisette", help="The stand-in of 13,500 x 5,000 too.")] = False,
 ) -> None:
     """DPDPCA's tables at the book's own settings."""
