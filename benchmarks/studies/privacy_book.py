@@ -44,7 +44,8 @@ Medium Low Female No
 Medium Medium Male Yes
 Young Low Male No
 Old High Female No""".splitlines()]  # fmt: skip
-"""Ten people: age, income, gender, and whether a payment was missed."""
+"""Ten people: age, income, gender, and whether a payment was missed. Not compared with the text, whose figures they
+give."""
 VALUES = (("Young", "Medium", "Old"), ("Low", "Medium", "High"), ("Male", "Female"))
 NEW = ("Young", "Medium", "Female")
 PRINTED_JOINT = {"Yes": 0.025, "No": 0.0056}
