@@ -25,7 +25,7 @@ MEAN, LONGEST = 20.0, 35
 SEMICOLONS = COLONS = 1
 
 FORBIDDEN = (
-    r"honest(?:ly)?",
+    r"honestly|honest (?:numbers?|figures?|bands?|intervals?|(?:standard )?errors?|coverage)",
     r"of which",
     r"zeros and ones",
     r"who is sure",

@@ -149,8 +149,8 @@ def choose_privately(
     privacy.check_unit(groups)
     if groups is None and privacy.n is None:
         raise PrivacyError(
-            "groups must name persons where n is private, got None: places in a table that a person may be missing "
-            "from are not public; declare n, or give ids"
+            "groups must name persons where n is private, got None. The place of a row is not public there. Declare n, "
+            "or give ids"
         )
     run = _Procedure.of(candidates, data, privacy, groups, plan, holdout)
     if len(plan.steps) == 1:
@@ -205,8 +205,8 @@ class _Procedure:
         rehearse(models, self.data, self.ids)
         model = self.data.fit(models[0], self.ids)
         warnings.warn(
-            f"a choice among {len(self.candidates)} candidates does not pay at this epsilon and n: the first one was "
-            "fitted with the whole budget (docs/choice.md); allow_useless=True chooses all the same",
+            f"a choice among {len(self.candidates)} candidates does not pay at this epsilon and n. The first one was "
+            "fitted with the whole budget (docs/choice.md). allow_useless=True chooses all the same",
             PublicInputWarning,
             stacklevel=3,
         )

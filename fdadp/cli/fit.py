@@ -98,11 +98,14 @@ class Additive(RegressionRequest):
         groups, table, id = self.groups, self.rows.table, self.rows.id
         refuse_given(given(self.sizes), "cannot be chosen in a private fit: the public plan sets sizes")
         if (table is None) is not (groups is None):
-            raise InputError("--table and --groups must be given together with two files: whose each row is")
+            raise InputError(
+                "--table and --groups must be given together with two files: they give the person of every row"
+            )
         files = PrivateFiles.of(self.files, table, self.how, id).by_names(groups, privacy)
         if id is not None or self.how.long is not None:
             refuse_given(
-                {"--table": table, "--groups": groups}, "must be left out with --id, which says whose each row is"
+                {"--table": table, "--groups": groups},
+                "must be left out with --id, which gives the person of every row",
             )
         if groups is not None:
             files.check_has([groups])
@@ -222,7 +225,7 @@ def _requested(
     beside : dict of str
         Options that are there for formulas only, with their values.
     files
-        Which files, whose each row is, and how files are read.
+        Which files, the person of every row, and how files are read.
     settings : dict of str
         Of both: ``smoothing``, ``missing``, ``progress``; and how the rows of a person count, where that was given.
 

@@ -139,7 +139,7 @@ class PrivateFiles:
     def by_names(self, groups: str | None, privacy: Privacy) -> PrivateFiles:
         """The same, joined by the column that labels rows in all files, if the names of columns say that there is one.
 
-        Not where the unit is the row, or where another column says whose each row is.
+        Not where the unit is the row, or where another column gives the person of every row.
         """
         opened: Any = self.curves.values()
         first = {lines.names[0] if getattr(lines, "labelled", False) else "" for lines in opened}

@@ -180,7 +180,7 @@ def table1(
     columns: Annotated[str | None, typer.Option(help="Names, of what the study has fixed. (default: all)")] = None,
     facts: Annotated[Path | None, typer.Option(help=FACTS)] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    groups: Annotated[str | None, typer.Option(help="Column that says whose each row is.")] = None,
+    groups: Annotated[str | None, typer.Option(help="Column that gives the person of every row.")] = None,
     *,
     sep: option.Sep = ",",
     decimal: option.Decimal = ".",

@@ -55,7 +55,7 @@ MISSING = (
     "--missing X=linear --missing age=indicator. (default: raise, in a private fit linear)"
 )
 Missing = Annotated[list[str] | None, typer.Option("--missing", metavar="[NAME=]HOW", help=MISSING)]
-Groups = Annotated[str | None, typer.Option(help="Column of --table that says whose each row is.")]
+Groups = Annotated[str | None, typer.Option(help="Column of --table that gives the person of every row.")]
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file written by fit, mean, fpca, table1 or save.")
 ]
@@ -90,7 +90,7 @@ class PersonOptions:
     def check(self) -> None:
         """Refuse a table without its column, or a column without its table; raises InputError."""
         if (self.table is None) is not (self.groups is None):
-            raise InputError("--table and --groups must be given together: whose each row is")
+            raise InputError("--table and --groups must be given together: they give the person of every row")
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class RowsOptions:
         law = {name: value for name, value in asdict(self).items() if value is not None}
         if law and not has_persons:
             raise InputError(
-                "--person-rows and --max-rows need --groups, or re(id) in the formula, which says whose each row is"
+                "--person-rows and --max-rows need --groups, or re(id) in the formula: the person of every row"
             )
         return law | ({"within": tuple(self.within)} if self.within is not None else {})
 

@@ -243,7 +243,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[zipfile.ZipFile, Pat
         raise
     except _BROKEN as exc:
         raise FileFormatError(
-            f"path must be a file written by fdadp, got {str(source)!r}: {type(exc).__name__}: {exc}"
+            f"path must be a file written by fdadp, got {str(source)!r} ({type(exc).__name__}: {exc})"
         ) from exc
 
 
@@ -296,8 +296,8 @@ def complete(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
         yield
     except (FdadpError, ImportError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as exc:
         raise FileFormatError(
-            f"path must hold a complete {kind}, got {str(path)!r}, which lacks or spoils something: "
-            f"{type(exc).__name__}: {exc}"
+            f"path must hold a complete {kind}, got {str(path)!r}, which lacks or spoils something "
+            f"({type(exc).__name__}: {exc})"
         ) from exc
 
 

@@ -88,8 +88,8 @@ class _Forest(Bounded):
         seed = whole(self.tree_seed, "tree_seed", least=0)
         if depth > math.log2(_MOST) or trees * values * 2**depth > _MOST:
             raise InputError(
-                f"n_trees and depth must be such that at most {_MOST} values are released, got {trees} trees of "
-                f"depth {depth} with {values} in each leaf"
+                f"n_trees and depth must release at most {_MOST} values, got {trees} trees of "
+                f"depth {depth} with {values} a leaf"
             )
         return _Trees(low, high, trees, depth, seed)
 

@@ -217,8 +217,8 @@ def _without_persons(formula: Any, bounds: Any) -> tuple[ParsedFormula, str, str
     others = tuple(spec for spec in parsed.terms if spec not in own)
     if len(own) != 1 or not others or parsed.response is None:
         raise InputError(
-            f"formula must have re(id, covariance='free') and a term beside it, got {formula!r}; plan() is for models "
-            "without the first, plan_levels() for those without the second"
+            f"formula must have re(id, covariance='free') and a term beside it, got {formula!r}. Use plan() for models "
+            "without the first, and plan_levels() for those without the second"
         )
     return parsed._replace(terms=others), parsed.response, own[0].column
 

@@ -68,9 +68,9 @@ def earlier_fits(data: Any, *, dataset: str | None, estimator: Any) -> int:
         _SAID.update(keys if before else ())
     if not said:
         warnings.warn(
-            "a private fit on data, or with an estimator, that was fitted before: each such fit spends an epsilon of "
-            "its own, and together they spend the sum; a choice among them by scores without noise is not private at "
-            "all. Share one Budget (budget=, dataset=) or use fdadp.choose_privately; if these are the data of other "
+            "a private fit on data, or with an estimator, that was fitted before. Each such fit spends an epsilon of "
+            "its own, and together they spend the sum. A choice among them by scores without noise is not private at "
+            "all. Share one Budget (budget=, dataset=) or use fdadp.choose_privately. If these are the data of other "
             "people, name them with dataset=",
             NotAccountedWarning,
             stacklevel=2,
@@ -89,8 +89,8 @@ def score_is_not_private(estimator: Any) -> None:
         _SAID.add(key)
     if not said:
         warnings.warn(
-            "score is computed from the rows that it is given, without noise: the model is private, this number is "
-            "not. It may be shown where the rows are public or nobody's; it may not choose a model that is released "
+            "score is computed from the rows that it is given, without noise. The model is private, this number is "
+            "not. It may be shown where the rows are public or nobody's. It may not choose a model that is released "
             "(fdadp.choose_privately does that)",
             NotAccountedWarning,
             stacklevel=3,

@@ -232,7 +232,7 @@ def refuse_too_large(form: LongForm) -> None:
         cure = f"{fewer}leave out the term and say fit(groups={design.columns[0]!r}): standard errors then allow for it"
     raise InputError(
         f"{design.name} must have fewer coefficients, got {design.size:,} of {form.size:,}: the fit would take about "
-        f"{need / 1e9:,.0f} GB of memory, of which {free / 1e9:,.1f} GB are free; {cure}"
+        f"{need / 1e9:,.0f} GB of memory, and {free / 1e9:,.1f} GB are free; {cure}"
     )
 
 

@@ -94,7 +94,8 @@ def check_varied(sums: PersonSums, name: str = "re(id)") -> None:
     rounded = ROUNDING**2 * sums.n_rows * float(((sums.shift_y @ sums.phi) ** 2).sum())
     if float(np.trace(sums.rows_scatter)) <= alike + rounded:
         raise InputError(
-            f"{name}: the rows of each person are all alike: person and row cannot be told apart; keep one row a person"
+            f"{name}: the rows of each person are all alike, so the two levels are not identified; keep one row "
+            "a person"
         )
 
 
@@ -104,7 +105,7 @@ def check_two_levels(rows: IntArray, name: str = "re(id)") -> None:
         raise InputError(f"{name}: rows of at least 2 people are needed, got those of {rows.size}")
     if rows.max() == 1:
         raise InputError(
-            f"{name}: all {rows.size:,} people have one row: person and row cannot be told apart; use errors='curve'"
+            f"{name}: all {rows.size:,} people have one row, so the two levels are not identified; use errors='curve'"
         )
 
 

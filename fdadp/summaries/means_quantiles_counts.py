@@ -570,7 +570,7 @@ def suggest_bounds(
                 needed = math.ceil(privacy.n * wanted / LARGEST_TAIL)
                 raise PrivacyError(
                     f"n and epsilon must let a quarter of the persons stand out from the noise, got {privacy.n} and "
-                    f"{privacy.epsilon:g} for {len(names)} column(s), {name!r} among them: it takes {needed} persons, "
+                    f"{privacy.epsilon:g} for {len(names)} column(s), {name!r} among them. It takes {needed} persons, "
                     "or bounds from subject knowledge, which cost nothing"
                 )
     cohort = open_cohort(privacy, {"X": given}, private, groups, "suggested bounds", shown)

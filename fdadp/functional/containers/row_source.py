@@ -294,8 +294,8 @@ class Source:
             raise InputError(f"{self.called} must have the column {name!r}, got {', '.join(known) or 'none'}")
         if known[name].open_length:
             raise InputError(
-                f"grids must say how many points {name} has, as in grids={{{name!r}: t}}: its lists may be of any "
-                "length, and are not looked at to find it"
+                f"grids must say how many points {name} has, as in grids={{{name!r}: t}}. Its lists may be of any "
+                "length, and are not read to find it"
             )
         return known[name]
 
@@ -332,7 +332,7 @@ class Source:
                 raise FileFormatError(f"{self.called} could not be read: {exc}") from exc
             raise
         except Exception as exc:  # libraries raise classes of their own
-            raise FileFormatError(f"{self.called} could not be read: {type(exc).__name__}: {exc}") from exc
+            raise FileFormatError(f"{self.called} could not be read ({type(exc).__name__}: {exc})") from exc
         own, rest = found[: len(fields)], found[len(fields) :]
         index: Any = rest[0] if labels else None
         if labels and not isinstance(index, pd.Index):

@@ -223,8 +223,8 @@ def check_charge(
     everything = math.fsum(c for o in held for c in o.costs)
     if not 0 < cost <= reserved or math.fsum([*r.costs, cost]) > reserved or everything + cost > total:
         raise PrivacyError(
-            f"the noise of this release costs {cost:g}, and with what was spent before that is more than the "
-            f"{reserved:g} that were reserved; nothing was read for it"
+            f"the noise of this release costs {cost:g}: with earlier releases more than the {reserved:g} that were "
+            "reserved; nothing was read for it"
         )
 
 
@@ -318,7 +318,7 @@ class MemoryBook:
             )
             raise PrivacyError(
                 f"this budget is bound to another {' and '.join(differs)}: it protects one unit of one data set "
-                f"under one adjacency; {same if 'data set' in differs else 'keep to these'}, or use a new Budget"
+                f"under one adjacency. {same if 'data set' in differs else 'keep to these'}, or use a new Budget"
             )
 
     def reserve(self, share: float, binding: Binding, about: Mapping[str, Any] | None = None) -> int:
@@ -423,9 +423,9 @@ class MemoryBook:
     def _check_process(self) -> None:
         if not self.here:
             raise PrivacyError(
-                "this budget belongs to the process that made it; this is another process (a fork, or a worker that "
-                "got a copy), and what is spent in one is unknown to the other. Nothing was read and nothing was "
-                "spent: fit in the process of the budget, in threads if in parallel"
+                "this budget belongs to the process that made it, and this is another process (a fork, or a worker "
+                "that got a copy). What is spent in one is unknown to the other. Nothing was read and nothing was "
+                "spent. Fit in the process of the budget, in threads if in parallel"
             )
 
 

@@ -343,7 +343,7 @@ def _refuse(ledger: Ledger, wrong: tuple[str, ...]) -> None:
     if not ledger.for_release:
         raise PrivacyError(
             "ledger must be for release to be certified, got a simulation's, whose noise can be repeated or undone, or "
-            "one with draws that are not proved to have the law of their noise"
+            "one with draws that are not proved to be distributed as their noise"
         )
 
 

@@ -60,7 +60,7 @@ def recounted(releases: Sequence[Release], delta: float | None, spent: float) ->
     if found is not None and found > spent + ABOVE * max(1.0, spent):
         raise PrivacyError(
             f"releases must cost what is said, epsilon {spent:.9g}, got {found:.9g} by dp_accounting's privacy loss "
-            "distributions: this is an error in the program; certify nothing, and report it"
+            "distributions. This is an error in the program. Certify nothing, and report it"
         )
     return found
 

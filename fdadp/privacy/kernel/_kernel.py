@@ -169,7 +169,7 @@ class Kernel:
         """Refuse what has an accounting of its own unless it has a whole budget to itself."""
         if self.account.used or not math.isclose(self.account.amount, self.budget.total) or not math.isclose(share, 1):
             raise PrivacyError(
-                f"{name}: share must be 1 of a cohort that has reserved a whole budget, got {share:g}: {what} is "
+                f"{name}: share must be 1 of a cohort that has reserved a whole budget, got {share:g}; {what} is "
                 "accounted for in (epsilon, delta) by itself"
             )
 

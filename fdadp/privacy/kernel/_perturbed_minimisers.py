@@ -87,7 +87,9 @@ class MinimumReleases:
         (``accounting.replaced_multiplier``).
         """
         if isinstance(self._kernel.noise, DistributedNoise):
-            raise PrivacyError(f"{name}: a minimiser is no sum: all rows must be in one place, not with several owners")
+            raise PrivacyError(
+                f"{name}: a minimiser is no sum, so all rows must be in one place, not with several owners"
+            )
         if self._kernel.law.name != "mean":
             raise PrivacyError(f"{name}: person_rows must be 'mean' for a minimiser, got {self._kernel.law.name!r}")
         check_name(name)
@@ -106,7 +108,7 @@ class MinimumReleases:
             if not isinstance(number, (int, float, np.number)) or not 1e-100 < number < 1e100:
                 raise PrivacyError(f"{name}: {key} must be a finite number above 0, got {number!r}")
         if not squared and (clip != 1 or target_clip is not None or radius is not None):
-            raise PrivacyError(f"{name}: the logistic loss takes features in the unit ball: clip 1, no other bounds")
+            raise PrivacyError(f"{name}: the logistic loss takes features in the unit ball (clip 1, no other bounds)")
         if not squared and not SMALLEST_RIDGE <= ridge <= 1e9:
             raise PrivacyError(
                 f"{name}: ridge must be from {SMALLEST_RIDGE} to 1e9 with the logistic loss, got {ridge:g}"
@@ -139,8 +141,8 @@ class MinimumReleases:
         """The rows, which a search for a minimum goes through again and again in floating point."""
         if not isinstance(self._kernel.vault, Vault):
             raise PrivacyError(
-                f"{name}: the minimum of a logistic loss is no sum over partitions: the rows must be in one place, not "
-                "on a cluster's workers; nothing was read"
+                f"{name}: the minimum of a logistic loss is no sum over partitions, so the rows must be in one place, "
+                "not on a cluster's workers; nothing was read"
             )
         return self._kernel.vault
 
@@ -176,7 +178,7 @@ class MinimumReleases:
         D, K = (math.prod(shape) for shape in shapes)
         if self._kernel.vault.grouped:
             raise PrivacyError(
-                f"{name}: perturb must be 'output' where a person may have several rows: the proof for 'objective' "
+                f"{name}: perturb must be 'output' where a person may have several rows, as the proof for 'objective' "
                 "needs one row a person"
             )
         rows = self._rows_in_one_place(name)

@@ -368,7 +368,7 @@ class PartitionedVault:
         except Exception as exc:
             raise PrivacyError(
                 f"{name}: the function must be one that cloudpickle can send to the workers that hold the rows, with "
-                f"all that it holds: {exc}; nothing was read and nothing was spent"
+                f"all that it holds ({exc}); nothing was read and nothing was spent"
             ) from exc
 
     @sealed

@@ -156,7 +156,7 @@ def probe(f: RowFunction, spec: Spec, name: str) -> list[tuple[int, ...]]:
         except Exception as exc:
             raise PrivacyError(
                 f"{name}: the function must give an array (m, ...) for a block of m rows, "
-                f"but failed on public zero rows: {exc}; nothing was read and nothing was spent"
+                f"but failed on public zero rows ({exc}); nothing was read and nothing was spent"
             ) from exc
         function = f.__func__ if isinstance(f, types.MethodType) else f
         code = function.__code__ if isinstance(function, types.FunctionType) else None
@@ -165,8 +165,8 @@ def probe(f: RowFunction, spec: Spec, name: str) -> list[tuple[int, ...]]:
             if not _same_everywhere(f, spec, shapes):
                 raise PrivacyError(
                     f"{name}: the function must be row-local, bit for bit, but gives public rows other values at other "
-                    "places or among other rows (products by BLAS do: use fdadp.privacy.rowwise_matmul; so do "
-                    "statistics of a block and row indices); nothing was read and nothing was spent"
+                    "places or among other rows. Products by BLAS do so (use fdadp.privacy.rowwise_matmul), as do "
+                    "statistics of a block and row indices; nothing was read and nothing was spent"
                 )
             if code is not None:
                 _checked.setdefault(code, set()).add(kind)

@@ -223,7 +223,7 @@ def warn_of_tail(beyond: float, surely: float, of: str = "") -> None:
     if surely > BEYOND or beyond > GUESSED:
         warnings.warn(
             f"about {100 * beyond:.0f} % of the variance{of} lies beyond the clip, by released shares of large "
-            "curves: these have heavy tails, and the eigenvalues depend on how the tails go on",
+            "curves. The curves have heavy tails, and the eigenvalues depend on their form",
             ClippingWarning,
             stacklevel=4,
         )

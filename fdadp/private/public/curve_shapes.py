@@ -198,8 +198,8 @@ def _of_fdatagrid(data: Any, grid: ArrayLike | None, name: str, empty: bool) -> 
     irregular = is_irregular(data) and grid is not None
     if not irregular and type(data).__name__ != "FDataGrid":
         raise InputError(
-            f"{name} must be an FDataGrid, a DataFrame or an array in a private fit, got {type(data).__name__}: "
-            "declare a grid for FDataIrregular, as by grids={...}; put others on a common grid first, each by itself "
+            f"{name} must be an FDataGrid, a DataFrame or an array in a private fit, got {type(data).__name__}. "
+            "Declare a grid for FDataIrregular, as by grids={...}. Put others on a common grid first, each by itself "
             "and by a public rule"
         )
     if data.dim_domain != 1 or data.dim_codomain != 1:

@@ -158,8 +158,8 @@ def refuse_unaffordable(design: PrivateDesign, plan: Plan) -> None:
     out = design.groups.left_out(plan.weights)
     if out:
         raise PrivacyError(
-            f"formula must have terms that the budget can carry, got {', '.join(out)}, of which it affords no "
-            f"feature at n = {plan.n:,.0f}; leave them out"
+            f"formula must have terms that the budget can carry, got {', '.join(out)}. It affords no feature of "
+            f"these at n = {plan.n:,.0f}; leave them out"
             + advice(
                 ", or say DPAFF(allow_useless=True) to fit the others",
                 r=", or say allow_useless = TRUE to fit the others",

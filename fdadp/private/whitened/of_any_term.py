@@ -390,8 +390,8 @@ def derived_term(asked: TermRequest, spec: TermSpec) -> DerivedTerm:
     design = fixed_on(spec, public, law, t, [(0.0, 1.0)] * len(public))
     if t is not None and design.along.size == 1:
         raise InputError(
-            f"{spec.name} cannot be the same at all t in a private fit: each effect is measured along the response "
-            "functions of the prior, which have none that is constant"
+            f"{spec.name} cannot be the same at all t in a private fit. Each effect is measured along the response "
+            "functions of the prior, and none of them is constant"
         )
     t = t if design.separable else asked.points
     _refuse_neighbours(spec, design, public, t)
@@ -440,7 +440,7 @@ def _refuse_neighbours(spec: TermSpec, design: TermDesign, public: tuple[Column,
         if not np.array_equal(rows_of(design, chance[some], t), whole[some], equal_nan=True):
             raise PrivacyError(
                 f"features of {spec.name} must be row-local, bit for bit, but those of public rows change with their "
-                "neighbours (products by BLAS do: use fdadp.privacy.rowwise_matmul; so do statistics of all rows); "
+                "neighbours. Products by BLAS do so (use fdadp.privacy.rowwise_matmul), as do statistics of all rows; "
                 "nothing was read and nothing was spent"
             )
 
@@ -466,7 +466,7 @@ def _other_units(
             return other, bool(about)
     raise InputError(
         f"features of {spec.name} must change linearly with the units of {', '.join(spec.columns)} in a private fit, "
-        "which sees columns in standard units; transform the column first, or write a private version of the term"
+        "which sees columns in standard units. Transform the column first, or write a private version of the term"
     )
 
 

@@ -256,7 +256,7 @@ def bootstrapped(errors: CoefficientErrors, n_samples: int, groups: ArrayLike | 
     """Fit to curves, or groups of them, that are drawn with replacement."""
     own = errors.residuals
     if own is None:
-        raise InputError("bootstrap needs the training rows, of which models from files and chunks keep none")
+        raise InputError("bootstrap needs the training rows, which models from files and chunks do not keep")
     chosen = errors.groups if groups is None else clusters_of(groups, {}, own.n)
     with one_blas_thread():
         samples = resampled(errors.fit, own, chosen, whole(n_samples, "n_samples", least=2), seed)
@@ -282,7 +282,7 @@ def errors_left_out(errors: CoefficientErrors) -> tuple[FloatArray, FloatArray]:
         raise InputError(f"loo_ is there for family='gaussian', got {settings.family.name!r}; hold curves out instead")
     if own is None or errors.fit.n < 2:
         raise InputError(
-            "loo_ needs two training rows or more, of which private fits and models from files and chunks keep none"
+            "loo_ needs two training rows or more, and private fits and models from files and chunks keep none"
         )
     groups = errors.groups
     changes = errors.left_out("curve" if groups is None else "cluster")

@@ -75,7 +75,7 @@ class VaryingTerms:
             names = " and ".join(design.name for design in self.designs)
             raise InputError(
                 f"{called}: k={least} functions of persons times {self.count:,} coefficients of {names} must be at "
-                f"most {MOST_LOADS:,}, got {least * self.count:,}; give {names} a smaller k, or re({column})"
+                f"most {MOST_LOADS:,}, got {least * self.count:,}. Give {names} a smaller k, or re({column})"
             )
         return MOST_LOADS // self.count
 

@@ -61,7 +61,7 @@ class DeclaredTable(PrivateTable):
 
     def __init__(self, source: Any, grids: Grids | None, bounds: Mapping[str, Any]) -> None:
         if grids is not None and not isinstance(grids, Mapping):
-            raise InputError(f"grids must be points by column, such as {{'X': s, 'Y': t}}, got {type(grids).__name__}")
+            raise InputError(f"grids must be points by column, as in dict(X=s, Y=t), got {type(grids).__name__}")
         points = {name: as_grid(grid, np.size(grid), f"grid of {name}") for name, grid in (grids or {}).items()}
         self._opened = source if isinstance(source, OpenedTable) else None
         if self._opened is not None:
@@ -86,7 +86,7 @@ class DeclaredTable(PrivateTable):
         if name not in self._points:
             raise InputError(
                 f"grids must have the points of {name}, as in grids={{'{name}': t}}, when fitting privately from "
-                "chunks: they are not looked at to find them"
+                "chunks, which are not read to find them"
             )
         found = super().curves(name, raw)
         return found if self._opened is None else replace(self._heads[name], values=found.values)
@@ -135,7 +135,7 @@ class TableChunks:
         Declared grids of curves.
     bounds : mapping of str
     groups : str or None
-        Column that says whose each row is.
+        Column that gives the person of every row.
     given : object, optional
         What `source` was made of.
     """

@@ -180,7 +180,7 @@ def coordinates(
         if own is None:
             raise InputError(
                 f"terms beside {asked.name} must be of labels, and of one or two numbers, in a private fit, got "
-                f"{term.name}: effects of curves need a public bound for all rows of a person together, which would be "
+                f"{term.name}. Effects of curves need a public bound for all rows of a person together, which would be "
                 "far above what curves are"
             )
         bounded.append(own)

@@ -166,7 +166,7 @@ def joined_labels(by: str | None, inputs: Mapping[str, Any]) -> Labels | None:
     if by is None and len(inputs) > 1 and any(map(_is_dask_frame, inputs.values())):
         raise InputError(
             f"{' and '.join(inputs)} must be columns of one table where one of them is a frame or a series of Dask's, "
-            "for rows are not joined across partitions: merge them by their id before, or say by='position'"
+            "for rows are not joined across partitions. Merge them by their id before, or say by='position'"
         )
     labels = {name: _labels_of(data) for name, data in inputs.items()}
     without = next((name for name, own in labels.items() if own is None), None)
@@ -194,9 +194,9 @@ def refuse_unknown_length(inputs: Mapping[str, Any]) -> None:
     odd = next((name for name, own in inputs.items() if isinstance(own, OpenedColumn) and own.n is None), None)
     if odd is not None:
         raise InputError(
-            f"{odd} must have a known number of rows, got {inputs[odd]!r}: label the rows of all inputs by the "
-            "person's id, as by open_curves(path, rows='id'), hand over the table that was opened, with all of its "
-            "columns, or read the file first, read_curves(path)"
+            f"{odd} must have a known number of rows, got {inputs[odd]!r}. Label the rows of all inputs by the "
+            "person's id, as by open_curves(path, rows='id'). Or pass the opened table with all of its columns, or "
+            "read the file first by read_curves(path)"
         )
 
 

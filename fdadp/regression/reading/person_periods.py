@@ -1,8 +1,8 @@
 """Person-periods: a row for each period of time that a person was seen in, with 1 where the event ended it.
 
 Covariates are repeated by position, and no entry of them is looked at. In a private table every person has a row for
-every period, so that shapes are public. The kernel alone makes the responses and whose each row is, from the time and
-the event of the person: rows after a person's end have no response, are nobody's, and do not count.
+every period, so that shapes are public. The kernel alone makes the responses and the person of every row, from the time
+and the event of the person: rows after a person's end have no response, are nobody's, and do not count.
 """
 
 from __future__ import annotations

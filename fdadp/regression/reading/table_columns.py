@@ -60,7 +60,7 @@ def check_grids(grids: Any, data: Any, response: str) -> None:
     if grids is None:
         return
     if not isinstance(grids, Mapping):
-        raise InputError(f"grids must be points by column, such as {{'X': s, 'Y': t}}, got {type(grids).__name__}")
+        raise InputError(f"grids must be points by column, as in dict(X=s, Y=t), got {type(grids).__name__}")
     names = ColumnTable(data).names
     for name in grids:
         if name != response and column_named(str(name), names) is None:

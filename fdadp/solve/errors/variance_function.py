@@ -84,7 +84,7 @@ class ResidualVariance:
             most = float(known[-1]) if known.size else 0.0
             raise InputError(
                 f"level must be at most {most:g} with simultaneous=True in a fit to so few curves or persons, got "
-                f"{level:g}: level / (1 - level) of them are needed"
+                f"{level:g}. It takes level / (1 - level) of them"
             )
         return found
 

@@ -111,5 +111,5 @@ def refuse_beyond(grid: FloatArray, t: FloatArray, name: str) -> None:
     if t.min() < grid[0] - slack or t.max() > grid[-1] + slack:
         raise InputError(
             f"{name} must cover the domain of the response, [{t.min():g}, {t.max():g}], to act at the same t, "
-            f"got [{grid[0]:g}, {grid[-1]:g}]; use ff() for curves on another domain"
+            f"got [{grid[0]:g}, {grid[-1]:g}]. Use ff() for curves on another domain"
         )

@@ -309,7 +309,7 @@ def test_errors_before_anything_is_read(people, workers):
         Cohort([dask.delayed(lambda: 1 / 0)()], budget=(own := Budget(1.0)), n=N)  # perhaps at somebody's entry
     assert own.left == 0
     asked = cohort(lazy)
-    with pytest.raises(PrivacyError, match="no sum over partitions: the rows must be in one place"):
+    with pytest.raises(PrivacyError, match="no sum over partitions, so the rows must be in one place"):
         asked.perturbed_minimum(lambda r: (r[0], r[0][:, :1]), loss="logistic", ridge=1.0, share=1.0, name="w")
     assert asked.reads == 0 and not asked.releases and budget.reserved == asked.amount
     asked.close()

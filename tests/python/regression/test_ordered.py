@@ -288,7 +288,7 @@ def test_levels_that_only_have_one_end_are_named():
     data = answers()
     data["g"] = np.where(data["x"] > 0.9, "all", "some")
     data["y"] = np.where(data["x"] > 0.9, 4.0, data["y"])
-    with pytest.warns(IdentificationWarning, match=r"part of \(Intercept\), g tells responses apart"):
+    with pytest.warns(IdentificationWarning, match=r"part of \(Intercept\), g separates the responses"):
         model = ScalarRegression("y ~ z + g", family="ordered").fit(data)
     assert (model.predict_proba(data)[data["g"] == "all", 3] > 0.999).all()
 

@@ -433,7 +433,7 @@ def test_missing_covariates_and_constants_that_events_do_not_identify():
     assert "missing(a)" in clone(model).set_params(missing="indicator").fit(table).model_.term_names_
     table = continuous(400).assign(where="here")
     table.loc[table.index[~table["died"]][:5], "where"] = "there"
-    with pytest.warns(IdentificationWarning, match="where tells responses apart"):
+    with pytest.warns(IdentificationWarning, match="where separates the responses"):
         clone(model).set_params(formula="Surv(time, died) ~ a + C(where)").fit(table)
     with pytest.raises(InputError, match="time must be above 0"):
         clone(model).fit(table.assign(time=np.where(table["died"], 0.0, 1.0)))
@@ -556,7 +556,11 @@ def test_nothing_but_shapes_is_looked_at():
         ({"bounds": {"age": (-1, 1)}}, PrivacyError, "X"),
         ({"bounds": 3}, InputError, "bounds must be a mapping"),
         ({"privacy": 1.0}, InputError, "privacy must be a Privacy"),
-        ({"privacy": Privacy(1.0, 1e-6, n=60, unit="person")}, PrivacyError, "groups must say whose each row is"),
+        (
+            {"privacy": Privacy(1.0, 1e-6, n=60, unit="person")},
+            PrivacyError,
+            "groups must give the person of every row",
+        ),
         ({"privacy": Privacy(1.0, 1e-6, n=60, unit="row")}, PrivacyError, "must not have unit='row'"),
         ({"privacy": Privacy(1.0, 1e-6, n=10**6)}, InputError, "at most 2,000,000 person-periods, got 8,000,000"),
     ],

@@ -41,10 +41,10 @@ def in_formula(curves, ids):
     return np.array([model.persons_.icc(), model.r2_])
 
 
-ALIKE = "the rows of each person are all alike: person and row cannot be told apart; keep one row a person"
+ALIKE = "the rows of each person are all alike, so the two levels are not identified; keep one row a person"
 WITHOUT = {
     "one person": (Y[:6], np.zeros(6, int), "rows of at least 2 people are needed, got those of 1"),
-    "one row a person": (Y, np.arange(N), f"all {N} people have one row: person and row cannot be told apart"),
+    "one row a person": (Y, np.arange(N), f"all {N} people have one row, so the two levels are not identified"),
     "all rows equal": (np.tile(Y[0], (N, 1)), IDS, ALIKE),
     "zeros": (np.zeros((N, T)), IDS, ALIKE),
     "constant by person": (np.tile(of_person(np.random.default_rng(0).normal(size=(N, 1))), T), IDS, ALIKE),

@@ -85,7 +85,7 @@ def test_a_combination_has_the_numbers_of_the_dense_law_or_a_sentence(kind, rows
 
 FREE = "Y ~ x + re(id, covariance='free', k=6)"
 ONE_A_PERSON = (
-    "re(id): all 24 people have one row: person and row cannot be told apart; use errors='curve'",
+    "re(id): all 24 people have one row, so the two levels are not identified; use errors='curve'",
     lambda d: {name: column[np.unique(d["id"], return_index=True)[1]] for name, column in d.items()},
     FREE,
 )

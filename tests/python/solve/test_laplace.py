@@ -189,7 +189,7 @@ def test_a_level_without_hits_leaves_the_others_alone():
     g, y = np.where(z > 0.8, "none", "some"), np.where(z > 0.8, 0.0, (rng.uniform(size=200) < 0.4) * 1.0)
     model = [terms.factor("g"), terms.linear("x")]
     for family in ("binomial", "poisson"):
-        with pytest.warns(IdentificationWarning, match=r"part of \(Intercept\), g tells responses apart"):
+        with pytest.warns(IdentificationWarning, match=r"part of \(Intercept\), g separates the responses"):
             fit = ScalarRegression(model, family=family).fit({"g": g, "x": x, "y": y})
         part = z <= 0.8
         alone = ScalarRegression([terms.linear("x")], family=family).fit({"x": x[part], "y": y[part]})
