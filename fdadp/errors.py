@@ -88,7 +88,7 @@ class CompletedCurvesWarning(FdadpWarning):
 
 
 class NoiseVarianceWarning(FdadpWarning):
-    """The noise variance of sparse curves could not be told from 0; a small floor was taken instead."""
+    """The noise variance of sparse curves was not distinguishable from 0. A small floor was taken instead."""
 
 
 class PublicInputWarning(FdadpWarning):

@@ -107,9 +107,9 @@ def black_box_audit(
     epsilon, delta : float
         The claim.
     mu : float, optional
-        The claim in Gaussian DP, where it is one. The whole curve is then tested, not the point (ε, δ) alone, at
-        which thousands of draws find nothing: μ >= Φ⁻¹(true positives) - Φ⁻¹(false positives), and
-        `found` is the ε at δ of the largest μ that was shown.
+        The claim in Gaussian DP, where it is one. The whole curve is then tested, not the point (ε, δ) alone, at which
+        thousands of draws find nothing. A test shows μ >= Φ⁻¹(true positives) - Φ⁻¹(false positives), and `found` is
+        the ε at δ of the largest μ that was shown.
     level : float
         Confidence.
 

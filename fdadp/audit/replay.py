@@ -209,8 +209,8 @@ class Neighbours:
     accounting : {"gdp", "zcdp", "pure"}, optional
         The measure of the budget. Default: costs are added up as they are, ρ or ε.
     left : callable, optional
-        What is left of the budget of the last run, however it ended. Where reading failed in one run alone, this is
-        all that is compared: that a source failed is told, and paid for in full.
+        What is left of the budget of the last run, however it ended. Where reading failed in one run alone, this is all
+        that is compared: a failed source is reported, and paid for in full.
     """
 
     name: str
@@ -275,9 +275,10 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
     """Measure the exact privacy loss on one tape a pair, and require that nothing else differs.
 
     The tape comes from either data set in turn, with seeded noise. Compared are the sequence of releases (kind, size,
-    sensitivity, scale, amount), and what :func:`fdadp.audit.replay.fingerprint` sees of the result, bit for
-    bit: arrays, numbers, texts, what functions close over; the ledger (names, clips, sd, shares) if it is part of it;
-    warnings, log records, what was printed, and the error if there was one, with all that it hangs on and keeps alive.
+    sensitivity, scale, amount) and what :func:`fdadp.audit.replay.fingerprint` sees of the result, bit for bit. These
+    are arrays, numbers, texts, and what functions close over; the ledger (names, clips, sd, shares) if it is part of
+    the result. Warnings, log records and printed text are compared, too. So is the error if there was one, with all
+    that it refers to.
 
     Parameters
     ----------

@@ -74,11 +74,11 @@ def choose_privately(
     Parameters
     ----------
     candidates : sequence of estimators
-        Private learners that classify or predict numbers; or AdditiveFunctionOnFunction; or FunctionalRegression, or
+        Private learners that classify or predict numbers, or AdditiveFunctionOnFunction, or FunctionalRegression, or
         ScalarRegression, of one response. Unfitted and public; the first is the one to take where a choice does not
         pay. What they say of ε, δ, n, adjacency, unit, budget, study and seed is replaced.
     X, Y : array_like, data frame or mapping
-        As ``fit`` takes them: tables of numbers with labels or numbers (n,); curves (n, S) and (n, T); or a table by
+        As ``fit`` takes them: tables of numbers with labels or numbers (n,), or curves (n, S) and (n, T). Or a table by
         columns, and None where the response is one of them.
     privacy : Privacy
         Of the whole procedure.
@@ -119,9 +119,9 @@ def choose_privately(
 
     Notes
     -----
-    A person's utility for a candidate is one half, and more by how much less its error is than the mean of all
-    candidates' (which cancels what no candidate can explain), cut off to [0, 1] at a released size of differences.
-    The kernel adds up utilities, and :meth:`~fdadp.privacy.Cohort.select` gives the index.
+    A person's utility for a candidate is one half plus the mean error of all candidates less its own error. The mean
+    cancels what no candidate can explain. The utility is cut off to [0, 1] at a released size of differences. The
+    kernel adds up utilities, and :meth:`~fdadp.privacy.Cohort.select` gives the index.
 
     Examples
     --------

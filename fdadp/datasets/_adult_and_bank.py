@@ -53,9 +53,9 @@ class TableDataset:
 def load_adult(*, download: bool = True) -> TableDataset:
     """Census income of 32561 people and, to test, of 16281 (1994 US census).
 
-    The data are not part of fdadp. They are looked for in the folder ``FDADP_DATA`` (default: ``data`` in the user's
-    cache folder; ``../shared/data`` beside a copy of the repository) as ``adult_train.csv.gz`` and
-    ``adult_test.csv.gz`` or as ``adult.data`` and ``adult.test``, and then downloaded from the UCI repository.
+    The data are not part of fdadp. The function looks in the folder ``FDADP_DATA`` for ``adult_train.csv.gz`` and
+    ``adult_test.csv.gz``, or ``adult.data`` and ``adult.test``, and then downloads them from the UCI repository. The
+    default folder is ``data`` in the user's cache folder, or ``../shared/data`` beside a copy of the repository.
     Whatever is found has to have the published values (a checksum of them).
 
     Parameters
@@ -66,7 +66,8 @@ def load_adult(*, download: bool = True) -> TableDataset:
     Returns
     -------
     TableDataset
-        ``X``: 14 columns, ``"?"`` where a label is missing; ``y``: ``"<=50K"`` or ``">50K"``; the source's own split.
+        ``X`` has 14 columns, ``"?"`` where a label is missing. ``y`` is ``"<=50K"`` or ``">50K"``. The split is the
+        source's own.
 
     Raises
     ------
@@ -115,8 +116,8 @@ def load_bank_marketing(*, download: bool = True) -> TableDataset:
     Returns
     -------
     TableDataset
-        ``X``: 20 columns, ``"unknown"`` where a label is missing; ``y``: ``"no"`` or ``"yes"``; no split. ``duration``
-        is known only after the call.
+        ``X`` has 20 columns, ``"unknown"`` where a label is missing. ``y`` is ``"no"`` or ``"yes"``. There is no split.
+        ``duration`` is known only after the call.
 
     Raises
     ------

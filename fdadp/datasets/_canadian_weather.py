@@ -32,11 +32,11 @@ def load_canadian_weather(*, as_frame: bool = False) -> WeatherDataset:
     Returns
     -------
     WeatherDataset
-        ``X``: temperature in degrees C (35, 365); ``Y``: log10 of the precipitation in mm, its 27 zeros first
-        replaced by 0.05 mm, as in R's ``fda``; both on the grid ``(day - 0.5) / 365`` of [0, 1].
-        ``precipitation`` in mm, zeros kept; ``stations`` (also ``covariates``): place, province, region,
-        latitude (degrees north) and longitude (degrees east, so all are negative), in decimal degrees;
-        ``units``, ``source``. ``groups`` is None: the rows are places, not people.
+        ``X`` is the temperature in degrees C (35, 365). ``Y`` is log10 of the precipitation in mm, its 27 zeros first
+        replaced by 0.05 mm, as in R's ``fda``. Both are on the grid ``(day - 0.5) / 365`` of [0, 1]. ``precipitation``
+        is in mm, with its zeros. ``stations`` (also ``covariates``) has place, province, region, latitude (degrees
+        north) and longitude (degrees east, so all are negative), in decimal degrees. There are ``units`` and
+        ``source``. ``groups`` is None, as the rows are places, not people.
 
     Notes
     -----

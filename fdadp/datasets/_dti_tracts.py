@@ -198,10 +198,10 @@ def load_dti2(
 ) -> FunctionalDataset:
     """Tract profiles of 100 people with multiple sclerosis, 340 scans (DTI2 of R's ``refund``).
 
-    The data are not part of fdadp. They are looked for in the folder ``FDADP_DATA`` (default: ``data`` in the user's
-    cache folder; ``../shared/data`` beside a copy of the repository) as ``dti2.csv.gz`` or ``refund_*.tar.gz``, in
-    R's libraries (an installed ``refund``; R is not started), and then downloaded from CRAN. Whatever is found has to
-    have the published values (a checksum of the decoded numbers).
+    The data are not part of fdadp. The function looks in the folder ``FDADP_DATA`` for ``dti2.csv.gz`` or
+    ``refund_*.tar.gz``, then for ``refund`` in R's libraries (R is not started). Then it downloads them from CRAN. The
+    default folder is ``data`` in the user's cache folder, or ``../shared/data`` beside a copy of the repository.
+    Whatever is found has to have the published values (a checksum of the decoded numbers).
 
     Parameters
     ----------
@@ -218,9 +218,9 @@ def load_dti2(
     Returns
     -------
     FunctionalDataset
-        ``X``: corpus callosum (n, 93); ``Y``: right corticospinal tract (n, 55), both on even grids of
-        [0, 1]; ``covariates``: id, visit, pasat; ``groups``: id, the person, of whom there are several
-        scans: a privacy guarantee has to protect people, not scans; ``units``; ``source``.
+        ``X`` is the corpus callosum (n, 93), ``Y`` the right corticospinal tract (n, 55), both on even grids of [0, 1].
+        ``covariates`` has id, visit and pasat. ``groups`` is the id of the person, who has several scans: a privacy
+        guarantee has to protect people, not scans. There are ``units`` and ``source``.
 
     Raises
     ------
@@ -268,9 +268,9 @@ def load_dti(
     Returns
     -------
     FunctionalDataset
-        ``X``: corpus callosum (n, 93); ``Y``: right corticospinal tract (n, 55), both on even grids of
-        [0, 1]; ``covariates``: ID, visit, visit_time (days), Nscans, case (1: multiple sclerosis), sex, pasat
-        (NaN for controls); ``groups``: ID, the person; ``units``; ``source``.
+        ``X`` is the corpus callosum (n, 93), ``Y`` the right corticospinal tract (n, 55), both on even grids of [0, 1].
+        ``covariates`` has ID, visit, visit_time (days), Nscans, case (1 is multiple sclerosis), sex and pasat (NaN for
+        controls). ``groups`` is the ID of the person. There are ``units`` and ``source``.
 
     Raises
     ------

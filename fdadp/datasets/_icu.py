@@ -166,10 +166,10 @@ def load_icu(
 ) -> FunctionalDataset:
     """Hourly heart rate or blood pressure of 8,000 adults in intensive care: day 1, day 2, and who they are.
 
-    The data are not part of fdadp. In the folder ``FDADP_DATA`` (see :func:`load_dti2`) are looked for tables that were
-    prepared before, ``icu_heart_rate.csv.gz``, ``icu_mean_arterial_pressure.csv.gz`` and ``icu_stays.csv.gz``, then the
-    archives ``set-a.tar.gz``, ``set-b.tar.gz``, ``Outcomes-a.txt`` and ``Outcomes-b.txt`` of the challenge, which are
-    downloaded from PhysioNet otherwise, and prepared here (five seconds).
+    The data are not part of fdadp. The function looks in the folder ``FDADP_DATA`` (see :func:`load_dti2`) for prepared
+    tables, ``icu_heart_rate.csv.gz``, ``icu_mean_arterial_pressure.csv.gz`` and ``icu_stays.csv.gz``. Then it looks for
+    the archives of the challenge, ``set-a.tar.gz``, ``set-b.tar.gz``, ``Outcomes-a.txt`` and ``Outcomes-b.txt``.
+    Otherwise it downloads these from PhysioNet. It prepares them in five seconds.
 
     Parameters
     ----------
@@ -185,9 +185,9 @@ def load_icu(
     Returns
     -------
     FunctionalDataset
-        ``X``: hours 0 to 24 (8000, 24); ``Y``: hours 24 to 48 (8000, 24); hours without a measurement are NaN;
-        ``covariates``: age, male, icu_type, saps1, sofa, died_in_hospital and others (-1 = missing in the scores);
-        ``groups``: the stay, of one person each; ``units``; ``source``.
+        ``X`` has hours 0 to 24 (8000, 24), ``Y`` hours 24 to 48 (8000, 24). Hours without a measurement are NaN.
+        ``covariates`` has age, male, icu_type, saps1, sofa, died_in_hospital and others (-1 is missing in the scores).
+        ``groups`` is the stay, of one person each. There are ``units`` and ``source``.
 
     Raises
     ------

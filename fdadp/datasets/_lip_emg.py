@@ -35,11 +35,11 @@ SOURCE = (
 def load_lip_emg(*, n_points: int = POINTS, as_frame: bool = False, download: bool = True) -> FunctionalDataset:
     """EMG of a lip muscle and acceleration of the lower lip, 32 records over 0.69 s.
 
-    The data are not part of fdadp and in no R package. They are looked for in the folder ``FDADP_DATA`` (default:
-    ``data`` in the user's cache folder; ``../shared/data`` beside a copy of the repository) as ``lip_emg_emg.csv.gz``
-    and ``lip_emg_lipacc.csv.gz``, there and in ``LIP_DATA_DIR`` as ``EMG.dat`` and ``LipAcc.dat`` (one record a
-    column), and then downloaded. Whatever is found has to have the published values (a checksum of the decoded
-    numbers).
+    The data are not part of fdadp and in no R package. The function looks in the folder ``FDADP_DATA`` for
+    ``lip_emg_emg.csv.gz`` and ``lip_emg_lipacc.csv.gz``, then there and in ``LIP_DATA_DIR`` for ``EMG.dat`` and
+    ``LipAcc.dat`` (one record a column). Then it downloads them. The default folder is ``data`` in the user's cache
+    folder, or ``../shared/data`` beside a copy of the repository. Whatever is found has to have the published values (a
+    checksum of the decoded numbers).
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ def load_lip_emg(*, n_points: int = POINTS, as_frame: bool = False, download: bo
     Returns
     -------
     FunctionalDataset
-        ``X``: EMG (32, n_points); ``Y``: acceleration (32, n_points), both over time in seconds, 0 to 0.69;
-        ``covariates``: the record's number; ``groups``: None, as the files do not say who speaks;
-        ``units``; ``source``.
+        ``X`` is the EMG (32, n_points), ``Y`` the acceleration (32, n_points), both over time in seconds, 0 to 0.69.
+        ``covariates`` has the record's number. ``groups`` is None, as the files do not say who speaks. There are
+        ``units`` and ``source``.
 
     Raises
     ------

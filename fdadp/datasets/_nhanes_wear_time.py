@@ -39,8 +39,9 @@ def load_nhanes_wear(*, minutes: int = 10, as_frame: bool = False) -> Functional
     Returns
     -------
     FunctionalDataset
-        ``Y``: share worn (34584, 1440 / minutes), at the middles of intervals in hours from midnight; ``X``: None;
-        ``covariates``: weekday (1 is Sunday), weekend, age in years, sex, BMI; ``groups``: the person (SEQN).
+        ``Y`` is the share worn (34584, 1440 / minutes), at the middles of intervals in hours from midnight. ``X`` is
+        None. ``covariates`` has weekday (1 is Sunday), weekend, age in years, sex and BMI. ``groups`` is the person
+        (SEQN).
 
     Raises
     ------

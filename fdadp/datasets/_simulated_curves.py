@@ -239,11 +239,10 @@ def simulate_cosine(
 
     Notes
     -----
-    Only the surface is the paper's. Its simulation design could not be consulted when this was written, so the
-    rest is this project's choice and published error tables are not to be compared with results from here:
-    ``X(s) = a_1 + a_2 √2 sin(2πs) + a_3 √2 cos(2πs)`` with independent normal coefficients of mean 0 and standard
-    deviations 1, 0.7, 0.5; ``e(t) = b_1 √2 sin(πt) + b_2 √2 cos(πt)`` with 0.15, 0.1; no intercept; white noise in
-    X and Y.
+    Only the surface is the paper's. Its simulation design could not be consulted when this was written, so the rest is
+    this project's choice. Published error tables are not to be compared with results from here. ``X(s) = a_1 + a_2 √2
+    sin(2πs) + a_3 √2 cos(2πs)`` with independent normal coefficients of mean 0 and standard deviations 1, 0.7, 0.5.
+    ``e(t) = b_1 √2 sin(πt) + b_2 √2 cos(πt)`` with 0.15, 0.1. There is no intercept, and white noise in X and Y.
 
     References
     ----------
@@ -335,8 +334,8 @@ def simulate_affr(
     Parameters
     ----------
     scenario : {1, 2, 3}
-        1: F nearly linear in x (a small quadratic part); 2: strongly non-linear (sin, cos, exp(-x²), \|x\|);
-        3: non-separable, ``cos(1.2 x + 2 s)`` times functions of s and t, with rougher X.
+        In 1 F is nearly linear in x (a small quadratic part). In 2 it is strongly non-linear (sin, cos, exp(-x²),
+        \|x\|). In 3 it is non-separable, ``cos(1.2 x + 2 s)`` times functions of s and t, with rougher X.
     n : int
         Number of pairs of curves.
     seed : int, SeedSequence or Generator
@@ -363,13 +362,12 @@ def simulate_affr(
 
     Notes
     -----
-    X is ``0.4 sin(πs)`` plus six Fourier terms (scenarios 1, 2), or a random level plus an Ornstein-Uhlenbeck
-    process with length scale 0.25 (scenario 3). e has three cosine terms with standard deviations 0.6, 0.4, 0.25.
-    F is scaled such that the signal has standard deviation 1 (root mean square over curves and t), and the
-    baseline ``1 + t`` is the mean of E[Y | X] over curves, both up to Monte Carlo error: the constants come from
-    20,000 curves. Hence ``mean(t)`` is ``1 + t`` less the mean of the scaled integral. The scenarios are this
-    project's own; the third is in the manner of the example of Kim et al. (2018), see
-    :func:`~fdadp.datasets.simulate_cosine`.
+    X is ``0.4 sin(πs)`` plus six Fourier terms (scenarios 1, 2), or a random level plus an Ornstein-Uhlenbeck process
+    with length scale 0.25 (scenario 3). e has three cosine terms with standard deviations 0.6, 0.4, 0.25. F is scaled
+    such that the signal has standard deviation 1 (root mean square over curves and t). The baseline ``1 + t`` is the
+    mean of E[Y | X] over curves. Both are right up to Monte Carlo error, as the constants come from 20,000 curves.
+    Hence ``mean(t)`` is ``1 + t`` less the mean of the scaled integral. The scenarios are this project's own; the third
+    is in the manner of the example of Kim et al. (2018), see :func:`~fdadp.datasets.simulate_cosine`.
 
     Examples
     --------

@@ -63,10 +63,10 @@ class LDPLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         With α: κ = α/2 as published, or κ = α.
     mechanism : {"one_coordinate", "cldp", "l2_ball", "privunit"}
         See :func:`fdadp.federated.randomizer`. ``"privunit"`` is the most accurate for ε above 2 or so, then takes
-        some milliseconds a report; ``"one_coordinate"`` below; ``"cldp"`` only beats it for ε above D = d + 1.
+        some milliseconds a report; ``"one_coordinate"`` is below it. ``"cldp"`` only beats it for ε above D = d + 1.
     n_rounds : int
     participation : {"disjoint", "all"}
-        ``"disjoint"``: users are divided among the rounds by public randomness, and each answers once: the guarantee
+        ``"disjoint"``: users are divided among the rounds by public randomness, and each answers once. The guarantee
         for a user is that of one report. ``"all"``: every user answers in every round, and the reports add up; wants
         `total_epsilon`.
     total_epsilon : float, optional
@@ -122,9 +122,9 @@ class LDPLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     -----
     The gradient of one record (1, x) is (σ(θ'x) - y)(1, x), with entries in [-1, 1] for features in [-1, 1]: nothing
     has to be normalised, and nothing is. The estimate of a mechanism has a known length ℓ, whatever the gradient g, so
-    the mean of m reports is off by √((ℓ² - ‖g‖²)/m). With D = d + 1 and c = (e^ε + 1)/(e^ε - 1), ℓ is D c for one
-    coordinate, √D (e^(ε/D) + 1)/(e^(ε/D) - 1) for the condensed-local scheme (D times the square at small ε), and
-    √D c √π Γ((D+1)/2)/Γ(D/2) for the ball.
+    the mean of m reports is off by √((ℓ² - ‖g‖²)/m). Let D = d + 1 and c = (e^ε + 1)/(e^ε - 1). Then ℓ is D c for one
+    coordinate, √D (e^(ε/D) + 1)/(e^(ε/D) - 1) for the condensed-local scheme (D times the square at small ε), and √D c
+    √π Γ((D+1)/2)/Γ(D/2) for the ball.
 
     Examples
     --------

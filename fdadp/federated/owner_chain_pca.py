@@ -84,8 +84,8 @@ class PrivateLocalPCA(PrivateComponents, PrivateEstimator):
         Parameters
         ----------
         X : sequence of array_like of shape (n_l, d)
-            The rows of each owner, of which only the kernel looks at more than the shape. A person's rows must be with
-            one owner.
+            The rows of each owner. Only the kernel looks at more than their shape. A person's rows must be with one
+            owner.
         y : None
             Ignored.
 

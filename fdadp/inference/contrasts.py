@@ -195,16 +195,16 @@ def slopes(
 
     Notes
     -----
-    By central differences of the rows of the design, with a step of 1e-4 standard deviations of the column.
-    With ``twicing=m`` rows l become ``l Σ (A⁻¹S)^k`` of k from 0 to m, where A is the penalised information and S the
-    penalty: Newey, Hsieh and Robins (2004), doi:10.1111/j.1468-0262.2004.00518.x, of m = 1; of more Bühlmann
+    By central differences of the rows of the design, with a step of 1e-4 standard deviations of the column. With
+    ``twicing=m`` rows l become ``l Σ (A⁻¹S)^k`` of k from 0 to m, where A is the penalised information and S the
+    penalty. For m = 1 see Newey, Hsieh and Robins (2004), doi:10.1111/j.1468-0262.2004.00518.x. For more see Bühlmann
     and Yu (2003), Boosting with the L2 loss, doi:10.1198/016214503000000125.
 
     Raises
     ------
     InputError, PrivacyError
-        As of :func:`contrasts`; a column that the model does not read, or of labels; ``twicing`` of a private fit,
-        of one with covariances of persons, or on eigenfunctions.
+        As of :func:`contrasts`. A column that the model does not read, or of labels. ``twicing`` of a private fit, of
+        one with covariances of persons, or on eigenfunctions.
 
     Examples
     --------

@@ -141,11 +141,11 @@ def peak(
     Returns
     -------
     DataFrame
-        For each row of `new` one row, or several where draws have their peaks in lumps that are more than a twentieth
-        of the domain apart: ``row``, ``t`` (of the estimate; of another lump its median), ``lower``, ``upper``, and the
-        ``share`` of the draws in the lump. Of crossings shares add up to that of draws which cross; NaN where
-        the estimate does not. With ``t_period`` an interval that goes round has ends beyond the circle: of a peak at
-        23.5 hours 22.8 and 24.6, which is .6.
+        For each row of `new` one row. There are several where draws have their peaks in lumps that are more than a
+        twentieth of the domain apart. Columns are ``row``, ``t`` (of the estimate; of another lump its median),
+        ``lower``, ``upper``, and the ``share`` of the draws in the lump. Of crossings shares add up to that of draws
+        which cross; NaN where the estimate does not. With ``t_period`` an interval that goes round has ends beyond the
+        circle: of a peak at 23.5 hours 22.8 and 24.6, which is .6.
 
     Raises
     ------

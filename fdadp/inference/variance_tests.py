@@ -28,7 +28,7 @@ def variance_test(model: Any, name: str, *, draws: int = 9999, seed: int = 0) ->
     name : str
         Of a term whose one penalty holds all of its coefficients, such as ``re(g)``.
     draws : int
-        From the law of the ratio without the effect, at least 19.
+        From the distribution of the ratio without the effect, at least 19.
     seed : int
 
     Returns

@@ -81,11 +81,11 @@ class DPAdditiveRegressor(PrivateRegressor, Binned):
     narrow : bool, optional
         Whether ranges of the target, and of numbers without edges, are first narrowed to where values are, for at most
         8 % of the budget: bounds may be thousands of times too wide. Default: where n is declared and it costs little,
-        by public numbers (six features, ε = 1: with δ = 1e-6 from about 3,700 rows on, pure 20,000). From n ε of 500 on
+        by public numbers (six features, ε = 1, with δ = 1e-6 from about 3,700 rows on, pure 20,000). From n ε of 500 on
         with a δ it can be asked for; a private n is then released first.
     residual_clip : float
-        Residuals are moved to so many standard deviations of the target (as released) about 0. Smaller: less noise;
-        larger: less bias where errors are skewed.
+        Residuals are moved to so many standard deviations of the target (as released) about 0. A smaller one has less
+        noise. A larger one has less bias where errors are skewed.
 
     Attributes
     ----------
@@ -103,16 +103,16 @@ class DPAdditiveRegressor(PrivateRegressor, Binned):
     Notes
     -----
     *Proof* (``docs/theory/learners.md#additive-regression``). Narrowing: one cell or bin of each column in each of four
-    counts. Then a row with the target t in [-1, 1] adds w to one bin of each of d features, √2 u and √2 (1 - u) with
-    u = (1 + t)/2, and t²/2: nothing negative, of L2 norm at most √(d w² + 2.25) and L1 norm at most d w + √2 + 1/2;
-    w = d^(-1/4), with pure ε d^(-1/2). Then, given the model so far (released), a row adds its residual, moved to
-    [-c, c], to one bin of the feature whose turn it is: c, or 2 c where a person is replaced; c is made of what was
-    released. Turns compose adaptively.
+    counts. Then a row with the target t in [-1, 1] adds w to one bin of each of d features, √2 u and √2 (1 - u) with u
+    = (1 + t)/2, and t²/2. Nothing is negative. The L2 norm is at most √(d w² + 2.25) and the L1 norm at most d w + √2 +
+    1/2, with w = d^(-1/4), and with pure ε d^(-1/2). Then, given the model so far (released), a row adds its residual,
+    moved to [-c, c], to one bin of the feature whose turn it is. The sensitivity is c, or 2 c where a person is
+    replaced. c is computed from what was released. Turns compose adaptively.
 
     *Functions.* All sums of residuals of a feature, each with what its function explained at that time put back, tell
-    the function: total = counts · function + noise, with noise of residuals and for privacy. Prior: a line, and a
-    Brownian path (of labels: independent effects), each with a variance among public ones that the totals weigh by
-    their marginal likelihood. Turns also tell the intercept, by the sum of all bins. All of it is post-processing.
+    the function: total = counts · function + noise, with noise of residuals and for privacy. The prior is a line and a
+    Brownian path; of labels independent effects. Each has a variance among public ones, which the totals weigh by their
+    marginal likelihood. Turns also tell the intercept, by the sum of all bins. All of it is post-processing.
 
     *Missing values.* In prediction the function of a missing value is 0.
 

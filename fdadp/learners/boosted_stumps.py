@@ -90,15 +90,14 @@ class DPBoostedStumps(BinnedClassifier):
     *Proof.* Given the model F so far (released), a row with y = ±1 has the weight w = 1/(1 + exp(y F(x))) in (0, 1).
 
     Selection: h is worth u(h) = w 1[h(x) = y] to a row, in [0, 1]; the sum over rows orders the candidates as the
-    weighted edge Σ w y h(x) does, whose contribution is 2 u(h) - w and would lie in [-1, 1]. In this form a row moves
-    all sums in one direction by at most 1, hence in effect by ½ (:meth:`fdadp.privacy.Cohort.select`).
+    weighted edge Σ w y h(x) does. The contribution to that edge is 2 u(h) - w and would lie in [-1, 1]. In this form a
+    row moves all sums in one direction by at most 1, hence in effect by ½ (:meth:`fdadp.privacy.Cohort.select`).
 
-    Step: a row adds w to one of W+ = Σ w 1[h = y] and W- = Σ w 1[h ≠ y], so the pair has sensitivity 1 in L1 and L2,
-    and √2 in L2 where a person is replaced. Weights are not normalised: AdaBoost's exp(-y F)/Z has no bounded
-    sensitivity. The step is log((1+r)/(1-r)), at most ``max_step``, where r in [0, 0.95] is the edge
-    (W+ - W-)/(W+ + W-) that the pair makes one expect, given its noise, of a test that was chosen for having one: under
-    the public prior of a half-normal with sd 0.1. With little noise that is the released edge; all of it is
-    post-processing.
+    Step: a row adds w to one of W+ = Σ w 1[h = y] and W- = Σ w 1[h ≠ y], so the pair has sensitivity 1 in L1 and L2.
+    Where a person is replaced it is √2 in L2. Weights are not normalised: AdaBoost's exp(-y F)/Z has no bounded
+    sensitivity. The step is log((1+r)/(1-r)), at most ``max_step``, where r in [0, 0.95] is the expected edge (W+ -
+    W-)/(W+ + W-) given the noisy pair. The test was chosen for its edge, so the public prior is a half-normal with sd
+    0.1. With little noise that is the released edge; all of it is post-processing.
 
     A round takes time and memory linear in the rows times features, and in the features times the square of their bins.
 

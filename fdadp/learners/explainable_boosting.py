@@ -49,10 +49,10 @@ class DPAdditiveHistograms(BinnedClassifier):
     count_share : float
         Share of the budget for the numbers of rows of the classes and in the bins.
     prior_sd, smooth_sd : float
-        Standard deviations, in logits, of what is believed in public of the step of a label's score, or of the mean
-        step of a number's, and of the difference of the steps of the first and the last bin of a number, of which each
-        step between neighbours has its share, however many bins there are: noise is shrunk and smoothed by them, and
-        with a large budget they do not matter. With d > 15 features both are smaller, by √(15/d).
+        Public prior standard deviations, in logits. The first is of the step of a label's score, or of the mean step of
+        a number's. The second is of the difference between the steps of the first and the last bin of a number, and is
+        divided over neighbours. They shrink and smooth the noise. With a large budget they do not matter. With d > 15
+        features both are smaller, by √(15/d).
 
     Attributes
     ----------

@@ -158,17 +158,17 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
         Public range of each feature, a number or d numbers each. One of `bounds` and `data_norm` must be given; with
         both the box gives the middle and the start, and the ball the clip.
     data_norm : float, optional
-        Public radius: rows are clipped to this ball about the middle; default with bounds: half the box's diagonal.
+        Public radius. Rows are clipped to this ball about the middle. Default with bounds: half the box's diagonal.
     center : float or array_like of shape (d,)
         Public middle, where there are no bounds.
     n_iter : int, optional
-        Lloyd's iterations. Default 1 after a grid or plane; else 4 with a δ, and with pure ε by Su et al., 2 to 7, from
-        the declared n, or under "add-remove" from a noisy count for one percent of the budget.
+        Lloyd's iterations. Default 1 after a grid or plane; else 4 with a δ, and with pure ε 2 to 7 by Su et al., from
+        n. That is declared, or under "add-remove" a noisy count for one percent of the budget.
     init : {"auto", "grid", "plane", "sphere_packing"} or array_like of shape (k, d)
-        Start. "grid": a noisy histogram on a public grid, clustered from twenty starts, for half of the budget; of at
-        most three features, or principal components. "plane": of more features, the same on the first three principal
-        components of a noisy second moment, each for a quarter. "sphere_packing": public points far from each other.
-        "auto": the first of them that can be. Or given points.
+        "grid" starts from a noisy histogram on a public grid, clustered from twenty starts, for half of the budget. It
+        is for at most three features, or principal components. "plane" is for more features. It does the same on the
+        first three principal components of a noisy second moment, each for a quarter. The choice "sphere_packing" takes
+        public points far from each other. With "auto" the fit takes the first of them that can be. Or given points.
     split : float
         Share of the budget for the sums in each iteration; the rest is for the counts. Not with pure ε.
     projection : int, optional
@@ -188,23 +188,23 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
     Notes
     -----
     With T iterations the share of each is 1/T. In one a row adds, to the block of its nearest centre, a weight w_0 to
-    the count and w z to the sums, z clipped: a row lies in one block, so the clusters compose in parallel. The centre
+    the count and w z to the sums, z clipped. A row lies in one block, so the clusters compose in parallel. The centre
     is the noisy sum over the noisy count, clipped; where the noisy count is at most 2 sd it stays where it was. At the
-    last iteration centres are posterior means given the noise's sd, about the centres before it; with many features
-    drawn to the mean of all rows, from which rows are nearer than from a wrong guess.
+    last iteration centres are posterior means given the noise's sd, about the centres before it. With many features
+    they are shrunk to the mean of all rows, which is nearer to the rows than a wrong guess.
 
     *Sensitivity*: ``docs/theory/learners.md#k-means``.
 
     *Gaussian.* w_0 = √(1 - split), w = √split/R: L2 norm at most 1. Where a person is replaced the kernel doubles it;
     max(2 √split, √2) would do.
 
-    *Laplace.* L1: w_0 = c_0, w_j = c_1/half_j, half_j the smaller of half the range and R, with c_0 + d c_1 = 1 and
-    c_0 : c_1 = (4 d 0.225²)^(1/3) : 1 (Su et al. 2016, doi:10.1145/2857705.2857708).
+    *Laplace.* L1: w_0 = c_0, w_j = c_1/half_j, half_j the smaller of half the range and R, with c_0 + d c_1 = 1 and c_0
+    / c_1 = (4 d 0.225²)^(1/3) (Su et al. 2016, doi:10.1145/2857705.2857708).
 
     *Starts.* Lloyd's iterations end in a local optimum, without privacy too; other public starts cost another fit each.
 
-    ``labels_`` and ``inertia_`` of the training rows would not be private and are not there; ``predict`` may be
-    asked for any rows, but its answers for the rows that were fitted on, and so ``fit_predict``, are not private.
+    ``labels_`` and ``inertia_`` of the training rows would not be private and are not there. ``predict`` may be asked
+    for any rows, but its answers for the rows that were fitted on, and so ``fit_predict``, are not private.
 
     Examples
     --------

@@ -61,16 +61,16 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
     bounds_y : (low, high)
         Public range of the target, a number or q numbers each; targets, and predictions, are clipped to it.
     mechanism : {"moments", "rounds", "adassp", "functional", "wishart"}, optional
-        Default: ``"rounds"`` where n is declared, n ε is 500 or more and places can be told (``plan(n, d).worth(ε)``);
+        Default: ``"rounds"`` where n is declared, n ε is 500 or more and places can be found (``plan(n, d).worth(ε)``);
         else ``"moments"``. ``"rounds"``: places and sizes by counts, then moments, then gradients on residuals. Bounds
         may be thousands of times too wide (``docs/theory/rounds.md``); a private n is released first. All others have
         one release of moments, and noise by the bounds. ``"moments"``: shrinkage by the noise, which is known.
         ``"adassp"``: the ridge of Wang (2018), which keeps the noisy matrix well conditioned (wants a δ); ahead at most
         where n ε is so small that hardly anything is explained. ``"functional"``: a fixed ridge of four standard
-        deviations, and no directions that are left without a minimum (pure ε): the functional mechanism, corrected;
-        only for comparison. ``"wishart"``: as ``"moments"`` from a release with Wishart noise (Sheffet 2015), which
-        wants one row a person, a δ and a whole budget; beyond ε of about 1 its noise hardly falls any more, so it is
-        for comparison. Measured: ``docs/learners.md#other-mechanisms``.
+        deviations, and no directions without a minimum (pure ε). It is the functional mechanism, corrected, and only
+        for comparison. ``"wishart"``: as ``"moments"`` from a release with Wishart noise (Sheffet 2015), which needs
+        one row a person, a δ and a whole budget. Beyond ε of about 1 its noise hardly falls any more, so it is for
+        comparison. Measured: ``docs/learners.md#other-mechanisms``.
     intercept_scaling : float
         b0, the value of the constant feature, in units of ``data_norm`` (with bounds: of the box's half diagonal).
 
@@ -89,20 +89,20 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
 
     Notes
     -----
-    *Sensitivity, with a δ* (proof: ``docs/theory/learners.md#linear-regression``).
-    A row is encoded as z = (clip(x - center)/R, b0)/√(1 + b0²) in R^p, ‖z‖ <= 1, p = d + 1, and t in R^q
-    with ‖t‖ <= 1. Released is one vector: z_i², √2 z_i z_j (i < j), z_i t_k and 0.3 t_k². Its squared L2 norm is
-    ‖z‖⁴ + ‖z‖²‖t‖² + 0.09 Σ t_k⁴ <= 2.09. The kernel clips to that itself. Pure ε: the second moment of a = (z, t), of
-    which the nuclear norm is ‖a‖² <= 2, with matrix Laplace noise. One joint release has less noise than a share of the
-    budget for each moment; the smallest eigenvalue, for which AdaSSP spends a third, is taken from the noisy matrix.
-    Wishart: ‖(z, t)‖² <= 2, see :mod:`fdadp.privacy.noise._matrix_noise`.
+    *Sensitivity, with a δ* (proof: ``docs/theory/learners.md#linear-regression``). A row is encoded as z = (clip(x -
+    center)/R, b0)/√(1 + b0²) in R^p, ‖z‖ <= 1, p = d + 1, and t in R^q with ‖t‖ <= 1. Released is one vector: z_i², √2
+    z_i z_j (i < j), z_i t_k and 0.3 t_k². Its squared L2 norm is ‖z‖⁴ + ‖z‖²‖t‖² + 0.09 Σ t_k⁴ <= 2.09. The kernel
+    clips to that itself. Pure ε: the second moment of a = (z, t), whose nuclear norm is ‖a‖² <= 2, with matrix Laplace
+    noise. One joint release has less noise than a share of the budget for each moment; the smallest eigenvalue, for
+    which AdaSSP spends a third, is taken from the noisy matrix. Wishart: ‖(z, t)‖² <= 2, see
+    :mod:`fdadp.privacy.noise._matrix_noise`.
 
-    *Shrinkage.* A is what the noisy Σ zz' makes one expect: posterior means of its entries about common values (of the
-    squares, of the products of two features, of their sums), with spreads that they tell; then negative eigenvalues put
-    to 0. Given A, Σ zt ~ N(Aθ, s² I + σ²A), where s² contains the noise on the matrix times θ, priced by the estimate
-    itself. With θ ~ N(0, P), P = τ² for slopes and
-    another for the intercept, the estimate is P A (A P A + s² I)⁻¹ Σ zt, averaged over public pairs of variances with
-    their marginal likelihoods as weights. As the noise goes to 0 so does s, and it becomes that of least squares.
+    *Shrinkage.* A is estimated from the noisy Σ zz'. It has posterior means of the entries about common values (of the
+    squares, of the products of two features, of their sums), with spreads estimated from them. Negative eigenvalues are
+    put to 0. Given A, Σ zt ~ N(Aθ, s² I + σ²A), where s² contains the noise on the matrix times θ, priced by the
+    estimate itself. With θ ~ N(0, P), P = τ² for slopes and another for the intercept, the estimate is P A (A P A + s²
+    I)⁻¹ Σ zt. It is averaged over public pairs of variances with their marginal likelihoods as weights. As the noise
+    goes to 0 so does s, and it becomes that of least squares.
 
     Examples
     --------

@@ -131,16 +131,16 @@ class DPLogisticRegression(CoefficientIntervals, ScoringClassifier):
     mechanism : {"auto", "objective", "output", "gradient", "rounds"}
         ``"auto"``: the next with up to three classes, else ``"gradient"``. ``"objective"``: a random linear term in the
         objective (Laplace-like for pure ε, Gaussian else). It wants one row a person, and with a δ a whole budget. On a
-        budget of its own it spends pure ε, although a δ is given, where that has less noise (two classes, ε = 1 and
-        δ = 1e-5: up to 12 features). Where n is private, no guess is given and λ is the default, it does so up to 2.5
-        times as much noise (up to some 80 features), for then rows can be counted. With ``n`` or ``about_n`` a δ gains
-        from some 25 features on.
-        ``"output"``: noise on the minimiser; worth trying with a δ and many features that say the same. ``"gradient"``:
-        gradient descent with noise on each gradient; for more than two classes of the softmax loss; worth taking for
-        several rows a person, or a shared budget with a δ. ``"rounds"``, of two classes: places and sizes by counts,
-        then one second moment, then gradients, as of :class:`DPLinearRegression`: bounds may be thousands of times too
-        wide, and a private n is released first; worth taking where ranges may be three times too wide or more, from n ε
-        of about 1,000 on with a δ (pure: 5,000). Measured: ``docs/learners.md#other-mechanisms``.
+        budget of its own it spends pure ε, although a δ is given, where that has less noise (two classes, ε = 1 and δ =
+        1e-5: up to 12 features). Where n is private, no guess is given and λ is the default, it does so up to 2.5 times
+        as much noise (up to some 80 features), for then rows can be counted. With ``n`` or ``about_n`` a δ gains from
+        some 25 features on. ``"output"``: noise on the minimiser; worth trying with a δ and many features that say the
+        same. ``"gradient"``: gradient descent with noise on each gradient, for more than two classes of the softmax
+        loss. It is worth taking for several rows a person, or a shared budget with a δ. ``"rounds"``, of two classes:
+        places and sizes by counts, then one second moment, then gradients as of :class:`DPLinearRegression`. Bounds may
+        be thousands of times too wide, and a private n is released first. It is worth taking where ranges may be three
+        times too wide or more, from n ε of about 1,000 on with a δ (pure: 5,000). Measured:
+        ``docs/learners.md#other-mechanisms``.
     regularization : float, optional
         λ of ``Σ loss + (λ/2) ‖w‖²``, w in the units of rows scaled to norm 1, intercept included. Default:
         :func:`~fdadp.learners.logistic_regression.default_regularization` (ten times that for ``"output"``), by the
@@ -156,7 +156,8 @@ class DPLogisticRegression(CoefficientIntervals, ScoringClassifier):
         Whether 15 % of ε go to the curvature of the loss at the fit, which ``conf_int()``, ``coef_table()`` and
         ``summary()`` need: standard errors and intervals of the coefficients. It spends pure ε, also where a δ is
         given. With two classes and ``"objective"`` only: the gradient at such a fit is known but for noise of a known
-        law; at the mean of noisy steps of ``"gradient"``, and at the noisy minimiser of ``"output"``, it is not.
+        distribution. At the mean of noisy steps of ``"gradient"``, and at the noisy minimiser of ``"output"``, it is
+        not.
 
     Attributes
     ----------
@@ -174,19 +175,19 @@ class DPLogisticRegression(CoefficientIntervals, ScoringClassifier):
 
     Notes
     -----
-    A row is encoded as z = (clip(x - center)/R, b0)/√(1 + b0²), ‖z‖ <= 1, and every coordinate is regularised; then a
+    A row is encoded as z = (clip(x - center)/R, b0)/√(1 + b0²), ‖z‖ <= 1, and every coordinate is regularised. Then a
     loss log(1 + exp(-t z'w)) has a gradient of norm at most 1 and a Hessian of rank one and norm at most 1/4.
 
     *Objective.* w = argmin Σ loss + (λ/2)‖w‖² + b'w. Given the data, w ↔ b is one to one: b(w) = -(Σ gradient + λw).
     One person changes b(w) by its gradient s z, ``|s| <= 1`` with a sign that the label alone decides, and the
-    determinant of the Jacobian by a factor between 1 and 1 + 1/(4λ). Pure: the density of b is ∝ exp(-ε' ‖b‖),
-    ε' = ε - log(1 + 1/(4λ)). Gaussian: see ``accounting.gaussian_multiplier``. For K > 2 classes there
-    are K problems, one against the rest, with a b each; the Gaussian losses are composed exactly.
-    Rows are counted before, for 2 % of a pure ε: both compose, λ being made of what was released.
-    The minimiser is computed in floats, so 1 % of (ε, δ) goes to noise on it that covers the distance to the exact one:
-    approximate minima perturbation (Iyengar et al. 2019) with a tolerance so small that the noise is not felt.
-    *Output.* Minimisers of neighbouring data are at most 1/λ apart in each problem, √K/λ together (strong convexity).
-    *Gradient.* One person adds at most 1 (two classes) or √2 (softmax: ‖p - e_y‖ <= √2) to a gradient.
+    determinant of the Jacobian by a factor between 1 and 1 + 1/(4λ). Pure: the density of b is ∝ exp(-ε' ‖b‖), ε' = ε -
+    log(1 + 1/(4λ)). Gaussian: see ``accounting.gaussian_multiplier``. For K > 2 classes there are K problems, one
+    against the rest, with a b each; the Gaussian losses are composed exactly. Rows are counted before, for 2 % of a
+    pure ε: both compose, λ being made of what was released. The minimiser is computed in floats, so 1 % of (ε, δ) goes
+    to noise on it that covers the distance to the exact one. This is approximate minima perturbation (Iyengar et al.
+    2019), with a tolerance so small that the noise does not matter. *Output.* Minimisers of neighbouring data are at
+    most 1/λ apart in each problem, √K/λ together (strong convexity). *Gradient.* One person adds at most 1 (two
+    classes) or √2 (softmax: ‖p - e_y‖ <= √2) to a gradient.
 
     Rows are shortened to the ball for prediction too.
 

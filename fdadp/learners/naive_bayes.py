@@ -216,11 +216,11 @@ class DPGaussianNB(_NaiveBayes, Bounded):
     -----
     *Sensitivity*: ``docs/theory/learners.md#naive-bayes``.
 
-    With z in [-1, 1]^d a row adds (w, z, z² - 1/2), w = max(1, √(0.15 d)), to the block of its class. L1 norm at most
-    w + 1.5 d and squared L2 norm at most w² + 1.25 d, both at corners; a row lies in one block, so the classes compose
-    in parallel. Where a person is replaced the kernel doubles the clip; max(√2 ‖v‖, 2 √d) would do (another class, or
-    the same with opposite signs), so that the noise is up to √2 larger than it must be. Two sums more, of slopes of the
-    log-loss in the logarithm of the evidence's weight, depend on what was released before them.
+    With z in [-1, 1]^d a row adds (w, z, z² - 1/2), w = max(1, √(0.15 d)), to the block of its class. L1 norm at most w
+    + 1.5 d and squared L2 norm at most w² + 1.25 d, both at corners; a row lies in one block, so the classes compose in
+    parallel. Where a person is replaced the kernel doubles the clip. max(√2 ‖v‖, 2 √d) would do (another class, or the
+    same with opposite signs). So the noise is up to √2 larger than it must be. Two sums more, of slopes of the log-loss
+    in the logarithm of the evidence's weight, depend on what was released before them.
 
     Examples
     --------
@@ -484,9 +484,9 @@ class DPHistogramNB(_Histograms, Bounded):
     Notes
     -----
     A row adds, to the block of its class, w = max(1, √(0.15 d)) to the count and 1 to one bin of each of the d
-    features: L1 norm d + w, L2 norm √(d + w²); these are the clips. Entries are not negative, so replacing a person
-    changes the sum by at most √2 √(d + w²) in L2 and 2 (d + w) in L1. A textbook's Laplace(1/ε) on each count is
-    (d + 1) ε. The weight of the evidence takes two sums more, as in :class:`fdadp.learners.DPGaussianNB`.
+    features. The clips are its L1 norm d + w and its L2 norm √(d + w²). Entries are not negative, so replacing a person
+    changes the sum by at most √2 √(d + w²) in L2 and 2 (d + w) in L1. A textbook's Laplace(1/ε) on each count is (d +
+    1) ε. The weight of the evidence takes two sums more, as in :class:`fdadp.learners.DPGaussianNB`.
 
     *Noise that is known.* Probabilities are posterior means given the noise's sd: of the bins of a feature in all
     classes together about even ones, of a class about those. What is all noise is the same for all classes.

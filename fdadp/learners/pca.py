@@ -139,8 +139,8 @@ class DPPCA(PrivateComponents, PrivateLearner):
         ``"bingham"``: directions drawn by the exponential mechanism, with a public mean; for comparison.
         Measured: ``docs/learners.md#other-mechanisms``.
     const : float, optional
-        Constant that is added to each row to learn mean and number of rows with ``"moments"``; default B/6 (a
-        larger one costs noise everywhere, a smaller one accuracy of the mean and of the number of rows).
+        Constant that is added to each row to learn mean and number of rows with ``"moments"``; default B/6. A larger
+        one costs noise everywhere, a smaller one accuracy of the mean and of the number of rows.
     n_iter : int
         Steps of ``"power"``: public.
     mean_share : float
@@ -166,7 +166,8 @@ class DPPCA(PrivateComponents, PrivateLearner):
     for the noise.
 
     *Power method.* With an orthonormal Q the step is Σ x x'Q, of rank one with ‖x‖ ‖Q'x‖ <= B² (Hardt & Price 2014,
-    arXiv:1311.2495): Gaussian noise for its Frobenius, with pure ε matrix Laplace noise for its nuclear norm.
+    arXiv:1311.2495). It gets Gaussian noise for its Frobenius norm, with pure ε matrix Laplace noise for its nuclear
+    norm.
 
     *Bingham.* See :meth:`fdadp.privacy.Cohort.principal_directions`, whose draws are exact up to floating point, and
     take a time that depends on the data.

@@ -198,11 +198,11 @@ def plan(
         Default ``"zero-out"``, a declared n.
     prior : PublicPrior or "persistence", optional
         The default prior is answered from a table. Another one is simulated, which takes about a minute the first time.
-        With a formula also ``"persistence"``, as of :class:`fdadp.DPAFF`: shares are then of what the anchor leaves, of
-        which the fit is taken to explain a sixth, and the plan has releases for the guard and for how errors vary.
+        With a formula also ``"persistence"``, as of :class:`fdadp.DPAFF`: shares are then of what the anchor leaves.
+        The fit is taken to explain a sixth of it. The plan has releases for the guard and for how errors vary.
     family : {"gaussian", "binomial", "poisson"}
-        With a formula: of the response, a number. Zeros and ones, or counts, are simulated, of which the terms explain
-        60 % (of counts, of their variance; of zeros and ones, of that of the propensity whose log-odds they are).
+        With a formula: of the response, a number. The plan simulates binary responses or counts. The terms explain 60 %
+        of the variance of counts, and of binary responses 60 % of the variance of the log-odds.
     rate : float, optional
         With one of these two: the expected share of ones, or mean count. Default one half, or a tenth of the range.
         Rarer outcomes tell less.

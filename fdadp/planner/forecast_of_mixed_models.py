@@ -52,7 +52,7 @@ class MixedForecast(FormulaForecast, Shown):
     icc : float
         That was simulated.
     explained : float
-        Share of the variance of curves that effects explain: as was told, else about which it was drawn.
+        Share of the variance of curves that effects explain: as given, else the middle of what was drawn.
     cohorts : int
     untold : tuple of str
         Arguments that were not told: what they would say was drawn for each cohort.
@@ -157,7 +157,7 @@ def plan_mixed(
     Raises
     ------
     InputError, PrivacyError
-        A setting out of range, or persons and budget of which the fit would make nothing; the text says what it takes.
+        A setting out of range, or too few persons or too small a budget for any fit; the text says what it takes.
 
     Notes
     -----

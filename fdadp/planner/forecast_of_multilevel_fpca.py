@@ -178,7 +178,7 @@ def plan_levels(
         How many curves each person has; or shares of persons with 1, 2, ... curves. Default: 1 to `max_rows`, equally
         often.
     n_components : int
-        Of each level, of which the captured variance is told.
+        Of each level, whose captured variance the plan gives.
     icc : float
         Share of the smooth variance that is between persons.
     white : float
@@ -194,7 +194,7 @@ def plan_levels(
     Raises
     ------
     InputError, PrivacyError
-        A setting out of range, or persons and budget of which the fit would make nothing; the text says what it takes.
+        A setting out of range, or too few persons or too small a budget for any fit; the text says what it takes.
 
     Notes
     -----

@@ -423,7 +423,7 @@ def plan_hazards(
     Raises
     ------
     InputError, PrivacyError
-        A setting out of range, or persons and budget of which the fit would make nothing; the text says what it takes.
+        A setting out of range, or too few persons or too small a budget for any fit; the text says what it takes.
 
     Notes
     -----

@@ -34,9 +34,9 @@ def surface(
 ) -> Figure:
     """Picture of the fitted surface F(x, s, t) for one or several t, or of several surfaces side by side.
 
-    Red means that predictor values x at s go with a response above its mean at t, blue below it; the surface is
-    centred, so that at each s its mean over the training curves is zero. All panels have the same colours, which end
-    at the 99 % quantile of ``|F|``; the line is where F is zero.
+    Red means that predictor values x at s go with a response above its mean at t, blue below it. The surface is
+    centred, so that at each s its mean over the training curves is zero. All panels have the same colours, which end at
+    the 99 % quantile of ``|F|``; the line is where F is zero.
 
     Parameters
     ----------

@@ -241,11 +241,12 @@ BINS = 25
 def residuals(model: Any, *, labels: Mapping[str, str] | None = None, ax: Any = None) -> Figure:
     """Four pictures of the (deviance) residuals of a regression.
 
-    Of curves: residual curves with two standard deviations at each t; quantiles of the residuals, each divided by the
-    standard deviation at its t, against normal ones; residuals against fitted values; correlation of the residuals at
-    two points of t, which is zero beside the diagonal where errors are independent along the curve. Where each curve
-    has points of its own, means in 25 bins of t stand for its residuals. Of numbers: residuals against fitted values,
-    quantiles, histogram, observed against fitted values.
+    Of curves the first has residual curves with two standard deviations at each t. The second has quantiles of the
+    residuals, each divided by the standard deviation at its t, against normal ones. The third has residuals against
+    fitted values. The last has the correlation of the residuals at two points of t, which is zero beside the diagonal
+    where errors are independent along the curve. Where each curve has points of its own, means in 25 bins of t stand
+    for its residuals. Of numbers: residuals against fitted values, quantiles, histogram, observed against fitted
+    values.
 
     Parameters
     ----------

@@ -81,11 +81,11 @@ def terms(
 ) -> Figure:
     """Picture of every term of a regression, or of one: what ``coef`` says.
 
-    A function of one axis is a curve with its pointwise band; of two a heat map, red above and blue below zero, with
-    contours, whose colours end at the 99 % quantile of its absolute values; of three one heat map for each level of a
-    factor, or for four points of t. Levels of a factor are curves in one panel, or points with intervals. Heat maps of
-    a private fit are hatched where the pointwise band holds zero: there not even the sign is known. A line below a
-    figure of its own says what bands and hatching mean.
+    A function of one axis is a curve with its pointwise band. A function of two is a heat map, red above and blue below
+    zero, with contours. Its colours end at the 99 % quantile of its absolute values. A function of three has one heat
+    map for each level of a factor, or for four points of t. Levels of a factor are curves in one panel, or points with
+    intervals. Heat maps of a private fit are hatched where the pointwise band holds zero: there not even the sign is
+    known. A line below a figure of its own says what bands and hatching mean.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def terms(
     level : float
         Of the bands, in (0, 1).
     kind : str, optional
-        What is believed of the errors, see ``coef``.
+        What is assumed of the errors, see ``coef``.
     data : DataFrame or mapping, optional
         The training table, or one like it: functions of a curve's values, and of two numbers, are left white and
         hatched where it has no row. Such a picture is not private.

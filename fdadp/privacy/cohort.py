@@ -210,9 +210,9 @@ class Cohort(SumReleases, MinimumReleases):
         Parameters
         ----------
         variance : float
-            Of the pure noise for ε = 1 over the squared clip, which Gaussian noise of unit scale has 1 of: p + 1 for
-            a second moment of p values, D + K for a sum of D × K products; 1.3 times that where principal directions
-            are wanted, for the largest eigenvalue of the noise is up to 1.16 times as large at the same sd.
+            Of the pure noise for ε = 1 over the squared clip; Gaussian noise of unit scale has 1. It is p + 1 for a
+            second moment of p values, and D + K for a sum of D × K products. It is 1.3 times that where principal
+            directions are wanted, as the largest eigenvalue of the noise is up to 1.16 times as large at the same sd.
         symmetric : bool
             Of a second moment: where a person is replaced its Gaussian noise grows by √2 only, pure noise by 2.
 

@@ -68,9 +68,9 @@ class Privacy(Parameters):
     random_state : int, optional
         Seeded noise, for simulations only: the ledger then says "not for release".
     study : path, optional
-        File of a :class:`~fdadp.Study`, whose δ, n, adjacency and unit hold, and which this fit draws on; so do clones,
-        copies in other processes, and fits from R or the command line that name the file. Not beside `budget`,
-        `dataset` or `random_state`.
+        File of a :class:`~fdadp.Study`, whose δ, n, adjacency and unit hold, and which this fit draws on. Clones,
+        copies in other processes, and fits from R or the command line that name the file do so, too. Not beside
+        `budget`, `dataset` or `random_state`.
     purpose : str, optional
         What the fit is for, in public: a study writes it down.
 

@@ -116,8 +116,8 @@ class PublishedDPAda(_AdaBoost):
     n_rounds : int
         m.
     variant : {"DPAda", "DPAda_Swing", "DPAda_Random", "DPAda_Improved"}
-        Rounds k whose weights are noised: every k > 1; every even k; each k > 1 with probability ½; of each run of such
-        rounds the first only.
+        Rounds k whose weights are noised. They are every k > 1, every even k, each k > 1 with probability ½, and of
+        each run of such rounds the first only.
     tie : {"shared", "independent", "single"}
         Undefined in the source: whether all samples of the largest (smallest) weight get one draw, each its own, or
         one sample alone gets it.
@@ -140,15 +140,15 @@ class PublishedDPAda(_AdaBoost):
     Notes
     -----
     Scale of the noise: ``|extreme weight - 1/N| m/(B · extreme weight)``. Why the claim fails: G_k and α_k are computed
-    from the data and released, the first round has no noise at all; the "sensitivity" and the budget of a weight are
-    functions of the private weights; other weights are exact; and budgets over samples do not add up to anything.
+    from the data and released, and the first round has no noise at all. The "sensitivity" and the budget of a weight
+    are functions of the private weights. Other weights are exact. Budgets over samples do not add up to anything.
 
     *Reading.* Both extremes are found before either gets noise; the largest is raised to 1/N if below it, the smallest
     lowered to 1/N if above, then negative weights are treated, then all are normalised. An extreme weight of 0 or below
     has no budget, so the source's scale is undefined: it gets no noise. Stumps are one-feature thresholds on the
-    columns given, either way up; of equally good ones the first is taken. With a few samples of all the weight, as
-    the noise makes it, many are equally good: results hang on the columns, their order and the seed (Adult, m = 50,
-    B = 1, 30 seeds: DPAda_Swing .39 with sd .15; on coarser cuts .41).
+    columns given, either way up; of equally good ones the first is taken. With a few samples of all the weight, as the
+    noise makes it, many are equally good. Results then depend on the columns, their order and the seed (Adult, m = 50,
+    B = 1, 30 seeds, DPAda_Swing .39 with sd .15, on coarser cuts .41).
 
     Examples
     --------
@@ -213,9 +213,9 @@ class PublishedNoisyAdaBoost(_AdaBoost):
         m.
     scheme : {"DP-AdaBoost", "CART-DPsAdaBoost"}
         DP-AdaBoost: Laplace(m/B) on the weighted class counts of the leaves, N Σ w 1[y = c], whose larger one is the
-        leaf's label. CART-DPsAdaBoost is not fully defined by its source; the reading here: trees of one split, half of
-        a round's budget for the split, Laplace(2m/B) on the weighted count N Σ w 1[y = h] of each candidate, and half
-        for the leaves as above.
+        leaf's label. CART-DPsAdaBoost is not fully defined by its source. The reading here is trees of one split. Half
+        of a round's budget is for the split, Laplace(2m/B) on the weighted count N Σ w 1[y = h] of each candidate. The
+        other half is for the leaves as above.
     random_state : int, optional
 
     Attributes

@@ -61,9 +61,9 @@ class PublishedNoise(NoiseAfterFit):
     Parameters
     ----------
     sensitivity : {"local", "coefficient", "scaled"}
-        Reading of Δ_k: largest L1 change of Θ_k when one person is left out (``"local"``), largest change of a single
-        coefficient (``"coefficient"``), or the latter divided by n (``"scaled"``, the reading that reproduces the
-        published pattern of results).
+        Reading of Δ_k. ``"local"`` is the largest L1 change of Θ_k when one person is left out, ``"coefficient"`` the
+        largest change of a single coefficient. ``"scaled"`` is the latter divided by n, the reading that reproduces the
+        published pattern of results.
 
     Raises
     ------

@@ -55,53 +55,54 @@ class FunctionalRegression(Regressor, TermModel):
         Add the constant and the mean curve; a formula says so itself.
     missing : {"auto", "raise", "linear", "smooth", "fpca", "pace", "indicator"} or mapping of str to str
         What to do about entries that covariates lack: for all columns of its kind, or by column. Of curves: fill gaps
-        by straight lines, by penalised splines curve by curve, or by what the components of the training curves let
-        expect (``"fpca"``, for curves that are mostly observed); or replace sparse, noisy curves as a whole by their
-        conditional expectations (``"pace"``: Yao, Müller & Wang 2005, doi:10.1198/016214504000001745). Of numbers: fill
-        in the mean, and add a term ``missing(x)``, 1 where x was missing and 0 elsewhere (``"indicator"``). Standard
-        errors take what was filled in as known, but for those of predictions with ``"pace"``
-        (docs/decisions/0028-incomplete-covariates.md). ``"auto"`` is
-        ``"raise"``, in a private fit ``"linear"``; there only what stays within a row is allowed.
+        by straight lines, by penalised splines curve by curve, or by their conditional expectations given the
+        components of the training curves (``"fpca"``, for curves that are mostly observed). Or replace sparse, noisy
+        curves as a whole by their conditional expectations (``"pace"``, Yao, Müller & Wang 2005,
+        doi:10.1198/016214504000001745). Of numbers: fill in the mean, and add a term ``missing(x)``, 1 where x was
+        missing and 0 elsewhere (``"indicator"``). Standard errors take what was filled in as known, but for those of
+        predictions with ``"pace"`` (docs/decisions/0028-incomplete-covariates.md). ``"auto"`` is ``"raise"``, in a
+        private fit ``"linear"``; there only what stays within a row is allowed.
     progress : bool or "auto"
         Progress bars: always, never, or on work of more than two seconds.
     errors : {"iid", "curve"}
         What estimates believe of the errors along a curve: independent, as refund takes them; or smooth and white, with
         a covariance estimated from the curves (generalised least squares).
     se : {"curve", "cluster", "iid"}
-        What standard errors, tests and bands believe of the errors: of any law within a curve, and within a group where
-        `fit` is told groups, which ``"cluster"`` requires; or independent at all points, as refund takes them.
+        What standard errors, tests and bands assume of the errors. ``"curve"`` allows any dependence within a curve.
+        ``"cluster"`` allows it within a group, and needs the groups at the fit; with groups it is the default.
+        ``"iid"`` takes errors as independent at all points, as refund does.
     variance : {"auto", "t", "model", "constant"}
-        Of new responses about their means, in prediction intervals: it varies over t; over t and by what a record's
-        numbers, levels and curves say (``"model"``, the default; where they say nothing, over t alone); or it is the
-        same everywhere, with Gaussian errors. All but the last take the law of residuals as it is, of each curve
+        Of new responses about their means, in prediction intervals. ``"t"`` varies over t. ``"model"``, the default,
+        varies over t and with a record's numbers, levels and curves where these matter. ``"constant"`` is the same
+        everywhere, with Gaussian errors. All but the last take the distribution of residuals as it is, of each curve
         without itself in the fit.
     response_basis : {"splines", "eigen"}
         What effects are of t: penalised splines, each term its own, as in refund; or combinations of the leading
         eigenfunctions φ_k of the responses, ``β(s, t) = Σ_k b_k(s) φ_k(t)``. Then the scores of the responses on each
-        are a regression of numbers on the same terms, with smoothing parameters and a residual variance of their own,
+        are a regression of numbers on the same terms. Each has smoothing parameters and a residual variance of its own,
         and there is no basis along t to choose. What of an effect lies outside the φ_k is lost; standard errors of
-        predictions know of that, those of `coef` do not (docs/decisions/0035-responses-on-eigenfunctions.md). Terms
-        are as for numbers: k and penalties over t are not used, and ``re(g)`` is a curve for each level. Concurrent
-        and historical terms, ``fosr`` and ``c()`` are refused, and so are weights, other families and
-        ``errors="curve"``. Curves with gaps are fitted by their observed points, under a smooth covariance of errors.
+        predictions know of that, those of `coef` do not (docs/decisions/0035-responses-on-eigenfunctions.md). Terms are
+        as for numbers: k and penalties over t are not used, and ``re(g)`` is a curve for each level. Concurrent and
+        historical terms, ``fosr`` and ``c()`` are refused, and so are weights, other families and ``errors="curve"``.
+        Curves with gaps are fitted by their observed points, under a smooth covariance of errors.
     n_components : int, float or Eigenbasis
         With ``response_basis="eigen"`` the number K of eigenfunctions, or the share of variance that they must explain,
         in (0, 1]; or orthonormal functions given on the grid of the response. It is about the response alone: ``ffpc``
         and ``fpcr`` have an `n_components` of their own, about a covariate. The default share, .99, is larger than that
         of :class:`fdadp.AdditiveFunctionOnFunction`, .95.
     k : {"auto", "refund"}
-        Numbers of functions along the response, of terms that do not give them, and what curves are measured from:
-        15, or one for each point of the response, and the mean of the training curves; or 5 and zero, as in refund.
-        The first finds effects that change within a tenth of the domain, and does not depend on the zero of the
-        curves' unit.
+        Numbers of functions along the response, of terms that do not give them, and what curves are measured from.
+        ``"auto"`` takes 15, or one for each point of the response, and the mean of the training curves. ``"refund"``
+        takes 5, and zero. The first finds effects that change within a tenth of the domain, and does not depend on the
+        zero of the curves' unit.
     privacy : Privacy, optional
         The guarantee of a private fit, as ``Privacy(epsilon=, delta=, n=)``. In one, smoothing follows from the public
         prior and what was released, effects are combinations of public functions of t, and `smoothing`, `errors`, `se`,
         `variance`, `response_basis` and `n_components` are not used.
     bounds : mapping of str, optional
-        What is public of each column of a private fit, and of the response, chosen without looking at the data:
-        ``(low, high)`` of curves and numbers, a list of levels of labels. Ranges of curves are hints of location and
-        size; numbers count as the ends beyond them; labels that are no level have no effect.
+        What is public of each column of a private fit, and of the response, chosen without looking at the data: ``(low,
+        high)`` of curves and numbers, a list of levels of labels. Ranges of curves are hints of location and size.
+        Numbers count as the ends beyond them. Labels that are no level have no effect.
     mechanism : {"dp-aff"} or DPAFF
         How a private fit is made; the object has settings (:class:`fdadp.DPAFF`).
     person_rows, max_rows
@@ -133,7 +134,7 @@ class FunctionalRegression(Regressor, TermModel):
     edf_ : float
         Effective degrees of freedom of the whole model; :attr:`term_edf_` has those of each term.
     criterion_ : float
-        REML (the negative restricted log-likelihood) or GCV; on eigenfunctions the sum of those of all scores; with
+        REML (the negative restricted log-likelihood) or GCV; on eigenfunctions the sum of those of all scores. With
         ``smoothing="curves"`` or ``"groups"`` the mean squared error of what is left out, over observations.
     eigenbasis_ : Eigenbasis or None
         Mean and eigenfunctions of the responses, of ``response_basis="eigen"``.
@@ -213,8 +214,8 @@ class FunctionalRegression(Regressor, TermModel):
         response : DataFrame of three columns, optional
             The response as a long table: row (its label in `data`), point t, value.
         groups : array_like of shape (n,) or str, optional
-            Whose each row is, where persons have several: rows of a group may have errors in common. A name is that of
-            a column of `data`. Standard errors, tests and bands then take groups as independent, not rows.
+            The person of every row, where persons have several rows. Rows of a group may have errors in common. A name
+            is that of a column of `data`. Standard errors, tests and bands then take groups as independent, not rows.
         by : {"label", "position"}, optional
             How rows of several tables belong together. Default: by label where all that was given has row labels, as
             data frames and series have; else by position. A label is the person's id (of a MultiIndex the first level;
@@ -305,8 +306,8 @@ class FunctionalRegression(Regressor, TermModel):
         data, t, type, offset, grids
             As in :meth:`predict`. Of means they are those of the linear predictor times its slope (the delta method).
         kind : {"curve", "cluster", "iid", "unconditional"}, optional
-            What is believed of the errors: of any law within a curve, within a group of curves, or independent; as in
-            :meth:`vcov`. Default: `se` of the constructor; ``"cluster"`` where `fit` was told groups.
+            What is assumed of the errors: any dependence within a curve, or within a group of curves, or independence;
+            as in :meth:`vcov`. Default: `se` of the constructor, or ``"cluster"`` if the fit had groups.
 
         Returns
         -------
@@ -347,10 +348,10 @@ class FunctionalRegression(Regressor, TermModel):
             Nominal coverage at each point, in (0, 1). The variance about the mean is that of ``variance``, of counts
             and positive numbers that of the family; binomial responses have no intervals.
         simultaneous : bool
-            `level` holds for a whole curve at the grid points of the fit at once. Default: point by point. Of an
-            ordinary fit by the largest residual of each curve in the fit without it (conformal prediction; with groups
-            without the person, and persons count alike): with as many as level / (1 - level) curves or persons. Of a
-            private fit by the released law of its errors.
+            `level` holds for a whole curve at the grid points of the fit at once. Default: point by point. In an
+            ordinary fit the band comes from the largest residual of each curve in the fit without it (conformal
+            prediction). With groups it is the fit without the person, and persons count alike. It takes level / (1 -
+            level) curves or persons. In a private fit it comes from the released distribution of its errors.
 
         Returns
         -------
@@ -359,7 +360,7 @@ class FunctionalRegression(Regressor, TermModel):
         Raises
         ------
         InputError
-            As :meth:`predict`; binomial responses; `simultaneous` of a family other than the Gaussian.
+            As :meth:`predict`. Binomial responses, or `simultaneous` of a family other than the Gaussian.
         """
         fraction(level, "level")
         flag(simultaneous, "simultaneous")

@@ -49,21 +49,22 @@ class ScalarRegression(Regressor, TermModel):
         Add the constant; a formula says so itself.
     missing : {"auto", "raise", "linear", "smooth", "fpca", "pace", "indicator"} or mapping of str to str
         What to do about entries that covariates lack: for all columns of its kind, or by column. Of curves: fill gaps
-        by straight lines, by penalised splines curve by curve, or by what the components of the training curves let
-        expect (``"fpca"``, for curves that are mostly observed); or replace sparse, noisy curves as a whole by their
-        conditional expectations (``"pace"``: Yao, Müller & Wang 2005, doi:10.1198/016214504000001745). Of numbers: fill
-        in the mean, and add a term ``missing(x)``, 1 where x was missing and 0 elsewhere (``"indicator"``). Standard
-        errors take what was filled in as known (docs/decisions/0028-incomplete-covariates.md). ``"auto"`` is
-        ``"raise"``, in a private fit ``"linear"``; there only what stays within a row is allowed.
+        by straight lines, by penalised splines curve by curve, or by their conditional expectations given the
+        components of the training curves (``"fpca"``, for curves that are mostly observed). Or replace sparse, noisy
+        curves as a whole by their conditional expectations (``"pace"``, Yao, Müller & Wang 2005,
+        doi:10.1198/016214504000001745). Of numbers: fill in the mean, and add a term ``missing(x)``, 1 where x was
+        missing and 0 elsewhere (``"indicator"``). Standard errors take what was filled in as known
+        (docs/decisions/0028-incomplete-covariates.md). ``"auto"`` is ``"raise"``, in a private fit ``"linear"``; there
+        only what stays within a row is allowed.
     progress : bool or "auto"
         Progress bars: always, never, or on work of more than two seconds.
     privacy : Privacy, optional
         The guarantee of a private fit, as ``Privacy(epsilon=, delta=, n=)``. In one, smoothing follows from the public
         prior and what was released, and `smoothing`, `errors`, `se` and `variance` are not used.
     bounds : mapping of str, optional
-        What is public of each column of a private fit, and of the response, chosen without looking at the data:
-        ``(low, high)`` of curves and numbers, a list of levels of labels. Ranges of curves are hints of location and
-        size; numbers count as the ends beyond them; labels that are no level have no effect.
+        What is public of each column of a private fit, and of the response, chosen without looking at the data: ``(low,
+        high)`` of curves and numbers, a list of levels of labels. Ranges of curves are hints of location and size.
+        Numbers count as the ends beyond them. Labels that are no level have no effect.
     mechanism : {"dp-aff"} or DPAFF
         How a private fit is made; the object has settings (:class:`fdadp.DPAFF`).
     person_rows : {"mean", "sum"}, optional
@@ -142,8 +143,8 @@ class ScalarRegression(Regressor, TermModel):
             as ``"0.5 * last(X) + 0.5 * mean(X)"``, belongs to the model: predictions have it too. In a private fit all
             do, and an offset is a column with bounds or an expression of such columns.
         groups : array_like of shape (n,) or str, optional
-            Whose each row is, where persons have several: rows of a group may have errors in common. A name is that of
-            a column of `data`. Standard errors, tests and bands then take groups as independent, not rows.
+            The person of every row, where persons have several rows. Rows of a group may have errors in common. A name
+            is that of a column of `data`. Standard errors, tests and bands then take groups as independent, not rows.
         by : {"label", "position"}, optional
             How rows of several tables belong together. Default: by label where all that was given has row labels, as
             data frames and series have; else by position. A label is the person's id (of a MultiIndex the first level;
@@ -182,9 +183,9 @@ class ScalarRegression(Regressor, TermModel):
         data : DataFrame or mapping
             As in :meth:`fit`, without the response.
         type : {"response", "link", "terms", "class", "sd"}
-            Means (probabilities of the second class where responses are binomial; of ordered categories the expected
-            number, 1 to R), the linear predictor, a dict of what each term adds to that, by the names of the terms, the
-            most probable class, or standard deviations of Gaussian responses of weight 1.
+            Means, the linear predictor, a dict of what each term adds to that by the names of the terms, the most
+            probable class, or standard deviations of Gaussian responses of weight 1. Means of binomial responses are
+            probabilities of the second class. Those of ordered categories are the expected number, 1 to R.
         offset : array_like of shape (n,) or str, optional
             What is added to the linear predictor; default what belongs to the model, or else nothing.
         grids : mapping of str to array_like, optional
@@ -226,7 +227,7 @@ class ScalarRegression(Regressor, TermModel):
 
     @property
     def classes_(self) -> Labels:
-        """The two classes of binomial responses, of which means are probabilities of the second; or categories."""
+        """The two classes of binomial responses, or the categories. Means are probabilities of the second class."""
         classes = self.fitted_.response.classes if hasattr(self, "fitted_") else None
         if classes is None:
             raise AttributeError("classes_ is there once a model with family='binomial' or 'ordered' has been fitted")

@@ -108,9 +108,9 @@ class SurvivalRegression(Kin, Estimator):
     ----------
     formula : str
         As ``"Surv(time, event) ~ lf(X) + age"``: how long each person was seen, and whether that ended with the event
-        (1 or True) or not (0 or False: censored). ``Surv(entry, time, event)`` says from when on a row was seen, which
-        is after `entry` and until `time`: for persons who come under observation late, and for covariates that change,
-        where a person has a row for each stretch of time. The number of the period is a column ``period``: with
+        (1 or True) or was censored (0 or False). With ``Surv(entry, time, event)`` a row was seen after `entry` and
+        until `time`. This is for persons who come under observation late. It is also for covariates that change, where
+        a person has a row for each stretch of time. The number of the period is a column ``period``: with
         ``age:period`` the effect of age changes in time.
     times : array_like of shape (K + 1,), optional
         Increasing: where time begins, and the end of each of at most 100 periods. Who was seen longer is censored at
@@ -201,9 +201,9 @@ class SurvivalRegression(Kin, Estimator):
         grids : mapping of str to array_like, optional
             Grids of plain arrays, by column.
         groups : array_like of shape (n,) or str, optional
-            Whose each row is, where persons may have several, such as one for each stay: standard errors take groups
-            as independent. In a private fit all rows of a person are protected together, and at most as many of its
-            person-periods count as there are periods. Default: each row is a person.
+            The person of every row, where persons may have several rows, such as one for each stay. Standard errors
+            take groups as independent. In a private fit all rows of a person are protected together, and at most as
+            many of its person-periods count as there are periods. Default: each row is a person.
 
         Returns
         -------
@@ -422,8 +422,8 @@ class SurvivalRegression(Kin, Estimator):
         Returns
         -------
         DataFrame, FDataGrid or ndarray of shape (n, T)
-            A data frame with the labels of the rows where `data` is one; curves where a column holds curves of
-            scikit-fda; else an array.
+            A data frame with the labels of the rows where `data` is one. Curves where a column holds curves of
+            scikit-fda. Else an array.
 
         Raises
         ------

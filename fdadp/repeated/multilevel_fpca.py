@@ -289,7 +289,7 @@ class MultilevelFPCA(MultilevelComponents):
         y : ignored
             Here for pipelines.
         groups : array_like of shape (n,)
-            Whose each row is: numbers or labels. Rows may be in any order.
+            The person of every row, as numbers or labels. Rows may be in any order.
         covariates : DataFrame or array_like of shape (n, p), optional
             Numbers that mean curves depend on (``"reml"`` only).
         visits : array_like of shape (n,), optional

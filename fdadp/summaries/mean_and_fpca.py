@@ -315,7 +315,7 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         level : float
             In (0, 1).
         simultaneous : bool
-            True: the whole curve lies within the band at once with this probability; False: each point does.
+            Whether the whole curve lies within the band at once with this probability. Else each point does.
 
         Returns
         -------
@@ -369,7 +369,7 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
 class PrivateFPCA(PrivateSummary, Components):
     """Functional principal components, private end to end.
 
-    Mean and covariance are released on functions of the public prior; the covariance is shrunk entry by entry by the
+    Mean and covariance are released on functions of the public prior. The covariance is shrunk entry by entry by the
     known noise before its eigenfunctions are taken, so pure noise gives the prior's components and not large
     eigenvalues.
 

@@ -497,8 +497,8 @@ def suggest_bounds(
     """Suggest public ranges from private quantiles, charged to a budget or a study.
 
     Bounds from subject knowledge cost nothing and are better: heart rates of living persons are within 20 and 300. Take
-    this where nobody knows the units or the scale, or where what is known is a range ten times too wide; spend a tenth
-    of the budget on it, and the rest on the fit.
+    this where nobody knows the units or the scale, or where the known range is ten times too wide. Spend a tenth of the
+    budget on it, and the rest on the fit.
 
     Parameters
     ----------

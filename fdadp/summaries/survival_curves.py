@@ -57,8 +57,8 @@ def private_survival(
     time, event : name of a column
         How long each person was seen, and whether that ended with the event (1 or True) or not (0 or False: censored).
     edges : sequence of float
-        Public, increasing: where time begins, and the ends of intervals. Survival is told at the ends. Times beyond
-        the last one count as censored there, times before the first one as missing.
+        Public, increasing: where time begins, and the ends of intervals. Survival is estimated at the ends. Times
+        beyond the last one count as censored there, times before the first one as missing.
     by : mapping of one column to its public classes, optional
         A curve for each class. Of two classes also the differences, and the log-rank test.
     privacy : Privacy

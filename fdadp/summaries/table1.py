@@ -139,8 +139,8 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    *Releases.* The sizes of the groups (or the number of persons, where it is private); of a column of numbers the sums
-    of a flag and of powers, and cumulative counts; of a column of classes the counts. Each is one sum for all groups at
+    *Releases.* The sizes of the groups, or the number of persons where it is private. Of a column of numbers the sums
+    of a flag and of powers, and cumulative counts. Of a column of classes the counts. Each is one sum for all groups at
     once, and all have equal shares of the budget: :meth:`plan` says so before. Proofs:
     ``docs/theory/summaries.md#groups`` and the sections before it.
 
@@ -216,8 +216,8 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         DataFrame
-            A row each release: ``share``, and the sd of its noise for one group: in a count of persons, a mean (in the
-            units of the column), or a cumulative count.
+            A row each release: ``share``, and the sd of its noise for one group. The sd is in a count of persons, a
+            mean (in the units of the column), or a cumulative count.
         """
         import pandas as pd
 

@@ -30,8 +30,8 @@ class By(TermSpec):
     term : TermSpec
         Such as ``terms.ff("X")``: then ``C(region):ff(X)``, a surface for each region.
     coding : {"numbers", "levels", "treatment"}, optional
-        What the column is: numbers; a copy for every level; or for every level but the first, which gives differences
-        from it beside the term itself. Default: numbers or levels, as the column is.
+        What the column is. It is numbers, or levels with a copy for each. Or each level but the first has a copy, which
+        gives differences from it beside the term itself. Default: numbers or levels, as the column is.
 
     Notes
     -----

@@ -208,8 +208,8 @@ def _divergence(c: IntArray, epsilon0: float, epsilon: float) -> FloatArray:
 def shuffled_epsilon(epsilon0: float, n: int, delta: float) -> float:
     """ε of the shuffled reports of one round, for replacing one user's record.
 
-    The smallest ε at which ``shuffled_delta`` is at most δ, or ε0 where that is less: a fifth to a quarter of what
-    the closed form of Feldman et al. (2021), Theorem 3.1, gives, for any number of users.
+    The smallest ε at which ``shuffled_delta`` is at most δ, or ε0 where that is less. The closed form of Feldman et al.
+    (2021), Theorem 3.1, gives four to five times as much, for any number of users.
 
     Parameters
     ----------

@@ -60,10 +60,10 @@ def open_curves(
     Parameters
     ----------
     source : path or object
-        A file (``.csv``, ``.csv.gz``, ``.npz``, ``.npy``, ``.parquet``), a folder of parquet files, a zarr store; an
-        xarray.DataArray or Dataset, a zarr array or group, a table or dataset of pyarrow, a frame or lazy frame of
-        polars, a relation of DuckDB; a data frame, an FDataGrid, or an array (n, S), also of Dask. Paths and whatever
-        is lazy stay where they are, and are gone through in pieces.
+        A file (``.csv``, ``.csv.gz``, ``.npz``, ``.npy``, ``.parquet``), a folder of parquet files, or a zarr store.
+        Also an xarray.DataArray or Dataset, a zarr array or group, a table or dataset of pyarrow, a frame or lazy frame
+        of polars, or a relation of DuckDB. Also a data frame, an FDataGrid, or an array (n, S), each also of Dask.
+        Paths and whatever is lazy stay where they are, and are gone through in pieces.
     curves : mapping of str to (str or sequence of labels), optional
         Columns of curves whose points are columns of a table: a prefix, as ``{"X": "x_"}`` for ``x_0``, ``x_0.5``, ...,
         or the columns in order.
@@ -85,15 +85,15 @@ def open_curves(
     Raises
     ------
     InputError
-        Something else; columns that are not there; grids that do not suit.
+        Something else, columns that are not there, or grids that do not suit.
     FileFormatError
         A file that is not what its name says, or needs a package that is not there.
 
     Notes
     -----
-    Dates and times as coordinates, or labels of columns, become numbers in the largest of days, hours, minutes and
-    seconds of which they span two, since the first date, or since 0; numbers stay as they are. Columns labelled
-    0, 1, ..., S-1 are only numbered, and their curves lie on [0, 1].
+    Dates and times as coordinates, or labels of columns, become numbers since the first date, or since 0. Their unit is
+    the largest of days, hours, minutes and seconds that fits twice into their range. Numbers stay as they are. Columns
+    labelled 0, 1, ..., S-1 are only numbered, and their curves lie on [0, 1].
 
     In a private fit names, shapes and grids are public. Types of columns, missing entries, statistics in footers,
     categories and attributes are not, and nothing depends on them: each entry means what it means by itself

@@ -58,9 +58,9 @@ def read_curves(
     Parameters
     ----------
     path : path
-        ``.csv`` or ``.csv.gz`` as the module describes; ``.parquet``, a data frame with one curve a row; ``.npz``,
-        with its only two-dimensional array or the one named ``values``, and optionally ``grid`` and ``labels``. A data
-        frame is taken as one that a parquet file holds.
+        ``.csv`` or ``.csv.gz`` as the module describes. ``.parquet``, a data frame with one curve a row. ``.npz``, with
+        its only two-dimensional array or the one named ``values``, and optionally ``grid`` and ``labels``. A data frame
+        is taken as one that a parquet file holds.
     header : bool
         Whether a CSV file starts with column labels. Without them the grid is even on [0, 1].
     long : (str, str, str), optional
@@ -73,14 +73,14 @@ def read_curves(
     Returns
     -------
     DataFrame of shape (n, S)
-        float64, NaN where missing. Its columns are the grid (floats); the column labels of the file where these are
-        no numbers; or a ``RangeIndex`` where there are none. Its index holds the curves' labels or is a ``RangeIndex``.
+        float64, NaN where missing. Its columns are the grid (floats), or the column labels of the file where these are
+        no numbers, or a ``RangeIndex`` where there are none. Its index holds the curves' labels or is a ``RangeIndex``.
 
     Raises
     ------
     FileFormatError
-        Unknown suffix, unreadable or empty file, ragged rows, text in numbers (says row, column and value), a grid that
-        neither increases nor decreases or is not all numbers, a long table without `long`, or one curve a column.
+        Unknown suffix, unreadable or empty file, ragged rows, or text in numbers (says row, column and value). A grid
+        that neither increases nor decreases or is not all numbers. A long table without `long`, or one curve a column.
     FileNotFoundError
         No such file.
 

@@ -38,11 +38,11 @@ def sc_eigenbasis(
 ) -> Eigenbasis:
     """Eigenbasis of curves with missing values; scores by :meth:`Eigenbasis.conditional_scores`.
 
-    The steps of ``refund::fpca.sc``: the mean by a penalised spline over all observations; the covariance by
-    smoothing the mean products off the diagonal, weighted by their counts; its eigenfunctions. The noise variance
-    is then estimated by maximum likelihood, given all these. refund takes what the raw diagonal has more than the
-    kept components, over the middle half of the domain: a small difference of large numbers, 0 in one of a few
-    samples of sparse curves, where scores then explode.
+    The steps of ``refund::fpca.sc``: the mean comes from a penalised spline over all observations. The covariance comes
+    from smoothing the mean products off the diagonal, weighted by their counts. Then come its eigenfunctions. The noise
+    variance is then estimated by maximum likelihood, given all these. Refund takes what the raw diagonal has more than
+    the kept components, over the middle half of the domain. That is a small difference of large numbers. It is 0 in one
+    of a few samples of sparse curves, whose scores are then far too large.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def sc_eigenbasis(
     Warns
     -----
     NoiseVarianceWarning
-        The noise variance cannot be told from 0: a ten-thousandth of the curves' variance is taken.
+        The noise variance is not distinguishable from 0. A ten-thousandth of the curves' variance is taken.
 
     References
     ----------

@@ -42,7 +42,7 @@ def check_pipeline(pipeline: Any) -> Any:
     Raises
     ------
     PrivacyError
-        A step is fitted without privacy; none is private; columns are chosen by a function of the table; or several
+        A step is fitted without privacy, or none is private. Columns are chosen by a function of the table. Several
         private steps neither share a ``budget`` nor a ``study``, so that no ledger adds them up.
     InputError
         It is no estimator.

@@ -109,7 +109,7 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Categorical:
-    """A feature of labels of which all values are public.
+    """A feature of labels whose values are all public.
 
     Parameters
     ----------

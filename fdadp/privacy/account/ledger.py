@@ -33,8 +33,8 @@ class Ledger:
     unnoised : sequence of str
         What was computed from the data and is part of the output without noise.
     for_release : bool
-        False where the noise was seeded (simulation), or where it is not proved that a draw has the law of its noise
-        (``docs/theory/noise.md#exactness``).
+        False where the noise was seeded (simulation), or where it is not proved that a draw has the distribution of its
+        noise (``docs/theory/noise.md#exactness``).
     details : dict
         Adjacency, privacy unit, public inputs, versions, readings of undefined points.
     epsilon, delta : float or None

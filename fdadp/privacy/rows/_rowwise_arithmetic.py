@@ -183,9 +183,8 @@ def _person_moments(f, g, alpha, gamma, symmetric, out):  # type: ignore[no-unty
 def person_moments(f: FloatArray, law: str | Exchangeable, g: FloatArray | None = None) -> FloatArray:
     """Moments of persons from their rows side by side, each person by itself: for functions handed to a Cohort.
 
-    With f̄ and ḡ the means of a person's n rows the moment is α Σ (f - f̄)(g - ḡ)' + γ f̄ ḡ', α and γ by the law:
-    "mean" 1/n and 1, "sum" 1 and n, "between" 0 and 1, "within" 1/(n - 1) and 0, ``Exchangeable(λ)`` 1 and
-    n/(1 + nλ).
+    With f̄ and ḡ the means of a person's n rows the moment is α Σ (f - f̄)(g - ḡ)' + γ f̄ ḡ'. The law gives α and γ:
+    "mean" 1/n and 1, "sum" 1 and n, "between" 0 and 1, "within" 1/(n - 1) and 0, ``Exchangeable(λ)`` 1 and n/(1 + nλ).
 
     Parameters
     ----------

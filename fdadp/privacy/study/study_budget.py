@@ -249,9 +249,9 @@ class Study:
     def verify(self, *files: str | os.PathLike[str], key: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
         """What is wrong with the study, and with files of its models and certificates (``.json``), in words.
 
-        Nothing where all of it holds. Of the study: every byte (the chain of hashes), that times rise up to now, that
-        nothing was reserved after its last day, the costs against what was reserved and the total, the total against ε
-        and δ, and that it has the last entry that this user has seen.
+        Nothing where all of it holds. Of the study it checks every byte (the chain of hashes), that times rise up to
+        now, and that nothing was reserved after its last day. It checks the costs against what was reserved and the
+        total, and the total against ε and δ. The study must have the last entry that this user has seen.
 
         Parameters
         ----------

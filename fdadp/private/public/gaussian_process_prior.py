@@ -50,7 +50,7 @@ LINES: dict[str, Any] = {"linewidth": 0.9, "alpha": 0.8}
 
 @dataclass(frozen=True)
 class CurvePrior:
-    """What is believed of the curves of one covariate.
+    """Prior of the curves of one covariate.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ class PublicPrior:
 
     @property
     def x(self) -> CurvePrior:
-        """What is believed of the curves."""
+        """The prior of the curves."""
         return CurvePrior(self.x_scale, self.x_lengths, self.x_level, self.seed, self.pilot)
 
     def surface_covariance(self, n_x: int, n_s: int) -> FloatArray:

@@ -158,10 +158,10 @@ class DPAFF(EndToEnd[PrivateFit]):
     Parameters
     ----------
     prior : PublicPrior or "persistence", optional
-        As of every mechanism that is private end to end (:class:`~fdadp.private.release.mechanisms.EndToEnd`); or for
-        forecasts of the same quantity by the regressions of many terms: the default prior about an anchor, half the
-        last value and half the mean of a row's curve, as an offset. Anchors cost nothing, and the fit is dropped where
-        it is no better than its own.
+        As of every mechanism that is private end to end (:class:`~fdadp.private.release.mechanisms.EndToEnd`); or
+        ``"persistence"`` for forecasts of the same quantity by the regressions of many terms. It is the default prior
+        about an anchor, half the last value and half the mean of a row's curve, as an offset. Anchors cost nothing, and
+        the fit is dropped where it is no better than its own.
     allow_useless : bool
         As of :class:`~fdadp.private.release.mechanisms.EndToEnd`.
     errors_by_record : bool

@@ -68,7 +68,7 @@ class AdditiveFunctionOnFunction(Kin, Regressor, Estimator):
     n_basis_x, n_basis_s : int or "auto"
         Number of B-splines over the values of X and over its grid, at least ``degree + 1``. ``"auto"`` grows with the
         number of curves, from 7 x 7 to 20 x 10 cubic splines (:func:`fdadp.terms.additive_surface.basis_sizes`): too
-        many do no harm, for they are penalised; too few leave a bias that no standard error knows of.
+        many do no harm, as they are penalised. Too few leave a bias that no standard error contains.
     n_components : int, float or Eigenbasis
         Number K of eigenfunctions of Y, or the share of variance they must explain, in (0, 1]; or orthonormal functions
         given on the grid of Y, about the training curves' mean.
@@ -85,11 +85,11 @@ class AdditiveFunctionOnFunction(Kin, Regressor, Estimator):
     mechanism : {"dp-aff", "moments"} or Mechanism
         How a private fit is made. ``"dp-aff"``: noisy gradients of residuals on publicly whitened features, private end
         to end; (ε, δ), or pure ε without δ. ``"moments"``: one noisy second moment of features and responses, a
-        statistic for any number of models (``moments_``), from which this one is computed; explains less.
-        Objects have settings: :class:`fdadp.DPAFF` and :class:`~fdadp.private.release.mechanisms.MomentPerturbation`
-        with ``prior=`` and ``allow_useless=``; and
-        :class:`fdadp.published.PublishedNoise`, the literature's noise on the coefficients, with eigenbasis, mean and
-        smoothing parameters taken from the data without noise: it is **not** differentially private (see ``ledger_``).
+        statistic for any number of models (``moments_``), from which this one is computed; explains less. Objects have
+        settings: :class:`fdadp.DPAFF` and :class:`~fdadp.private.release.mechanisms.MomentPerturbation` with ``prior=``
+        and ``allow_useless=``. :class:`fdadp.published.PublishedNoise` is the literature's noise on the coefficients.
+        It takes eigenbasis, mean and smoothing parameters from the data without noise, and is **not** differentially
+        private (see ``ledger_``).
     person_rows : {"mean", "sum"}, optional
         Of a private fit with groups. ``"mean"``, the default: each person counts once, by the mean of its curves.
         ``"sum"``: each curve counts once. An ordinary fit counts each curve once: it asks for ``"sum"`` where persons
@@ -106,16 +106,16 @@ class AdditiveFunctionOnFunction(Kin, Regressor, Estimator):
         Eigenfunctions of Y with or without smoothing of the covariance. With ``"face"``, grids of Y with fewer than
         12 points are treated as ``"dense"``.
     missing : {"auto", "raise", "linear", "smooth", "fpca"}
-        Treatment of missing values (NaN) and irregular curves: refuse them; fill each curve's gaps by straight lines
-        (at its ends by the nearest value); smooth each curve by penalised B-splines; or fill them in by their
-        conditional expectation under an FPCA for sparse curves. So ``"fpca"`` treats gaps of X; of Y it fits what was
-        observed, by generalised least squares under a smooth covariance of the errors
-        (docs/decisions/0005-gaps-of-y-on-eigenfunctions.md), where the other two take what they fill in for observed.
-        A part of the grid on which no curve was observed is an error. ``"auto"`` is
-        ``"raise"``, in a private fit ``"linear"``. There ``"raise"`` and ``"fpca"`` are refused before anything is
-        read: an error would tell of the data, and an FPCA needs the other people's curves. Gaps of X are then filled
-        within each row, at no cost of privacy (``"smooth"``: by a penalised smoother with public settings), and of Y a
-        row counts where it was observed; a row without any observation contributes zero.
+        Treatment of missing values (NaN) and irregular curves. Refuse them, fill each curve's gaps by straight lines
+        (at its ends by the nearest value), or smooth each curve by penalised B-splines. Or fill them in by their
+        conditional expectation under an FPCA for sparse curves. ``"fpca"`` does so with gaps of X. Of Y it fits what
+        was observed, by generalised least squares under a smooth covariance of the errors
+        (docs/decisions/0005-gaps-of-y-on-eigenfunctions.md). The other two take what they fill in for observed. A part
+        of the grid on which no curve was observed is an error. ``"auto"`` is ``"raise"``, in a private fit
+        ``"linear"``. There ``"raise"`` and ``"fpca"`` are refused before anything is read: an error would tell of the
+        data, and an FPCA needs the other people's curves. Gaps of X are then filled within each row, at no cost of
+        privacy (``"smooth"``: by a penalised smoother with public settings). Of Y a row counts where it was observed. A
+        row without any observation contributes zero.
     x_transform : {None, "quantile"}
         ``"quantile"`` takes X(s) by its rank among the training curves at s (McLean et al. 2014; refund's
         ``Qtransform``): for skewed X, where evenly spread knots leave most cells empty. Not in private fits, nor from
@@ -132,8 +132,8 @@ class AdditiveFunctionOnFunction(Kin, Regressor, Estimator):
     ----------
     coef_ : ndarray of shape (K, n_basis_x, n_basis_s)
         ``F_k(x_l, s_l')`` at evenly spread points of the range of X (with ``x_transform``: of its levels from 0 to 1)
-        and of the grid (of the period), centred so that F_k has mean zero over the training curves at each s
-        (functions of s alone are not identified).
+        and of the grid (of the period). F_k has mean zero over the training curves at each s, as functions of s alone
+        are not identified.
     smoothing_parameters_ : ndarray of shape (K, 2)
         (λ_x, λ_s) on mgcv's scale; NaN in a private fit, which shrinks by empirical Bayes instead.
     edf_ : ndarray of shape (K,)
@@ -231,8 +231,8 @@ class AdditiveFunctionOnFunction(Kin, Regressor, Estimator):
         Parameters
         ----------
         X, Y : FDataGrid, DataFrame or array_like of shape (n, S) and (n, T)
-            Predictor and response curves, one a row. Of Dask arrays, and DataArrays of them, blocks of rows
-            are added up where Dask's active scheduler computes them (docs/cluster.md), and only sums come here; what
+            Predictor and response curves, one a row. Of Dask arrays, and DataArrays of them, blocks of rows are added
+            up where Dask's active scheduler computes them (docs/cluster.md), and only sums come here. What
             :func:`fdadp.open_curves` gave is read in pieces, or all at once where other settings want that.
         s, t : array_like of shape (S,) and (T,), optional
             Grids of plain arrays; default even on [0, 1].
@@ -250,9 +250,9 @@ class AdditiveFunctionOnFunction(Kin, Regressor, Estimator):
         Raises
         ------
         InputError
-            X and Y of different n or with other row labels, column labels that are no grid, values that are not finite
-            (with ``missing="raise"``, the default without privacy), too few curves, constant X, a basis too small for
-            its degree, more components than the data allow, unknown options.
+            X and Y of different n or with other row labels, column labels that are no grid, or values that are not
+            finite (with ``missing="raise"``, the default without privacy). Too few curves, constant X, a basis too
+            small for its degree, more components than the data allow, unknown options.
         PrivacyError
             A mechanism that is not available; raised before the data are read.
         """
@@ -288,12 +288,12 @@ class AdditiveFunctionOnFunction(Kin, Regressor, Estimator):
         Parameters
         ----------
         chunks : sequence of (X, Y), or function returning an iterator over (X, Y)
-            A mapping with X and Y, as a piece of a table that was opened, will do.
-            Read twice; once, after a look at the first chunk, if `x_range` is given (fewer than 1,100 curves again a
-            second time where the sizes of the bases are ``"auto"``). Pairs that are ``dask.delayed``, or of Dask's
-            arrays, are added up where Dask's active scheduler computes them (docs/cluster.md), and only sums come here.
-            A private fit keeps up to 256 MiB of curves (as float64), and as many of features: it reads once what fits,
-            else some 30 times, with the same result bit for bit as :meth:`fit` for the same noise, whatever the chunks.
+            A mapping with X and Y, as a piece of a table that was opened, will do. Read twice; once, after a look at
+            the first chunk, if `x_range` is given (fewer than 1,100 curves again a second time where the sizes of the
+            bases are ``"auto"``). Pairs that are ``dask.delayed``, or of Dask's arrays, are added up where Dask's
+            active scheduler computes them (docs/cluster.md), and only sums come here. A private fit keeps up to 256 MiB
+            of curves (as float64), and as many of features. It reads once what fits, else some 30 times. The result is
+            the same bit for bit as that of :meth:`fit` for the same noise, whatever the chunks.
             :func:`fdadp.regression.additive.ordinary_fit.curve_pairs` says what is accepted.
         s, t : array_like, optional
             Grids of plain arrays; default even on [0, 1]. A private fit wants them declared.
@@ -480,10 +480,10 @@ class AdditiveFunctionOnFunction(Kin, Regressor, Estimator):
 
         Notes
         -----
-        In a private fit the surface is continued as a constant beyond the range of X, and a prediction farther from
-        the mean curve than 2.5 standard deviations of Y is pulled back by as much as it is uncertain: of its excess e
-        (in L2 norm) ``e³ / (e² + v)`` is kept, v being a quarter of the integrated variance that :meth:`predict_se`
-        gives. All of it is computed from releases. The surface itself is not changed.
+        In a private fit the surface is continued as a constant beyond the range of X. A prediction farther from the
+        mean curve than 2.5 standard deviations of Y is pulled back by as much as it is uncertain. Of its excess e (in
+        L2 norm) ``e³ / (e² + v)`` is kept, v being a quarter of the integrated variance that :meth:`predict_se` gives.
+        All of it is computed from releases. The surface itself is not changed.
         """
         fitted = self._asked()
         x, points = fitted.curves(X, s), fitted.response.points(t)
@@ -520,11 +520,11 @@ class AdditiveFunctionOnFunction(Kin, Regressor, Estimator):
     def predict_se(self, X: CurveData, *, t: ArrayLike | None = None, s: ArrayLike | None = None) -> Any:
         r"""Pointwise standard errors of the predicted curves: of the mean E[Y | X], not of a new response.
 
-        ``sqrt{Σ_k φ_k(t)² z' Var(Θ̂_k) z + R(t, t) / n + O(t)}``. O(t) is the variance over curves of the part of
-        E[Y | X] outside the kept components, which the features explain and the model leaves out; with enough
-        components it is 0. So the errors cover at each t on average over curves, whatever ``n_components`` is. They do
-        not know of a part of F that the basis cannot follow: the default sizes leave little of it (at nominal 95 % the
-        errors covered 91 to 97 % in five simulated cohorts at n = 200 and 2,000), of others :meth:`check` tells.
+        ``sqrt{Σ_k φ_k(t)² z' Var(Θ̂_k) z + R(t, t) / n + O(t)}``. O(t) is the variance over curves of the part of E[Y |
+        X] outside the kept components, which the features explain and the model leaves out; with enough components it
+        is 0. So the errors cover at each t on average over curves, whatever ``n_components`` is. They do not contain a
+        part of F that the basis cannot follow. The default sizes leave little of it: at nominal 95 % the errors covered
+        91 to 97 % in five simulated cohorts at n = 200 and 2,000. :meth:`check` shows it for other sizes.
         Eigenfunctions and smoothing parameters are taken as known. In a private fit Var(Θ̂) includes the noise, and O
         is 0.
 
@@ -601,9 +601,9 @@ class AdditiveFunctionOnFunction(Kin, Regressor, Estimator):
         Returns
         -------
         ndarray of shape (len(x), len(s), len(t))
-            ``surface ± 1.96 surface_se`` holds F at some 95 % of the points where curves run (measured: 96 % with
-            1,000 curves, 81 to 93 % with 100, for smoothing parameters count as known; 94 to 99 % of private fits,
-            about the mean over their prior's curves).
+            ``surface ± 1.96 surface_se`` holds F at some 95 % of the points where curves run. Measured are 96 % with
+            1,000 curves, and 81 to 93 % with 100, as smoothing parameters count as known. Private fits have 94 to 99 %,
+            about the mean over their prior's curves.
 
         Raises
         ------

@@ -33,7 +33,7 @@ class FunctionalAdditive(TermSpec):
         Column of curves.
     k : (int, int, int), optional
         Numbers of B-splines over t, s and x. Default: 5 over s and x, and 15 over t, or as many as the response has
-        points; ``"refund"``: 5 of each. Of the last two ``"auto"`` grows with the number of curves
+        points. ``"refund"`` takes 5 of each. Of the last two ``"auto"`` grows with the number of curves
         (:func:`fdadp.terms.additive_surface.basis_sizes`); it is the default with ``response_basis="eigen"``.
     m : (int, int)
         Of all three, degree less one and order of the difference penalty.

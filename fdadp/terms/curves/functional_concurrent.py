@@ -25,7 +25,8 @@ class Concurrent(TermSpec):
     column : str
         Column of curves; between points of their grid they are interpolated linearly.
     k : int, optional
-        Number of B-splines along the response. Default: 15, or as many as the response has points; ``"refund"``: 5.
+        Number of B-splines along the response. Default: 15, or as many as the response has points. ``"refund"`` takes
+        5.
     m : (int, int)
         Their degree less one, and the order of the difference penalty.
     period : float, optional

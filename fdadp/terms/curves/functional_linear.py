@@ -37,8 +37,8 @@ class FunctionalLinear(TermSpec):
     column : str
         Column of curves.
     k : (int, int), optional
-        Numbers of B-splines over s and over t. Default: 5 over s, and 15 over t, or as many as the response has points;
-        ``"refund"``: 5 and 5.
+        Numbers of B-splines over s and over t. Default: 5 over s, and 15 over t, or as many as the response has points.
+        ``"refund"`` takes 5 and 5.
     m : pair of (int, int)
         Of each, degree less one and order of the difference penalty.
     rule : {"trapezoid", "simpson", "riemann", "simpson_legacy"}

@@ -38,7 +38,8 @@ class ComponentScores(TermSpec):
     max_components : int
         Cap on the number found by share of variance, refund's ``npc.max``.
     k : int, optional
-        Number of B-splines along the response. Default: 15, or as many as the response has points; ``"refund"``: 8.
+        Number of B-splines along the response. Default: 15, or as many as the response has points. ``"refund"`` takes
+        8.
     m : (int, int)
         Their degree less one, and the order of the difference penalty. All β_k share one smoothing parameter.
     method : {"face", "dense", "sc"}

@@ -32,9 +32,10 @@ class Factor(TermSpec):
     coding : {"treatment", "full", "levels"}
         ``"treatment"``: curves of differences from the first level. ``"full"``: a curve for every level, for models
         without an intercept. ``"levels"``: a curve for every level, each with mean zero over t, as refund's ``pffr``
-        has it: there levels cannot differ in their means over t.
+        has it. There levels cannot differ in their means over t.
     k : int, optional
-        Number of B-splines along the response. Default: 15, or as many as the response has points; ``"refund"``: 5.
+        Number of B-splines along the response. Default: 15, or as many as the response has points. ``"refund"`` takes
+        5.
     m : (int, int)
         Their degree less one, and the order of the difference penalty.
     constant : bool
@@ -158,8 +159,8 @@ class RandomEffect(TermSpec):
         Eigenfunctions at the points of the response, and eigenvalues, of ``covariance="given"``.
     by : str, optional
         Column that multiplies the effect, mgcv's ``s(g, by = x, bs = "re")``: of numbers, a slope of each level,
-        independent of intercepts ``re(g)`` beside it; or of labels, an effect of each pair of levels, with a variance
-        for each label. Not with `slopes` or `covariance`.
+        independent of intercepts ``re(g)`` beside it. Or of labels, with an effect of each pair of levels, and a
+        variance for each label. Not with `slopes` or `covariance`.
 
     References
     ----------

@@ -78,7 +78,8 @@ class Linear(TermSpec):
     column : str
         Column of numbers.
     k : int, optional
-        Number of B-splines along the response. Default: 15, or as many as the response has points; ``"refund"``: 5.
+        Number of B-splines along the response. Default: 15, or as many as the response has points. ``"refund"`` takes
+        5.
     m : (int, int)
         Their degree less one, and the order of the difference penalty.
     constant : bool

@@ -27,8 +27,8 @@ class Smooth(TermSpec):
         Column of numbers.
     k : int or (int, int), optional
         Number of functions of z, before the constraint, and of B-splines along the response; one number is of z.
-        Default: 8, and 15 along the response, or as many as it has points; ``"refund"``: 8 and 5. Where the effect is
-        the same at all t: 10, as in mgcv.
+        Default: 8, and 15 along the response, or as many as it has points. ``"refund"`` takes 8 and 5. Where the effect
+        is the same at all t: 10, as in mgcv.
     bs : {"tp", "ps", "cr", "cc"}
         Basis in z: thin plate, P-spline, cubic regression spline, cyclic.
     m : int or pair, optional
@@ -36,12 +36,12 @@ class Smooth(TermSpec):
         order of differences; one number is for both. Default: 2 and 1, refund's. Where the effect is the same at all
         t, of z alone.
     by : str, optional
-        Column that multiplies the effect: of numbers (then there is no constraint: ``f(z, t)`` is the slope), or of
-        labels: a function for each level, each with smoothing parameters of its own.
+        Column that multiplies the effect. Of numbers: then there is no constraint, and ``f(z, t)`` is the slope. Of
+        labels: then each level has a function with smoothing parameters of its own.
     constant : bool
         The same at all t, refund's ``c(s(z))``.
     period : (float, float), optional
-        With ``bs="cc"``: the two ends that meet; default: the least and the largest value.
+        With ``bs="cc"``, the two ends that meet. Default: the least and the largest value.
 
     References
     ----------

@@ -247,7 +247,7 @@ def test_visits_of_a_person_are_joined_by_both_and_averaged() -> None:
 def test_frames_in_partitions_are_not_joined_and_that_is_said() -> None:
     dd = pytest.importorskip("dask.dataframe")
     for other in (dd.from_pandas(CURVES, npartitions=2), dd.from_pandas(CURVES[0.0], npartitions=2)):
-        with pytest.raises(InputError, match="rows are not joined across partitions. Merge them by their id before"):
+        with pytest.raises(InputError, match=r"rows are not joined across partitions\. Merge them by their id before"):
             surface(tables(X=other))
 
 

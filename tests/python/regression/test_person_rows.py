@@ -147,7 +147,7 @@ def test_a_binary_response_with_groups_warns_once_unless_it_is_said():
     told = {"privacy": Privacy(20.0, 1e-6, n=300, random_state=0), "bounds": BOUNDS}
     for settings in ({}, told):
         model = ScalarRegression("y ~ lf(X) + age + period", family="binomial", **settings)
-        with pytest.warns(PersonRowsWarning, match="person_rows='sum' asks about all rows") as seen:
+        with pytest.warns(PersonRowsWarning, match="With person_rows='sum' it is about all rows") as seen:
             model.fit(table, groups="id")
         assert len([w for w in seen if w.category is PersonRowsWarning]) == 1
         with warnings.catch_warnings():

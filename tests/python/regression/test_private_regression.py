@@ -285,7 +285,7 @@ def test_curves_at_points_of_their_own_are_curves_with_gaps():
     held[:, 10] = True
     one = fits[0].predict({"X": irregular(new["X"], held), "z": new["z"]}).data_matrix[..., 0]
     np.testing.assert_array_equal(one, fits[1].predict({"X": np.where(held, new["X"], np.nan), "z": new["z"]}))
-    with pytest.raises(InputError, match="declare a grid"):
+    with pytest.raises(InputError, match="Declare a grid"):
         FunctionalRegression("Y ~ ff(X) + z", **settings).fit(sparse)
 
 

@@ -170,7 +170,7 @@ def test_the_criterion_falls_without_end_below_k_and_has_a_minimum_from_k_on():
 
 def test_one_row_a_person_is_refused():
     c = curves_of_persons(5, 20, most=1)
-    with pytest.raises(InputError, match=r"all 20 people have one row: .*errors='curve'"):
+    with pytest.raises(InputError, match=r"all 20 people have one row, .*errors='curve'"):
         level_covariances(replace(c, X=c.X[:, :1]).sums(5))
 
 

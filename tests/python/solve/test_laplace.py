@@ -172,7 +172,7 @@ def test_separated_responses_are_named_and_held():
     y = (data.numbers("x") > 0.1).astype(float)[:, None]
     ones = np.ones_like(y)
     observed = [Observed(rows_on_grid(form, form.features(data)), y, ones, 0 * ones)]
-    with pytest.warns(IdentificationWarning, match=r"part of \(Intercept\), x tells"):
+    with pytest.warns(IdentificationWarning, match=r"part of \(Intercept\), x separates"):
         fit = fit_family(form, observed, FAMILIES["binomial"], "reml", data.n)
     assert np.isfinite(fit.coefficients).all()
     assert ((observed[0].rows.predictor(fit.coefficients) > 0) == (y == 1)).all()
@@ -204,7 +204,7 @@ def test_smooths_that_tell_all_apart_are_named(cut):
 
     z = np.random.default_rng(0).uniform(size=200)
     y = (np.abs(z - cut) < 0.2 if cut < 1 else z > 0.4).astype(float)
-    with pytest.warns(IdentificationWarning, match="apart without error"):
+    with pytest.warns(IdentificationWarning, match="separates the responses without error"):
         fit = ScalarRegression([terms.s("z")], family="binomial").fit({"z": z, "y": y})
     assert ((fit.fitted_values_ > 0.5) == y).all()
 
