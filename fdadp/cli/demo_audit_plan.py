@@ -26,8 +26,8 @@ def demo(
 ) -> None:
     """Show what fdadp does, in less than two minutes.
 
-    Canadian weather (bundled) without privacy; simulated people with it; the published scheme as a warning; where
-    FDADP_DATA has the stays in intensive care, their second day from the first. Tables, figures and models are saved.
+    Simulated people with privacy first, then Canadian weather (bundled) without. Where FDADP_DATA has the stays in
+    intensive care, the second day from the first. Figures, tables, models and a file to play on with are saved.
     """
     from fdadp.demo.canadian_weather import run
 

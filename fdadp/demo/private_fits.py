@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,8 +33,6 @@ EPSILON, DELTA = 1.0, 1e-6
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 SHOWN_T, SHOWN_CURVES = 0.25, (3, 8)
 ORDINARY, PRIVATE = "without privacy", f"ε = {EPSILON:g}, δ = {DELTA:g}"
-FIRST_LINES = 3
-"""Of the ledger's releases that are shown."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +115,7 @@ class People:
 
 
 def fit_people(out: Path, console: Console, n: int) -> dict[str, Path]:
-    """Plan, fit with and without privacy, print shares explained and the ledger's first lines, draw.
+    """Plan, fit with and without privacy, draw, print shares explained and the ledger's first line.
 
     Parameters
     ----------
@@ -136,42 +133,41 @@ def fit_people(out: Path, console: Console, n: int) -> dict[str, Path]:
     from rich import box
     from rich.table import Table
 
-    console.print(f"[bold]{n:,} simulated people, privately[/bold]: curves X predict curves Y, far from linearly.\n")
     forecast = plan(n=n, epsilon=EPSILON, delta=DELTA)
-    console.print(f"Before any data the planner says: {forecast.share:.2f} of what can be explained will be.")
     people = simulate_affr(scenario=2, n=n, seed=0)
-    start = time.perf_counter()
     private = AdditiveFunctionOnFunction(
         privacy=Privacy(EPSILON, DELTA, n=n), bounds={**BOUNDS}, progress=False
     ).fit(people.X, people.Y)  # fmt: skip
-    console.print(
-        f"The private fit took {time.perf_counter() - start:.0f} s. Judged on 1,000 people it has not seen:\n"
-    )
     ordinary = AdditiveFunctionOnFunction(progress=False).fit(people.X, people.Y)
     newcomers = simulate_affr(scenario=2, n=1000, seed=1)
     fitted = People(newcomers, {ORDINARY: ordinary, PRIVATE: private}, forecast)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, column in enumerate(("fit", "share explained", "RMSPE", "coverage of 95 % intervals", "their width")):
         table.add_column(column, justify="right" if i else "left")
+    ledger = private.ledger_
+    assert ledger is not None
     files = {"private model": private.save(out / "private-model.npz"), "ledger": out / "ledger.txt"}
-    files["ledger"].write_text(f"{private.ledger_}\n", encoding="utf-8")
+    files["ledger"].write_text(f"{ledger}\n", encoding="utf-8")
+    console.print(f"[bold]{n:,} simulated people, privately[/bold]: curves X predict curves Y, far from linearly.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExtrapolationWarning)
+        drawn = saved(fitted.picture, out / "private-people.png")
+        if drawn is not None:
+            files["private surface"] = drawn
+            console.print(f"Figure: {drawn}", highlight=False, markup=False)
+        console.print(
+            f"Before any data the planner says: {forecast.share:.2f} of what can be explained will be. Judged on 1,000 "
+            "people that the fits have not seen:"
+        )
         for row in fitted.rows():
             table.add_row(*row)
-        console.print(table)
-        console.print(_first_lines(str(private.ledger_)), highlight=False, markup=False, style="dim")
-        drawn = saved(fitted.picture, out / "private-people.png")
-    return files if drawn is None else files | {"private surface": drawn}
-
-
-def _first_lines(ledger: str) -> str:
-    """The promise, and the first releases."""
-    promise, _, rest = ledger.partition("\nReleased, with noise:\n")
-    releases = rest.splitlines()
-    more = sum(bool(line.strip()) for line in "\n".join(releases).partition("\n\n")[0].splitlines()) - FIRST_LINES - 1
-    shown = ["The ledger, which every private fit has, begins:", "", *promise.splitlines(), "Released, with noise:"]
-    return "\n".join([*shown, *releases[: FIRST_LINES + 1], f"  ... and {more} more releases\n"])
+    console.print(table)
+    console.print(
+        f"The ledger, {files['ledger']}, lists {len(ledger.releases)} noisy releases. It begins:\n{ledger.headline}\n",
+        highlight=False,
+        markup=False,
+    )
+    return files
 
 
 # Last part of the demonstration, where the data are: the second day in intensive care from the first.
@@ -203,8 +199,8 @@ def fit_stays(out: Path, console: Console) -> dict[str, Path]:
     columns = {"day 1": icu.X[enough].to_numpy()[order], "day 2": icu.Y[enough].to_numpy()[order]}
     train, test = ({name: rows[part] for name, rows in columns.items()} for part in (slice(N), slice(N, None)))
     console.print(
-        f"[bold]Real people: {N:,} stays in intensive care[/bold] (PhysioNet 2012): heart rates of the second day "
-        f"from those of the first,\njudged on the observed hours of {len(test['day 1']):,} other stays.\n"
+        f"[bold]Real people: {N:,} stays in intensive care[/bold] (PhysioNet 2012). Heart rates of the second day "
+        f"from those of the first,\njudged on the observed hours of {len(test['day 1']):,} other stays:"
     )
     private = FunctionalRegression(
         FORMULA, privacy=Privacy(EPSILON, DELTA, n=N), bounds={**DAY_BOUNDS}, mechanism=DPAFF(prior="persistence")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -209,26 +210,33 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = run("demo", "--out", tmp_path / "demo", "--repeats", 2, "--people", 300)
     assert result.exit_code == 0, result.output
     texts = (
-        "35 stations",
-        "no privacy",
-        "mean curve",
+        "private-people.png",
         "the planner says: 0.77",
         "ε = 1, δ = 1e-06",
         "dp-aff: differentially private end to end",
-        "published, scaled",
+        "35 stations",
+        "mean curve",
+        "no privacy",
         "NOT differentially private",
+        "people.csv",
     )
     places = [result.stdout.find(text) for text in texts]
     assert min(places) >= 0
-    assert sorted(places[3:]) == places[3:]  # the success before the warning
+    assert sorted(places) == places  # the success first, the comparison after it, at last what to do next
+    assert len(result.stdout.splitlines()) <= 40
     assert "intensive" not in result.stdout
     files = {p.name for p in (tmp_path / "demo").iterdir()}
     assert files == {
         "model.npz", "results.csv", "table.csv", "settings.json", "experiment.png", "surface.png",
         "eigenfunctions.png", "held-out-predictions.png", "private-people.png", "private-model.npz", "ledger.txt",
+        "people.csv",
     }  # fmt: skip
-    for name in files:
-        assert name in result.stdout
+    assert f"All {len(files)} files are in" in result.stdout
+    commands = re.findall(r"^  python -m fdadp (fit .*(?:\n    .*)+)", result.stdout, re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    for command, kind in zip(commands, ("without privacy", "private end to end"), strict=True):
+        fitted = run(*shlex.split(command.replace("\\\n", " ")))
+        assert fitted.exit_code == 0 and kind in fitted.stdout, fitted.output
     model = AdditiveFunctionOnFunction.load(tmp_path / "demo" / "model.npz")
     assert model.n_curves_ == 35
     private = AdditiveFunctionOnFunction.load(tmp_path / "demo" / "private-model.npz")
