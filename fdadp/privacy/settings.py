@@ -29,8 +29,8 @@ MATCHING = {
     "public": "position, and labels declared public that were found equal",
 }
 JOINED = (
-    "who has no row in a table, or several that differ, has nothing there; the id is the person: one person under "
-    "several ids is several, and a wrong id is charged to both"
+    "a person without a row in a table, or with several that differ, has nothing there. The id is the person: one "
+    "person under several ids is several, and a wrong id is charged to both"
 )
 
 

@@ -250,12 +250,13 @@ class Certificate:
 
     @property
     def promise(self) -> str:
-        """The guarantee in one sentence: P(S) <= e^ε Q(S) + δ for everything that can be concluded."""
+        """The guarantee in words: P(S) <= e^ε Q(S) + δ for everything that can be concluded."""
         besides = "" if self.delta is None else f" (and {self.delta:g} besides)"
         return (
-            "Whatever anybody concludes about you from all that was and will be released under this budget, they would "
-            f"have concluded with nearly the same probability if your data {LEFT_OUT[self.adjacency]}: it changes by "
-            f"at most a factor of {shown_up(math.exp(self.epsilon))}{besides}."
+            "Take any conclusion about you that anybody draws from all that was and will be released under this "
+            "budget. They would have drawn it with nearly the same probability if your data "
+            f"{LEFT_OUT[self.adjacency]}. The probability changes by at most a factor of "
+            f"{shown_up(math.exp(self.epsilon))}{besides}."
         )
 
     @property
@@ -264,7 +265,7 @@ class Certificate:
         odds, replaced = self.odds, self.adjacency == "replace"
 
         def at_most(factor: float, exception: float) -> str:
-            but = f", but for outcomes of a probability of {shown_up(exception, 1)} in all" if exception else ""
+            but = f", except for outcomes with a probability of {shown_up(exception, 1)} in all" if exception else ""
             return f"change by at most a factor of {shown_up(factor)}{but}"
 
         who = "For somebody who knows all other persons' data, the odds"

@@ -34,14 +34,18 @@ def answers(of: Certificate) -> tuple[tuple[str, str], ...]:
     variant = "pure" if of.delta is None else "approximate, counted in Gaussian DP" if of.mu else "approximate"
     noise = [release.noise for release in of.releases]
     solved = any("minimiser" in text or "objective" in text for text in noise)
-    several = "all rows with one id count as one" if of.unit.startswith("person") else "somebody with several has less"
+    several = (
+        "all rows with one id count as one"
+        if of.unit.startswith("person")
+        else "a person with several is protected less"
+    )
     return (
         ("Which parameters?", f"{promise} ({variant}), of everything that draws on this budget together.{n}"),
         ("Which unit of privacy?", f"The {of.unit.partition(' (')[0]}: {several}. Compared: {of.neighbours}."),
         (
             "Who must be trusted?",
-            "The custodian, who holds the rows (central model), and the machine that computes; nobody who gets the "
-            "results.",
+            "The custodian, who holds the rows (central model), and the machine that computes. Nobody who gets the "
+            "results needs to be trusted.",
         ),
         (
             "Are the algorithms right?",
@@ -50,25 +54,28 @@ def answers(of: Certificate) -> tuple[tuple[str, str], ...]:
                 if solved
                 else "Contributions are bounded on integers, and sums are exact"
             )
-            + "; proofs: docs/theory. Tests replay the mechanisms on "
-            "neighbouring data, attack them statistically, and hold costs against noise.",
+            + ". Proofs are in docs/theory. Tests replay the mechanisms on neighbouring data, attack them "
+            "statistically, and compare costs with noise.",
         ),
         (
             "Are the answers of use, and to whom?",
-            ("See How accurate" if of.accuracy else "Said by the plan before the fit and by the model's notes after it")
-            + "; small groups are described worst, and extremes are clipped.",
+            ("See How accurate" if of.accuracy else "See the plan before the fit, and the model's notes after it")
+            + ". Small groups are described worst, and extremes are clipped.",
         ),
         (
             "Floating point?",
-            "What is released lies on a lattice, and so does its noise"
-            + (", which covers the rounding of the solution." if solved else "; no sum is rounded."),
+            "Releases lie on a lattice, and so does their noise"
+            + (", which covers the rounding of the solution." if solved else ". No sum is rounded."),
         ),
-        ("Timing and other side channels?", "Not covered: time and memory may depend on the rows. Keep them inside."),
+        (
+            "Timing and other side channels?",
+            "Not covered, because time and memory may depend on the rows. Keep them inside.",
+        ),
         (
             "Who has access, and to what?",
-            "For the custodian to say. The results hold no rows; the study's file is readable by its owner alone.",
+            "The custodian answers this. The results hold no rows. Only its owner can read the study's file.",
         ),
-        ("Were the data collected with care?", "For the custodian to say; no noise mends it."),
+        ("Were the data collected with care?", "The custodian answers this. Noise does not correct careless data."),
     )
 
 
@@ -80,14 +87,14 @@ def label(of: Certificate) -> dict[str, str]:
         "Privacy parameters": f"{promised(of.epsilon, of.delta)}{mu}, for all that draws on this budget; spent so far: "
         f"ε = {shown_up(of.spent)}",
         "Unit of privacy": f"{of.unit}; compared: {of.neighbours}",
-        "Utility": _first(of.accuracy) or "the plan and the notes of the model say it",
+        "Utility": _first(of.accuracy) or "see the plan and the notes of the model",
         "Mechanism": f"{'; '.join(dict.fromkeys(fit.mechanism for fit in of.fits)) or 'nothing was released yet'}; "
         f"noise: {of.kinds_of_noise or 'none drawn yet'}",
-        "Hyperparameters": f"{len(of.public)} public inputs, each named above; the rest follows from public values and "
+        "Hyperparameters": f"{len(of.public)} public inputs, each named above. The rest follows from public values and "
         "from releases",
         "Deployment model": told["Who must be trusted?"],
-        "Empirical privacy metrics": "of the software, not of this release: audits by replay and by attack, which can "
-        "find too little noise and cannot prove that there is enough (docs/theory)",
+        "Empirical privacy metrics": "audits of the software, not of this release, by replay and by attack. They "
+        "can find too little noise and cannot prove that there is enough (docs/theory)",
         "Interpretation": " ".join((of.promise, *of.meaning)),
         "Other": f"{composed(of.delta)} Timing, settings chosen by looking at the data, and groups of persons are not "
         "covered",

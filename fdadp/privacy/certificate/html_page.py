@@ -74,13 +74,13 @@ def _odds(of: Certificate) -> str:
         for prior in PRIORS
     )
     lines = "".join(f"<li>{html.escape(line)}</li>" for line in of.meaning)
-    other = "whose data were exchanged" if replaced else "who are not in"
+    whom = "persons whose data were exchanged" if replaced else "persons who did not take part"
     return (
         f'<h2>In odds and probabilities</h2><ul>{lines}</ul><table><tr><th class="n">before</th>{head}</tr>{rows}'
-        f"</table><p>The same person, who may be wrong about 5 in 100 {other}, finds out at most "
-        f"{math.ceil(odds.power * 1000) / 10:g} in 100 who are in (without any release: 5). Others may know that "
-        "persons are alike, and learn of you from them; they would if your data "
-        f"{LEFT_OUT[of.adjacency]}, too.</p>"
+        f"</table><p>An attacker who knows all other persons' data, and falsely accuses 5 % of {whom}, can identify "
+        f"at most {math.ceil(odds.power * 1000) / 10:g} % of participants (5 % by guessing). Others may know that "
+        "persons are alike, and learn about you from them. They would also do so if your data "
+        f"{LEFT_OUT[of.adjacency]}.</p>"
     )
 
 

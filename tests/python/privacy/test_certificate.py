@@ -134,7 +134,7 @@ def test_a_learner_in_pure_epsilon(learner, tmp_path):
     text = Page(page.read_text(encoding="utf-8")).text
     assert "ε = 0.5 (pure)" in text
     assert "1.65" in text
-    assert "but for outcomes" not in text
+    assert "except for outcomes" not in text
     assert json.loads(data.read_text(encoding="utf-8"))["n"] == 2000
 
 

@@ -155,7 +155,8 @@ def test_a_conclusion_with_a_delta():
     """P(S) <= e^ε Q(S) + δ of the half-lines of a Gaussian release, which are its worst conclusions."""
     made = certificate(1.0, 1e-6, "replace")
     numbers = re.search(
-        r"exchanged for any others: it changes by at most a factor of ([\d.]+) \(and (\S+) besides\)", made.promise
+        r"exchanged for any others. The probability changes by at most a factor of ([\d.]+) \(and (\S+) besides\)",
+        made.promise,
     )
     factor, besides = map(float, numbers.groups())
     x = np.linspace(-6, 8, 2001)
