@@ -99,14 +99,11 @@ class Additive(RegressionRequest):
         refuse_given(given(self.sizes), "cannot be chosen in a private fit: the public plan sets sizes")
         if (table is None) is not (groups is None):
             raise InputError(
-                "--table and --groups must be given together with two files: they give the person of every row"
+                "--table and --groups must be given together with two files: --groups names the column of person ids"
             )
         files = PrivateFiles.of(self.files, table, self.how, id).by_names(groups, privacy)
         if id is not None or self.how.long is not None:
-            refuse_given(
-                {"--table": table, "--groups": groups},
-                "must be left out with --id, which gives the person of every row",
-            )
+            refuse_given({"--table": table, "--groups": groups}, "must be left out with --id, the column of person ids")
         if groups is not None:
             files.check_has([groups])
         model = self._model(privacy=privacy, bounds=bounds)

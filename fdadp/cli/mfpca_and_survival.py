@@ -138,7 +138,7 @@ def survival(
         "survival.csv"
     ),
     level: Annotated[float, typer.Option(help="Of the limits.")] = 0.95,
-    groups: Annotated[str | None, typer.Option(help="Column that gives the person of every row.")] = None,
+    groups: Annotated[str | None, typer.Option(help="Column of person ids.")] = None,
     *,
     sep: option.Sep = ",",
     decimal: option.Decimal = ".",

@@ -114,7 +114,7 @@ def release(fitted: Any, curves: Path, whose: option.PersonOptions, out: Path, h
     whose.check()
     known = next((name for name, one in (("--id", whose.id), ("--long", how.long)) if one is not None), None)
     if known is not None:
-        refuse_given({"--table": table, "--groups": groups}, f"must be left out with {known}, which says whose each is")
+        refuse_given({"--table": table, "--groups": groups}, f"must be left out with {known}, which has the person ids")
     files = PrivateFiles.of({"Y": file}, table, how, whose.id)
     if groups is not None:
         files.check_has([groups])
@@ -180,7 +180,7 @@ def table1(
     columns: Annotated[str | None, typer.Option(help="Names, of what the study has fixed. (default: all)")] = None,
     facts: Annotated[Path | None, typer.Option(help=FACTS)] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    groups: Annotated[str | None, typer.Option(help="Column that gives the person of every row.")] = None,
+    groups: Annotated[str | None, typer.Option(help="Column of person ids.")] = None,
     *,
     sep: option.Sep = ",",
     decimal: option.Decimal = ".",

@@ -55,7 +55,7 @@ MISSING = (
     "--missing X=linear --missing age=indicator. (default: raise, in a private fit linear)"
 )
 Missing = Annotated[list[str] | None, typer.Option("--missing", metavar="[NAME=]HOW", help=MISSING)]
-Groups = Annotated[str | None, typer.Option(help="Column of --table that gives the person of every row.")]
+Groups = Annotated[str | None, typer.Option(help="Column of --table with person ids.")]
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file written by fit, mean, fpca, table1 or save.")
 ]
@@ -90,7 +90,7 @@ class PersonOptions:
     def check(self) -> None:
         """Refuse a table without its column, or a column without its table; raises InputError."""
         if (self.table is None) is not (self.groups is None):
-            raise InputError("--table and --groups must be given together: they give the person of every row")
+            raise InputError("--table and --groups must be given together: --groups names the column of person ids")
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,7 @@ class RowsOptions:
         """Settings that were given; raises InputError where nobody says whose rows are."""
         law = {name: value for name, value in asdict(self).items() if value is not None}
         if law and not has_persons:
-            raise InputError(
-                "--person-rows and --max-rows need --groups, or re(id) in the formula: the person of every row"
-            )
+            raise InputError("--person-rows and --max-rows need --groups, or re(id) in the formula, for the person ids")
         return law | ({"within": tuple(self.within)} if self.within is not None else {})
 
 

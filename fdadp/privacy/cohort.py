@@ -153,7 +153,7 @@ class Cohort(SumReleases, MinimumReleases):
             vault = vault_of(data, groups, law.max_rows)
         grouped = groups is not None if vault is None else vault.grouped
         if law.name == "sum" and not grouped:
-            raise PrivacyError("person_rows must be 'mean' without groups, the person of every row, got 'sum'")
+            raise PrivacyError("person_rows must be 'mean' without groups, the person id of every row, got 'sum'")
         identity = ("chunks", id(data)) if vault is None else vault.identity()
         token = identity if dataset is None else ("named", dataset)
         source: Noise = OpenDPNoise() if noise is None else noise
@@ -339,7 +339,7 @@ class Cohort(SumReleases, MinimumReleases):
             No persons are known (no ``groups``), or max_rows is no number of rows. Nothing was read or spent.
         """
         if not self._kernel.vault.grouped:
-            raise PrivacyError(f"{name}: rows of persons need groups, the person of every row")
+            raise PrivacyError(f"{name}: rows of persons need groups, the person id of every row")
         return self._with(self._kernel.by_person(f, check_most(max_rows, "for rows of persons"), name))
 
     def _with(self, kernel: Kernel) -> Cohort:

@@ -239,8 +239,8 @@ class Privacy(Parameters):
         """
         if self.unit == "person" and groups is None:
             raise PrivacyError(
-                "groups must give the person of every row where unit is 'person', got None; nothing was read and "
-                "nothing was spent. "
+                "groups must be the person id of every row where unit is 'person', got None; nothing was read and "
+                "nothing was spent. docs/your-csv.md has an example. "
                 + advice(
                     "scikit-learn's tools drop groups unless sklearn.set_config(enable_metadata_routing=True) and "
                     "the estimator's set_fit_request(groups=True)",

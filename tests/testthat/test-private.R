@@ -178,7 +178,7 @@ test_that("the unit of privacy is a setting, and is checked before the curves ar
   skip_without_python()
   sim <- simulate_affr(scenario = 1, n = 100, seed = 0)
   fit <- function(...) dp_affr(sim$Y, sim$X, epsilon = 4, delta = 1e-6, n = 100, bounds = bounds, seed = 1, ...)
-  expect_error(fit(unit = "person"), "groups must give the person of every row", class = "fdadp_privacy_error")
+  expect_error(fit(unit = "person"), "groups must be the person id of every row", class = "fdadp_privacy_error")
   expect_error(fit(unit = "row", groups = 1:100), "groups must be left out", class = "fdadp_privacy_error")
   expect_error(fit(unit = "patient"), "unit must be one of row, person", class = "fdadp_privacy_error")
 })

@@ -159,7 +159,7 @@ def refuse_semicolons(path: Path, first: str, sep: str) -> None:
         cure = advice(f"sep={found!r}", r=f"sep = {found!r}", shell=shell)
         raise FileFormatError(
             f"{path} must have commas between its fields, got {what}. Say {cure}. "
-            f"Where numbers have decimal commas, add {argument('decimal', ',')}"
+            f"Where numbers have decimal commas, add {argument('decimal', ',')} (docs/your-csv.md)"
         )
 
 

@@ -103,9 +103,9 @@ def as_curves(
     if grid is None and axis is None:
         if default is not None and default.size != values.shape[1]:
             raise InputError(
-                f"{name} must have {default.size} points a curve, as the fit had, or come with its own grid, got "
-                f"{values.shape[1]} points. An FDataGrid has a grid, as does a data frame whose column labels are the "
-                "points; the grid of an array is an argument beside it"
+                f"{name} must have {default.size} points a curve, as the fit had, or come with its grid, got "
+                f"{values.shape[1]} points. An FDataGrid has a grid, as has a data frame whose column labels are the "
+                "points; else give it as an argument"
             )
         points = as_grid(default, values.shape[1], f"grid of {name}")
         counted = default is None and columns is not None and is_only_numbered(columns)

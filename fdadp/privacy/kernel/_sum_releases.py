@@ -470,7 +470,7 @@ class SumReleases:
         moment of f alone is positive semidefinite (``docs/theory/kernel.md#person-moments``).
         """
         if self._kernel.law.name != "person":
-            raise PrivacyError(f"{name}: moments of persons need their rows side by side; call by_person first")
+            raise PrivacyError(f"{name}: moments of persons need their rows side by side: call by_person first")
         shapes = [self._kernel.probe(h, name, 1)[0] for h in (f, g) if h is not None]
         most = self._kernel.law.max_rows
         if any(len(shape) != 2 or shape[0] != most for shape in shapes):

@@ -57,7 +57,7 @@ def public_range(pair: Any, name: str = "bounds", *, of: str = "Y", example: str
     if pair is None:
         raise PrivacyError(
             f"bounds must give a public range for {of}, as in {example}, got None; a range taken from the data would "
-            "not be private"
+            "not be private (docs/your-csv.md)"
         )
     try:
         low, high = (float(v) for v in pair)

@@ -159,7 +159,7 @@ def refuse_unaffordable(design: PrivateDesign, plan: Plan) -> None:
     if out:
         raise PrivacyError(
             f"formula must have terms that the budget can carry, got {', '.join(out)}. It affords no feature of "
-            f"these at n = {plan.n:,.0f}; leave them out"
+            f"them at n = {plan.n:,.0f}: leave them out"
             + advice(
                 ", or say DPAFF(allow_useless=True) to fit the others",
                 r=", or say allow_useless = TRUE to fit the others",

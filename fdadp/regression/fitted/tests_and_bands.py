@@ -256,7 +256,7 @@ def bootstrapped(errors: CoefficientErrors, n_samples: int, groups: ArrayLike | 
     """Fit to curves, or groups of them, that are drawn with replacement."""
     own = errors.residuals
     if own is None:
-        raise InputError("bootstrap needs the training rows, which models from files and chunks do not keep")
+        raise InputError("bootstrap needs the training rows, and models from files and chunks keep none")
     chosen = errors.groups if groups is None else clusters_of(groups, {}, own.n)
     with one_blas_thread():
         samples = resampled(errors.fit, own, chosen, whole(n_samples, "n_samples", least=2), seed)

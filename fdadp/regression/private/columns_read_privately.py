@@ -276,8 +276,8 @@ class ColumnReader:
         if found is None:
             without = [s.name for s in made.sources if s.bounds is None] or [text]
             raise PrivacyError(
-                f"bounds must give a public range for {' and '.join(without)}, without which {text} is unbounded; "
-                f'as in bounds={{"{text}": (low, high)}}'
+                f"bounds must give a public range for {' and '.join(without)}, as in "
+                f'bounds={{"{text}": (low, high)}}: without it {text} is unbounded'
             )
         return found if found[0] == found[1] else public_range(found, f"bounds of {text}", of=text)
 

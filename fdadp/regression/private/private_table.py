@@ -47,7 +47,7 @@ def levels_of(given: Any, name: str) -> tuple[Hashable, ...]:
     if given is None:
         raise PrivacyError(
             f'bounds must give the public levels of {name}, as in bounds={{"{name}": ["a", "b"]}}, got None; levels '
-            "taken from the data would not be private"
+            "taken from the data would not be private (docs/your-csv.md)"
         )
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
         raise PrivacyError(f"bounds of {name} must be a list of its levels, got {given!r}")

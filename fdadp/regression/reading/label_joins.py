@@ -195,8 +195,8 @@ def refuse_unknown_length(inputs: Mapping[str, Any]) -> None:
     if odd is not None:
         raise InputError(
             f"{odd} must have a known number of rows, got {inputs[odd]!r}. Label the rows of all inputs by the "
-            "person's id, as by open_curves(path, rows='id'). Or pass the opened table with all of its columns, or "
-            "read the file first by read_curves(path)"
+            "person's id, as by open_curves(path, rows='id'). Or hand over the table that was opened, with all of its "
+            "columns. Or read the file first, read_curves(path)"
         )
 
 

@@ -170,7 +170,7 @@ def test_a_plan_is_refused_where_the_release_would_be(folder: Path, tmp_path: Pa
     file = tmp_path / "trial.fdadp"
     Study.new(file, name="Trial", epsilon=2.0, delta=1e-6, unit="person", n=N, bounds=COLUMNS)
     asked = ("table1", folder / "people.csv", "--study", file, "--epsilon", 1, "--out", tmp_path / "t.npz", "--dry-run")
-    assert "groups must give the person of every row" in refused(*asked)
+    assert "groups must be the person id of every row" in refused(*asked)
     assert run(*asked, "--groups", "id").exit_code == 0
 
 

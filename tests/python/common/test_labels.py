@@ -313,7 +313,7 @@ def test_curves_of_another_length_want_their_grid(call: str) -> None:
     half = X.to_numpy()[:, ::2]
     arguments = (half, Y.to_numpy()) if call == "score" else (half,)
     with pytest.raises(
-        InputError, match=r"X must have 51 points a curve, as the fit had, or come with its own grid, got 26"
+        InputError, match=r"X must have 51 points a curve, as the fit had, or come with its grid, got 26"
     ):
         getattr(fitted, call)(*arguments)
     if call != "score":

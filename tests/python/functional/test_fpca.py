@@ -462,7 +462,7 @@ def test_bad_curves() -> None:
         FPCA().fit(Y, np.linspace(0, 1, 30))
     fitted = FPCA(n_components=2).fit(Y)
     with pytest.raises(
-        InputError, match=r"Y must have 30 points a curve, as the fit had, or come with its own grid, got 12 points"
+        InputError, match=r"Y must have 30 points a curve, as the fit had, or come with its grid, got 12 points"
     ):
         fitted.transform(Y[:, :12])
     with pytest.raises(InputError, match=r"t must be points within \[0, 1\], got 1.5"):

@@ -28,7 +28,9 @@ def written(path: Path) -> Path:
 @pytest.mark.parametrize("read", [read_curves, open_curves])
 def test_semicolons_are_detected_and_the_cure_is_named(tmp_path: Path, read: object) -> None:
     path = written(tmp_path / "x.csv")
-    with pytest.raises(FileFormatError, match=r"got semicolons. Say sep=';'. Where .* commas, add decimal=','$"):
+    with pytest.raises(
+        FileFormatError, match=r"got semicolons. Say sep=';'. Where .* commas, add decimal=',' \(docs/your-csv.md\)$"
+    ):
         read(path)  # type: ignore[operator]
     with door("shell"), pytest.raises(FileFormatError, match=r"Say --sep ';'. Where .* commas, add --decimal ,$"):
         read(path)  # type: ignore[operator]

@@ -518,7 +518,7 @@ def refusal(container: str, entry: str, grouped: bool) -> str | None:
         if entry == "PrivateMean, chunks of curves":
             return "each chunk of a list must have a known number of rows"
         if entry in ("functional, private", "scalar, private"):
-            return "(X|Y) must have a known number of rows, got .* or read the file first"
+            return "(X|Y) must have a known number of rows, got .* Or read the file first"
         if entry in ("additive, chunks", "levels, chunks"):
             return "must be read to know its number of rows: hand over what was opened as it is"
         if grouped and entry in ("additive, private", "PrivateMean", "PrivateFPCA", "levels, private"):

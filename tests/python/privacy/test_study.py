@@ -156,7 +156,7 @@ def test_folds_with_groups(path):
     X, patient = rng.uniform(-1, 1, (600, 2)), np.arange(600) // 2
     y = (X[:, 0] > 0).astype(int)
     model = DPGaussianNB(epsilon=0.5, study=str(path), classes=[0, 1], bounds=(-1, 1))
-    with pytest.raises(PrivacyError, match="groups must give the person of every row"):
+    with pytest.raises(PrivacyError, match="groups must be the person id of every row"):
         cross_val_score(model, X, y, groups=patient, cv=GroupKFold(3), error_score="raise")
     assert nothing_was_spent(path)
     with config_context(enable_metadata_routing=True), pytest.warns(match="score is computed from the rows"):

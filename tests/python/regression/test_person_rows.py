@@ -162,7 +162,7 @@ def test_what_does_not_go_together_is_refused():
     formula, groups = "y ~ lf(X) + age", {"groups": "id"}
     for told, beside, kind, says in (
         ({"person_rows": "both"}, groups, InputError, "person_rows must be 'mean', 'sum' or None, got 'both'"),
-        ({"person_rows": "mean"}, {}, InputError, "groups must give the person of every row"),
+        ({"person_rows": "mean"}, {}, InputError, "groups must be the person id of every row"),
         (private | {"person_rows": "sum"}, groups, PrivacyError, "max_rows must be given with person_rows='sum'"),
         (private | {"max_rows": 4}, groups, PrivacyError, "max_rows must be left out with person_rows='mean'"),
         (

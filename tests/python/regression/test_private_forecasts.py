@@ -137,7 +137,7 @@ def test_without_privacy_the_same_text_belongs_to_the_model_too(tmp_path):
         (np.zeros(300), {}, "offset must be the name of a column, or an expression"),
         ("no_such", {}, "must have the column 'no_such'"),
         ("free", {}, "bounds must give a public range for free"),
-        ("2 * free", {}, "public range for free: 2 \\* free is unbounded"),
+        ("2 * free", {}, "public range for free, as in .*without it 2 \\* free is unbounded"),
         ("log(X)", {}, "log\\(X\\) is unbounded"),
         ("last(X) / mean(X)", {}, "unbounded"),
         ("last(Y)", {}, "must not read the response"),

@@ -559,7 +559,7 @@ def test_nothing_but_shapes_is_looked_at():
         (
             {"privacy": Privacy(1.0, 1e-6, n=60, unit="person")},
             PrivacyError,
-            "groups must give the person of every row",
+            "groups must be the person id of every row",
         ),
         ({"privacy": Privacy(1.0, 1e-6, n=60, unit="row")}, PrivacyError, "must not have unit='row'"),
         ({"privacy": Privacy(1.0, 1e-6, n=10**6)}, InputError, "at most 2,000,000 person-periods, got 8,000,000"),
