@@ -78,6 +78,20 @@ EXAMPLES_OF = {
 }
 """What a function gives back, or is given, is shown by the example of that function."""
 
+FIRST_DAY = (
+    "FunctionalRegression",
+    "ScalarRegression",
+    "AdditiveFunctionOnFunction",
+    "SurvivalRegression",
+    "open_curves",
+    "plan",
+    "Privacy",
+    "Study",
+    "PrivateMean",
+    "PrivateTable1",
+)
+"""Names of `fdadp` that a newcomer meets, in the order in which they are met."""
+
 WHOLE = ("fdadp.errors",)
 """Modules whose names share one page."""
 
@@ -166,7 +180,17 @@ def index() -> str:
         "",
         "Every public name, with its arguments, what it returns and raises, and an example that the tests run.",
         "",
+        "The first day",
+        "-------------",
+        "",
+        ".. currentmodule:: fdadp",
+        "",
+        ".. autosummary::",
+        "   :nosignatures:",
+        "",
     ]
+    lines += [f"   {name}" for name in FIRST_DAY]
+    lines += ["", "By room", "-------", ""]
     lines += [".. list-table::", "   :widths: 35 65", ""]
     for path, what in MODULES.items():
         lines += [f"   * - :doc:`{path}`", f"     - {what}"]

@@ -159,7 +159,7 @@ def notebook(text: str, file: str, where: str) -> str:
 
 def rest(where: str, places: set[str]) -> list[str]:
     """Pages in the folder of a page of contents that no such page names."""
-    named = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "_site").rglob("*.md"))
+    named = guide() + "".join(path.read_text(encoding="utf-8") for path in (DOCS / "_site").rglob("*.md"))
     known = set(re.findall(r"^(?:[./\w-]+/)?([\w.-]+)$", named, re.MULTILINE))
     folder = PurePosixPath(where).parent
     beside = {
@@ -168,6 +168,26 @@ def rest(where: str, places: set[str]) -> list[str]:
         if PurePosixPath(place).match("*.md") and PurePosixPath(place).parent == folder
     }
     return sorted(beside - known - {path.stem for path in (DOCS / "_site").rglob("*.md")})
+
+
+GROUPS = ("start", "models", "privacy", "many owners and scale", "from other packages")
+"""Tables of docs/index.md that make the guide."""
+
+
+def guide() -> str:
+    """The guide: of each group of docs/index.md its pages, each with its line, and the contents beside."""
+    text = (DOCS / "index.md").read_text(encoding="utf-8")
+    parts = []
+    for group in GROUPS:
+        table = text.partition(f"| {group} | |\n|---|---|\n")[2].partition("\n\n")[0]
+        found = re.findall(r"^\| \[[\w.-]+\]\(([\w-]+)\.md\) \| (.+) \|$", table, re.MULTILINE)
+        lines = "\n".join(f"* [](./{page}.md): {what}" for page, what in found)
+        contents = "\n".join(page for page, _ in found)
+        title = group[0].upper() + group[1:]
+        parts.append(
+            f"## {title}\n\n{lines}\n\n```{{toctree}}\n:hidden:\n:maxdepth: 1\n:caption: {title}\n\n{contents}\n```\n"
+        )
+    return "\n".join(parts)
 
 
 def write(path: Path, content: bytes) -> None:
@@ -187,6 +207,7 @@ def assemble(made: dict[str, bytes]) -> None:
             text = converted(content.decode(), file, where)
             if file.startswith("docs/_site/"):
                 text = text.replace("THE REST", "\n".join(rest(where, {*from_repository, *made})))
+                text = text.replace("THE GUIDE", guide())
             content = text.encode()
         elif path.suffix == ".ipynb":
             content = notebook(content.decode(), file, where).encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import sys
 from pathlib import Path
 
@@ -46,6 +47,14 @@ def test_an_anchor_becomes_a_label_and_stays() -> None:
 
 def test_pages_that_no_contents_name_are_found() -> None:
     assert assemble.rest("guide.md", {"terms.md", "brand-new.md", "index.md", "theory/kernel.md"}) == ["brand-new"]
+
+
+def test_the_guide_has_five_groups_with_a_line_for_each_page() -> None:
+    text = assemble.guide()
+    assert text.count("## ") == len(assemble.GROUPS) == text.count(":caption:") == 5
+    named = re.findall(r"^\* \[\]\(\./([\w-]+)\.md\): .{10,}$", text, re.MULTILINE)
+    assert named[0] == "your-csv" and len(named) == len(set(named)) > 30
+    assert all((assemble.DOCS / f"{name}.md").is_file() for name in named)
 
 
 def test_every_public_package_has_its_pages() -> None:
