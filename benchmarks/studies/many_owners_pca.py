@@ -24,12 +24,12 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import numpy as np
 import pandas as pd
 import typer
+from fdadp.federated.paillier import keys
 
 from fdadp._common.command_line_tools import plain_messages
 from fdadp.errors import NotAccountedWarning
 from fdadp.federated import Federation
 from fdadp.federated.owner_chain_pca import PrivateLocalPCA
-from fdadp.federated.paillier import keys
 from fdadp.federated.run_contract import Contract
 from studies import federated_pca as study
 from studies.commands import command

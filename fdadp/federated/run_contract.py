@@ -173,7 +173,7 @@ class Contract:
         return TRANSPORTS[self.transport]
 
     def check_transport(self, transport: str) -> None:
-        """Refuse to take part by another transport than the contract's, of which its ledger speaks.
+        """Refuse to take part by another transport than the contract's. The ledger names it.
 
         Raises
         ------

@@ -15,7 +15,7 @@ test_that("fits draw on a study until it has no more", {
   expect_equal(made$left, 1)
   expect_output(print(made), "bounds of age: 18 to 90 \\(manual\\)")
   data <- sim(1000)
-  expect_error(dp_fdadp(Y ~ sff(X) + age, data, epsilon = 1, study = path, bounds = public[1:2]), "groups must give", class = "fdadp_privacy_error")
+  expect_error(dp_fdadp(Y ~ sff(X) + age, data, epsilon = 1, study = path, bounds = public[1:2]), "groups must be", class = "fdadp_privacy_error")
   expect_error(
     dp_fdadp(Y ~ sff(X) + age, data, epsilon = 1, study = path, bounds = list(X = c(-4, 4), Y = c(-8, 8), age = c(0, 200)), groups = 1:1000),
     "bounds of age must be those of the study"

@@ -580,9 +580,9 @@ def warn_of_rows(person_rows: str | None, family: str) -> None:
         return
     warn(
         "groups are given and person_rows is not: each person counts once, by the mean of its rows. "
-        "person_rows='mean' asks about a typical row of each person. person_rows='sum' asks about all rows, as "
-        "hazards of rows until an event and rates of events do. They differ where the number of rows depends on "
-        "the response. Say which",
+        "With person_rows='mean' the fit is about a typical row of each person. With person_rows='sum' it is "
+        "about all rows, as hazards of rows until an event and rates of events are. They differ where the number of "
+        "rows depends on the response. Say which",
         PersonRowsWarning,
     )
 

@@ -103,7 +103,7 @@ def test_estimators_take_from_it_what_it_has_fixed(path):
         privacy.bounds_with({"heart rate": (0, 300)})
     Y = simulate_affr(scenario=1, n=1500, seed=0).Y
     model = PrivateMean(privacy=privacy, bounds=(-8, 8))
-    with pytest.raises(PrivacyError, match="groups must give the person"):
+    with pytest.raises(PrivacyError, match="groups must be the person id"):
         model.fit(Y)
     assert len(Study(path).entries) == 1  # nothing was even asked for
     fitted = clone(model).fit(Y, groups=np.arange(1500))

@@ -243,7 +243,7 @@ def test_relative_paths_survive_a_change_of_folder(tmp_path, monkeypatch):
 # ------------------------------------------------------------------ what a fit is told, before it reads
 
 
-CLOSED = {"closed": "was closed on", "expired": "has expired on", "of persons": "groups must give the person"}
+CLOSED = {"closed": "was closed on", "expired": "has expired on", "of persons": "groups must be the person id"}
 
 
 @pytest.mark.parametrize("state", CLOSED)

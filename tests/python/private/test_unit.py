@@ -29,7 +29,7 @@ def test_learners_refuse_to_take_rows_for_persons_before_they_read(learner):
     X, y = toy(learner.kind)
     settings = learner.make()
     budget = Budget(settings.epsilon, settings.delta)
-    with pytest.raises(PrivacyError, match="groups must give the person"):
+    with pytest.raises(PrivacyError, match="groups must be the person id"):
         learner.make(unit="person", budget=budget).fit(X, y)
     refusal = "groups must be left out" if learner.grouped else "wants one row a person"
     with pytest.raises((PrivacyError, InputError), match=refusal):
@@ -70,7 +70,7 @@ def test_curves_too(cls, chunks):
             return model.fit_chunks([(X, Y)] if pair else [Y], groups=groups, **grids)
         return model.fit(*((X, Y) if pair else (Y,)), groups=groups)
 
-    with pytest.raises(PrivacyError, match="groups must give the person"):
+    with pytest.raises(PrivacyError, match="groups must be the person id"):
         fit("person", None)
     with pytest.raises(PrivacyError, match="groups must be left out"):
         fit("row", np.arange(60) // 3)
