@@ -103,6 +103,8 @@ class Coordinator:
         if len({SignedMessage.from_bytes(one).kind for one in answers}) > 1:
             raise RunEnded(f"owners must be at the same place in release {index}, and are not")
         if kind == MessageKind.DONE:
+            if len({SignedMessage.from_bytes(one).body for one in answers}) > 1:
+                raise RunEnded("owners must have the same totals at the end, and were told different ones")
             self.done_ = True
             return
         ask, following = _FOLLOWING[kind], index + (kind == MessageKind.SHARE)

@@ -14,6 +14,7 @@ owner that cannot write has ended. What is proved of it: ``docs/theory/federated
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Collection
 from datetime import UTC, date, datetime
 from typing import Any, Protocol
@@ -31,7 +32,7 @@ from fdadp.federated.run_contract import Contract, ProtocolError, Signer
 from fdadp.privacy.noise.distributed import NextRound
 
 _ANSWERED = "answered"
-_SAME_NOISE = 1 - 1e-9
+_SAME_NOISE = 1 - 1e-12
 """Standard deviations that differ by less are the same: other machines round otherwise."""
 
 
@@ -83,7 +84,7 @@ class ContractProgram:
 
 
 class DataOwner:
-    """One owner of rows under a contract of masked sums.
+    """One owner of rows under a contract of masked sums. There must be one object for each folder and contract.
 
     Parameters
     ----------
@@ -134,9 +135,8 @@ class DataOwner:
             )
         self.contract, self.number, self.result_ = contract, number, None
         self._program, self._signer, self._folder = program, signer, folder
-        self._failed, self._polls = False, 0
+        self._failed, self._polls, self._turn = False, 0, threading.Lock()
         self._name = contract.digest.hex()
-        self._answered = folder.read(_ANSWERED) or b""
         kept = folder.read(f"{self._name}.state")
         self._state = None if kept is None else _state_from_bytes(kept)
         if self._state is not None and self._state["rows"] != program.rows:
@@ -153,6 +153,10 @@ class DataOwner:
         ProtocolError
             The contract has expired, or was answered before and what was kept of it is gone.
         """
+        with self._turn:
+            return self._consent()
+
+    def _consent(self) -> bytes:
         self._check_alive()
         if self._expired:
             raise ProtocolError(f"the contract must not have expired, and has on {self.contract.expires}")
@@ -163,12 +167,15 @@ class DataOwner:
                 )
             self._save({"rows": self._program.rows})
         if not self._known:
-            self._keep(_ANSWERED, self._answered + self.contract.digest)
-            self._answered += self.contract.digest
+            self._keep(_ANSWERED, (self._folder.read(_ANSWERED) or b"") + self.contract.digest)
         return self._message(MessageKind.CONSENT, 0, b"")
 
     def answer(self, request: bytes) -> bytes:
         """Answer a message of the coordinator; a refusal is an answer too. Never raises for what a message holds."""
+        with self._turn:
+            return self._answer(request)
+
+    def _answer(self, request: bytes) -> bytes:
         self._check_alive()
         index = 0
         try:
@@ -187,13 +194,14 @@ class DataOwner:
 
     def poll(self) -> bytes:
         """Ask what is asked of this owner now: a message with a count that rises, in later processes too."""
-        self._check_alive()
-        if self._polls == 0:
-            starts = int(self._folder.read(f"{self._name}.starts") or b"0") + 1
-            self._keep(f"{self._name}.starts", b"%d" % starts)
-            self._polls = starts << 32
-        self._polls += 1
-        return self._message(MessageKind.POLL, 0, self._polls.to_bytes(8, "big"))
+        with self._turn:
+            self._check_alive()
+            if self._polls == 0:
+                starts = int(self._folder.read(f"{self._name}.starts") or b"0") + 1
+                self._keep(f"{self._name}.starts", b"%d" % starts)
+                self._polls = starts << 32
+            self._polls += 1
+            return self._message(MessageKind.POLL, 0, self._polls.to_bytes(8, "big"))
 
     @property
     def longest_request(self) -> int:
@@ -245,10 +253,11 @@ class DataOwner:
         if isinstance(waits, NextRound):
             assert waits.share is not None and waits.index == index
             accept(waits.size < signed_messages.LARGEST, Refusal.RELEASE)
-            key = new_key()
+            drawn = waits.share.astype("<i8").tobytes()
+            key = new_key(asked, transcript, drawn)
             ready = Ready(transcript, public_half(key), waits.size, waits.width, waits.sd, self._program.arrays)
             state["ready"] = self._message(MessageKind.READY, index, ready.to_bytes())
-            state |= {"key": key, "drawn": waits.share.astype("<i8").tobytes()}
+            state |= {"key": key, "drawn": drawn}
         else:
             self.result_ = waits
             state["ready"] = self._message(MessageKind.DONE, index, transcript)
@@ -300,7 +309,8 @@ class DataOwner:
     @property
     def _known(self) -> bool:
         """Whether the contract stands in the list of those that this owner ever agreed to."""
-        digests = [self._answered[at : at + 32] for at in range(0, len(self._answered), 32)]
+        answered = self._folder.read(_ANSWERED) or b""
+        digests = [answered[at : at + 32] for at in range(0, len(answered), 32)]
         return self.contract.digest in digests
 
     @property

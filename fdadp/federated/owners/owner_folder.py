@@ -56,6 +56,8 @@ class OwnerFolder:
         except BlockingIOError as exc:
             self.close()
             raise PrivacyError(f"folder must be used by one process at a time, and another uses {self._path}") from exc
+        self._process = os.getpid()
+        os.fsync(self._folder)  # names that a process had put here when it died, before anything rests on them
 
     def close(self) -> None:
         """Give the folder free."""
@@ -73,6 +75,8 @@ class OwnerFolder:
 
     def write(self, name: str, data: bytes) -> None:
         """Replace a file as a whole; content and name are on the disk when this returns."""
+        if os.getpid() != self._process:  # a fork has the lock, too
+            raise PrivacyError("folder must be used by the process that opened it, and this is a fork of it")
         new = f"{name}.new"
         if new in os.listdir(self._folder):  # of a process that died over it: nothing has left that rests on it
             os.unlink(new, dir_fd=self._folder)

@@ -10,6 +10,7 @@ out: see ``docs/theory/federated.md#masks``.
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -21,7 +22,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from fdadp._common.typing import IntArray
-from fdadp.federated.owners.signed_messages import Refusal, RefusedMessage, accept
+from fdadp.federated.owners.signed_messages import Refusal, RefusedMessage, accept, hashed
 
 _LABEL = b"fdadp mask v1\0"
 _PRIME = 2**255 - 19
@@ -38,9 +39,12 @@ class MaskedRelease(NamedTuple):
     readies: bytes
 
 
-def new_key() -> bytes:
-    """A fresh secret key of X25519, 32 bytes."""
-    return bytes(X25519PrivateKey.generate().private_bytes_raw())
+def new_key(*bound: bytes) -> bytes:
+    """A fresh secret key of X25519, 32 bytes: a hash of random bytes and of all that it must not outlive.
+
+    Where a restored machine's generator repeats itself, the same key still means the same `bound`.
+    """
+    return hashed(b"key", os.urandom(32), *bound)
 
 
 def public_half(key: bytes) -> bytes:

@@ -31,7 +31,7 @@ from mutants import mutate
 
 from fdadp.errors import InputError, PrivacyError
 from fdadp.federated import Contract, ProtocolError, fit_in_clear
-from fdadp.federated.owners import data_owner, owner_folder
+from fdadp.federated.owners import data_owner, owner_folder, pairwise_masks
 from fdadp.federated.owners.coordinator import Coordinator, RunEnded
 from fdadp.federated.owners.data_owner import ContractProgram, DataOwner
 from fdadp.federated.owners.one_process import run_to_end
@@ -137,6 +137,21 @@ def test_the_coordinator_takes_nothing_but_what_it_asked_for() -> None:
         coordinator.take(3, signed(3, MessageKind.DONE, 0, bytes(32)))
 
 
+def test_owners_that_were_told_other_last_totals_do_not_end_a_run() -> None:
+    parties, coordinator = three(), Coordinator(terms())
+    while not coordinator.done_:
+        asked = coordinator.requests_[-1] if coordinator.requests_ else None
+        for number in sorted(coordinator.missing):
+            answer = parties[number - 1].consent() if asked is None else parties[number - 1].answer(asked)
+            found = SignedMessage.from_bytes(answer)
+            if number == 3 and found.kind == MessageKind.DONE:
+                with pytest.raises(RunEnded, match="must have the same totals at the end"):
+                    coordinator.take(3, signed(3, MessageKind.DONE, found.index, bytes(32)))
+                return
+            coordinator.take(number, answer)
+    pytest.fail("the run has no end")
+
+
 # ---------------------------------------------------------------- consent
 
 
@@ -193,6 +208,56 @@ def test_a_contract_is_answered_from_one_folder_once(tmp_path: Path) -> None:
     folder.close()
 
 
+def check_two_contracts_in_one_folder() -> None:
+    """Both are made before either is consented to; then what the first one kept is lost."""
+    folder = MemoryKeeper()
+    both = [owner(1, folder=folder, contract=terms(run=run)) for run in ("first", "second")]
+    for party in both:
+        party.consent()
+    del folder[f"{terms(run='first').digest.hex()}.state"]
+    with pytest.raises(ProtocolError, match="must be a new one"):
+        owner(1, folder=folder, contract=terms(run="first")).consent()
+
+
+def check_a_generator_that_repeats_itself_makes_no_second_ready() -> None:
+    """A restored machine draws the same random bytes again, and another share: its key is another one."""
+    kept = MemoryKeeper()
+    parties = [owner(1, Numbers(1), folder=kept), *three()[1:]]
+    asked = ask(MessageKind.ASK, 0, [party.consent() for party in parties])
+    restored = MemoryKeeper(kept)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "urandom", lambda size: bytes(size))
+        first = parties[0].answer(asked)
+        second = owner(1, Numbers(2), folder=restored).answer(asked)
+    assert first != second
+
+
+def check_what_a_dead_process_left_is_synced_first(tmp_path: Path) -> None:
+    """It may have died between giving a file its name and syncing the folder."""
+    synced: list[int] = []
+
+    class Spy:
+        def __getattr__(self, name: str) -> Any:
+            return synced.append if name == "fsync" else getattr(os, name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner_folder, "os", Spy())
+        OwnerFolder(tmp_path / "a").close()
+    assert len(synced) == 1
+
+
+def check_a_fork_writes_nothing(tmp_path: Path) -> None:
+    folder = OwnerFolder(tmp_path / "a")
+    child = os.fork()
+    if child == 0:
+        with suppress(PrivacyError):
+            folder.write("x", b"y")
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert folder.read("x") is None
+    folder.close()
+
+
 def test_other_rows_are_refused_before_anything() -> None:
     keeper = MemoryKeeper()
     owner(1, folder=keeper).consent()
@@ -219,7 +284,7 @@ def check_other_releases_are_refused() -> None:
         {"size": 9},
         {"width": 41},
         {"arrays": b"b" * 32},
-        {"sd": 100.0 * (1 - 2e-9)},
+        {"sd": 100.0 * (1 - 2e-12)},
         {"sd": float("nan")},
         {"sd": float("inf")},
     ):
@@ -227,7 +292,7 @@ def check_other_releases_are_refused() -> None:
         answer = parties[0].answer(ask(MessageKind.GO, 0, with_ready(readies, 2, **changes)))
         assert refusal_of(answer) == Refusal.RELEASE, changes
         assert parties[0]._state == before
-    more = with_ready(readies, 2, sd=100.0 * (1 - 1e-10))
+    more = with_ready(readies, 2, sd=100.0 * (1 - 1e-13))
     assert refusal_of(parties[0].answer(ask(MessageKind.GO, 0, more))) is None
 
 
@@ -548,6 +613,8 @@ CHECKS: list[Callable[..., None]] = [
     check_senders_and_places,
     check_totals_outside_of_their_width_end_the_run,
     check_mutated_messages_change_nothing,
+    check_two_contracts_in_one_folder,
+    check_a_generator_that_repeats_itself_makes_no_second_ready,
 ]
 ON_DISK: list[Callable[..., None]] = [
     check_key_and_draw_are_gone_after_the_share,
@@ -556,6 +623,8 @@ ON_DISK: list[Callable[..., None]] = [
     check_a_failed_fsync_is_the_end,
     check_an_owner_that_dies_at_any_call_of_the_disk,
     check_no_copy_of_a_folder_gives_a_second_view,
+    check_what_a_dead_process_left_is_synced_first,
+    check_a_fork_writes_nothing,
 ]
 
 
@@ -634,7 +703,31 @@ MUTANTS: dict[str, tuple[Any, str, str, Callable[..., None]]] = {
         "pass",
         check_a_failed_fsync_is_the_end,
     ),
-    "name not synced": (owner_folder, "os.fsync(self._folder)", "pass", check_a_failed_fsync_is_the_end),
+    "name not synced": (
+        owner_folder,
+        "dst_dir_fd=self._folder)\n        os.fsync(self._folder)",
+        "dst_dir_fd=self._folder)",
+        check_a_failed_fsync_is_the_end,
+    ),
+    "names of the dead not synced": (
+        owner_folder,
+        "os.fsync(self._folder)  # names",
+        "pass  # names",
+        check_what_a_dead_process_left_is_synced_first,
+    ),
+    "forks": (owner_folder, "if os.getpid() != self._process:", "if False:", check_a_fork_writes_nothing),
+    "key without its draw": (
+        pairwise_masks,
+        "os.urandom(32), *bound)",
+        "os.urandom(32))",
+        check_a_generator_that_repeats_itself_makes_no_second_ready,
+    ),
+    "other contracts forgotten": (
+        data_owner,
+        '(self._folder.read(_ANSWERED) or b"") + self.contract.digest',
+        "self.contract.digest",
+        check_two_contracts_in_one_folder,
+    ),
     "goes on after a failure": (
         data_owner,
         "self._failed = True  # nobody knows what is on the disk",

@@ -433,7 +433,7 @@ MUTANTS = {
     ),
     "old keys": (
         pairwise_masks,
-        "X25519PrivateKey.generate().private_bytes_raw()",
+        'hashed(b"key", os.urandom(32), *bound)',
         "bytes(range(32))",
         check_a_lost_folder_gives_no_second_view,
     ),
