@@ -50,9 +50,10 @@ def agreement(result: dict[str, Any]) -> str:
     cpu = [f"{r['cpu_ratio']:.0f} at n = {r['n']:,}" for r in rows if r["method"] == "mgcv"]
     return (
         f"In CPU time, which others on the machine disturb less, the ratio to `mgcv::gam` is {', '.join(cpu)}. "
-        "Memory is the peak beyond the data (for mgcv also beyond its matrices S and L). fdadp does mgcv's work: at "
-        f"mgcv's smoothing parameters its fitted scores are mgcv's to {same:.0e} of their range in this run, at its "
-        f"own to {', '.join(dict.fromkeys(own))} (mgcv 1.8 counts a direction that is not identified as unpenalised)."
+        "Memory is the peak beyond the data (for mgcv also beyond its matrices S and L). At mgcv's "
+        f"smoothing parameters the fitted scores of fdadp are mgcv's to {same:.0e} of their range in this run. At its "
+        f"own they are so to {', and to '.join(dict.fromkeys(own))} (mgcv 1.8 counts a direction that is not "
+        "identified as unpenalised)."
     )
 
 
@@ -63,8 +64,8 @@ def about(result: dict[str, Any], cells: dict[tuple[str, int], dict[str, Any]]) 
     versions = dict.fromkeys(r["version"] for r in cells.values() if r.get("version") and r["method"] in names)
     return (
         f"{m['date']}, {m['cores']} cores of a shared machine ({m['cpu']}; load average before the fits "
-        f"{min(loads):.1f} to {max(loads):.1f}), {m['system']}, Python {m['python']}, NumPy {m['numpy']}; "
-        f"{'; '.join(versions)}. Simulated curves on {result['points']} points, 7 × 7 splines. "
+        f"{min(loads):.1f} to {max(loads):.1f}), {m['system']}, Python {m['python']}, NumPy {m['numpy']}, "
+        f"{', '.join(versions)}. Simulated curves on {result['points']} points, 7 × 7 splines. "
         f"Medians of {result['repeats']} rounds; the methods take turns within a round, and a ratio is the median of "
         "the ratios within rounds of this one run. Times of separate runs are not comparable."
     )

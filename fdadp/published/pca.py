@@ -284,7 +284,7 @@ class PublishedDPDPCA(Published):
     different scales: here owners exchange them, and norms, in clear.
 
     With ``masking="uniform"``, ``bounds`` and noise without a seed, what the data user gets is (ε, δ)-differentially
-    private where a row is replaced, the number of rows is public, and proxy and user do not collude: the proxy alone
+    private where a row is replaced, the number of rows is public, and proxy and user do not collude. The proxy alone
     makes the noise. It is not accounted for by the privacy kernel and reported as not private all the same: nobody
     decrypts under a :class:`fdadp.federated.Contract`, and here two parties must not collude.
 

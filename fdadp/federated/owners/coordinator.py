@@ -104,7 +104,7 @@ class Coordinator:
             raise RunEnded(f"owners must be at the same place in release {index}, and are not")
         if kind == MessageKind.DONE:
             if len({SignedMessage.from_bytes(one).body for one in answers}) > 1:
-                raise RunEnded("owners must have the same totals at the end, and were told different ones")
+                raise RunEnded("owners must have the same totals at the end, and have different ones")
             self.done_ = True
             return
         ask, following = _FOLLOWING[kind], index + (kind == MessageKind.SHARE)
