@@ -119,6 +119,7 @@ def owner(
     verified: Annotated[list[Path], typer.Option(metavar="PUB", help="Another owner's key that you verified.")],
     store: Annotated[Path, typer.Option(help="Folder, this user's alone, for what was answered. Never copy it.")],
     out: Annotated[Path, typer.Option(help="File for the totals, which are public.")],
+    proxy: Annotated[str | None, typer.Option(help="HTTP proxy on the way out, as http://proxy:3128.")] = None,
     poll: Annotated[float, typer.Option(help="Seconds between two questions to the coordinator.")] = 2.0,
 ) -> None:
     """At an owner: take part in a run of masked sums. It opens no port.
@@ -137,6 +138,7 @@ def owner(
         verified=[public_key_of(file) for file in verified],
         store=store,
         out=out,
+        proxy=proxy,
         waits=Waits(poll=poll),
     )
     typer.echo(f"totals: {out}")

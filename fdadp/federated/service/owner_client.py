@@ -63,6 +63,9 @@ class OwnerClient:
         Of the coordinator: ``"https://coordinator:8443"``.
     connections : SSLContext
         See :func:`~fdadp.federated.service.run_certificates.owner_connections`.
+    proxy : str, optional
+        An HTTP proxy on the way out, ``"http://proxy:3128"``. It forwards bytes under TLS, which it cannot read.
+        Variables of the environment are not looked at.
     log : Log, optional
         By default lines on stderr.
     waits : Waits
@@ -76,6 +79,7 @@ class OwnerClient:
         url: str,
         connections: ssl.SSLContext,
         *,
+        proxy: str | None = None,
         log: Log | None = None,
         waits: Waits | None = None,
         sleep: Callable[[float], object] = time.sleep,
@@ -83,7 +87,8 @@ class OwnerClient:
         self._owner, self._log, self._sleep = owner, lines_to() if log is None else log, sleep
         self._waits = Waits() if waits is None else waits
         self._address = f"{url.rstrip('/')}/{owner.contract.digest.hex()}/{owner.number}"
-        self._connections, self._failed, self._heard = connections, 0, time.monotonic()
+        self._connections, self._proxy = connections, proxy
+        self._failed, self._heard = 0, time.monotonic()
 
     def run(self) -> None:
         """Take part until this owner has the model and the coordinator knows; the totals are then `owner.totals_`.
@@ -93,7 +98,7 @@ class OwnerClient:
         ProtocolError
             The run cannot go on, or the coordinator was not heard of for too long.
         """
-        with httpx.Client(verify=self._connections, timeout=TIMEOUT, trust_env=False) as client:
+        with httpx.Client(verify=self._connections, proxy=self._proxy, timeout=TIMEOUT, trust_env=False) as client:
             while not self._step(client):
                 self._check_patience()
                 self._sleep(min(self._waits.poll * 2.0 ** min(self._failed, 30), self._waits.longest))
@@ -182,6 +187,7 @@ def own_part(
     verified: Collection[str],
     store: Path,
     out: Path,
+    proxy: str | None = None,
     waits: Waits | None = None,
 ) -> None:
     """Take part as an owner whose things are in files, and write the totals.
@@ -203,6 +209,8 @@ def own_part(
     store : path
         See :class:`~fdadp.federated.owners.owner_folder.OwnerFolder`.
     out : path
+    proxy : str, optional
+        See :class:`OwnerClient`.
     waits : Waits, optional
 
     Raises
@@ -216,7 +224,7 @@ def own_part(
     number, connections = terms.number_of(signer.public), owner_connections(*certificates, key)
     program = ContractProgram(terms, tuple(read_npz(str(rows)).values()))
     party = DataOwner(terms, number, program, signer=signer, folder=folder, verified=verified)
-    take_part(OwnerClient(party, url, connections, waits=waits), folder)
+    take_part(OwnerClient(party, url, connections, proxy=proxy, waits=waits), folder)
     write_totals(out, party.totals_)
 
 

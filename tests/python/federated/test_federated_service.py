@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import socketserver
 import ssl
 import threading
 import time
@@ -100,12 +101,48 @@ def served(run: Run, folder: Any, out: Path, log: list[str]) -> Iterator[str]:
     assert not thread.is_alive()
 
 
-def all_take_part(run: Run, url: str) -> list[DataOwner]:
+class Proxy(socketserver.ThreadingTCPServer):
+    """Forwards bytes of CONNECT requests, as the proxy of a hospital does; `asked` has their first lines."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__((HOST, 0), _Connect)
+        self.asked: list[bytes] = []
+        self.url = f"http://{HOST}:{self.server_address[1]}"
+
+
+class _Connect(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        line = self.rfile.readline()
+        self.server.asked.append(line)
+        while self.rfile.readline().strip():
+            pass
+        host, port = line.split()[1].decode().split(":")
+        with socket.create_connection((host, int(port))) as there:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            back = threading.Thread(target=self._forward, args=(there, self.connection))
+            back.start()
+            self._forward(self.connection, there)
+            back.join()
+
+    @staticmethod
+    def _forward(source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+        with suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
+
+
+def all_take_part(run: Run, url: str, proxy: str) -> list[DataOwner]:
+    """The first owner goes through a proxy."""
     found: list[DataOwner] = []
 
     def part(number: int) -> None:
-        party = run.owner(number, MemoryKeeper())
-        take_part(OwnerClient(party, url, run.connections(number), log=lines_of([]), waits=QUICK), MemoryKeeper())
+        party, way = run.owner(number, MemoryKeeper()), proxy if number == 1 else None
+        client = OwnerClient(party, url, run.connections(number), proxy=way, log=lines_of([]), waits=QUICK)
+        take_part(client, MemoryKeeper())
         found.append(party)
 
     threads = [threading.Thread(target=part, args=(i,)) for i in range(1, OWNERS + 1)]
@@ -181,7 +218,11 @@ def test_a_run_with_strangers(a_run: Run, tmp_path: Path) -> None:
         check_wrong_certificates(a_run, url, tmp_path)
         check_lengths(a_run, url, log)
         log.clear()
-        parties = all_take_part(a_run, url)
+        with Proxy() as proxy:
+            threading.Thread(target=proxy.serve_forever, daemon=True).start()
+            parties = all_take_part(a_run, url, proxy.url)
+            proxy.shutdown()
+    assert {line.split()[0] for line in proxy.asked} == {b"CONNECT"}
     for party in parties:
         check_model(party.result_, a_run)
     (total,) = totals_from_bytes(out.read_bytes())
