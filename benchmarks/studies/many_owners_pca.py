@@ -24,13 +24,11 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import numpy as np
 import pandas as pd
 import typer
-from fdadp.federated.paillier import keys
 
 from fdadp._common.command_line_tools import plain_messages
 from fdadp.errors import NotAccountedWarning
-from fdadp.federated import Federation
+from fdadp.federated import Contract, fit_together
 from fdadp.federated.owner_chain_pca import PrivateLocalPCA
-from fdadp.federated.run_contract import Contract
 from studies import federated_pca as study
 from studies.commands import command
 from studies.federated_pca_tasks import PCATask
@@ -95,15 +93,15 @@ def f1(repeats: int, epsilons: tuple[float, ...] = ALL_EPSILONS) -> pd.DataFrame
 
 
 def seconds(epsilons: tuple[float, ...] = (0.5, 1.0, 10.0), owners: int = 10) -> Iterator[list[Any]]:
-    """CPU seconds of all parties of one encrypted run, and of the chain, by ε: rows of the table."""
+    """CPU seconds of all parties of one run by masks, and of the chain, by ε: rows of the table."""
     (task,), _ = study.load(["australian"])
-    rng, secret = np.random.default_rng(0), keys(2048)
+    rng = np.random.default_rng(0)
     parts = [task.X[rng.integers(0, len(task.X), 50)] for _ in range(owners)]
     for epsilon in epsilons:
         settings = task.public | {"epsilon": epsilon, "n_components": 5, "n_features": task.X.shape[1]}
-        terms = Contract("pca", settings, owners, n_max=1024, key_bits=2048)
+        terms = Contract("pca", settings, owners, n_max=1024)
         start = time.process_time()
-        Federation(terms, [(x,) for x in parts], key=secret).run()
+        fit_together(terms, [(x,) for x in parts])
         middle = time.process_time()
         PrivateLocalPCA(epsilon=epsilon, n_components=5, **task.public).fit(parts)
         yield [f"{epsilon:g}", middle - start, time.process_time() - middle]
@@ -144,7 +142,7 @@ def main(
             [
                 "# DPDPCA at the book's settings",
                 made_with(f"python benchmarks/studies/many_owners_pca.py --repeats {repeats}{options}"),
-                "Totals added up in clear, the same integers as with encryption; seeded noise, for simulation.",
+                "Totals added up in clear, the same integers as by masks; seeded noise, for simulation.",
                 f"## Captured variance, δ = 1/N\n\nFive components, ten owners; {repeats} splits (CNAE-9, ISOLET and "
                 "the stand-ins 1), mean (sd). A guarantee with δ = 1/N is none: it lets one row at random be "
                 "published. fdadp refuses a δ above 0.001 where the number of rows is private, so the tables of "
@@ -154,7 +152,7 @@ def main(
                 f"components, δ = 1e-5, {choices} choices of rows, mean (sd); 86 rows an owner (CNAE-9), 200 "
                 "(ISOLET, 2,000 rows).\n\n" + across(scored, "f1", ["dataset", "scheme", "components"]),
                 "## Time by ε\n\nCPU seconds of all parties together, one after the other: ten owners of 50 rows, 14 "
-                "features, 2048 bits. The book's figure is at ε = 0.5 (its program's), ours at ε = 1: ε changes the "
+                "features. The book's figure is at ε = 0.5 (its program's), ours at ε = 1: ε changes the "
                 "noise's scale and not the work.\n\n" + table(["ε", "DPDPCA", "PrivateLocalPCA"], seconds()),
             ],
         )

@@ -344,7 +344,7 @@ def hypothesis(
     size, turn = np.linalg.eigh(spread)
     r, left = len(given), fitted.errors.degrees(kind)
     if size[0] <= 1e-10 * max(float(size[-1]), 0.0):
-        raise InputError("rows must be combinations, and none follows from the others, with an error above 0")
+        raise InputError("rows must be linearly independent combinations, each with an error above 0")
     if r > left:
         raise InputError(f"rows must be at most {left:g}, the degrees of freedom of the errors, got {r}")
     z = turn.T @ (given @ fitted.fit.coefficients - target) / np.sqrt(size)

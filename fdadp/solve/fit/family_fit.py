@@ -270,7 +270,7 @@ def _fit(form: LongForm, problem: Laplace, log_sp: FloatArray, at: Inside, n: in
 def _warn_separated(form: LongForm, apart: FloatArray) -> None:
     names = [d.name for d, place in zip(form.designs, form.slices, strict=True) if apart[place].max(initial=0) > 0.05]
     warn(
-        f"the unpenalised part of {', '.join(names)} tells responses apart without error, as a level does whose "
+        f"the unpenalised part of {', '.join(names)} separates the responses without error, as a level does whose "
         "responses are all 0. Its coefficients have no finite estimate and are held by a millionth of the data's "
         "information. Predictions are of use, standard errors of these coefficients are not",
         IdentificationWarning,

@@ -37,7 +37,7 @@ def said(*words):
         ("study", "migrate", "/dev/zero"),
         ("table1", "{0}", "--facts", "{0}", "--epsilon", "1"),
         ("federated", "rows", "{0}", "--out", "{1}/rows.npz"),
-        ("federated", "key", "{0}", "{1}/c.json", "--store", "{1}/s"),
+        ("federated", "certificates", "{0}", "host", "{1}/tls"),
         ("federated", "model", "{0}", "{0}"),
     ],
 )

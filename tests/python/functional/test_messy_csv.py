@@ -32,7 +32,10 @@ def test_semicolons_are_detected_and_the_cure_is_named(tmp_path: Path, read: obj
         FileFormatError, match=r"got semicolons. Say sep=';'. Where .* commas, add decimal=',' \(docs/your-csv.md\)$"
     ):
         read(path)  # type: ignore[operator]
-    with door("shell"), pytest.raises(FileFormatError, match=r"Say --sep ';'. Where .* commas, add --decimal ,$"):
+    with (
+        door("shell"),
+        pytest.raises(FileFormatError, match=r"Say --sep ';'. Where .* commas, add --decimal , \(docs/your-csv.md\)$"),
+    ):
         read(path)  # type: ignore[operator]
     with pytest.raises(InputError, match="sep must be"):
         read(path, sep="|")  # type: ignore[operator]

@@ -374,10 +374,10 @@ def test_a_refusal_says_how_many_persons_it_takes(d, delta):
     def asked(n):
         return suggest_bounds(np.zeros((n, d)), privacy=Privacy(0.1, delta, n=n, random_state=0))
 
-    with pytest.raises(PrivacyError, match=r"it takes \d+ persons") as refused:
+    with pytest.raises(PrivacyError, match=r"It takes \d+ persons") as refused:
         asked(100)
-    needed = int(re.findall(r"it takes (\d+)", str(refused.value))[0])
-    with pytest.raises(PrivacyError, match=f"it takes {needed} persons"):
+    needed = int(re.findall(r"It takes (\d+)", str(refused.value))[0])
+    with pytest.raises(PrivacyError, match=f"It takes {needed} persons"):
         asked(needed - 1)
     asked(needed)
 
