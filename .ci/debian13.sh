@@ -75,7 +75,7 @@ inside sh -euc '
     cd /src
     [ -x /venv/bin/python ] || python3 -m venv /venv
     # rpy2 without a compiler
-    RPY2_CFFI_MODE=ABI PYTHONWARNINGS=ignore /venv/bin/python -m pip install --quiet --editable ".[plots,r]" pytest pytest-xdist hypothesis
+    RPY2_CFFI_MODE=ABI PYTHONWARNINGS=ignore /venv/bin/python -m pip install --quiet --group r --editable ".[plots]" pytest pytest-xdist hypothesis
     Rscript -e "cat(R.version.string, \"\\n\"); for (p in c(\"mgcv\", \"reticulate\")) cat(p, format(packageVersion(p)), \"\\n\")"
     /venv/bin/python .ci/report.py versions
     REQUIRE_R=1 R_PYTHON=/venv/bin/python sh .ci/r-package.sh tests check
