@@ -88,6 +88,7 @@ def test_numbers_of_refund_are_ours(names):
 
 
 @pytest.mark.mgcv
+@pytest.mark.filterwarnings("ignore:R")  # mgcv's search at 1e-11
 def test_numbers_of_mgcv_are_those_of_the_one_that_is_here():
     some = [call for call in GAM if call in ("y ~ s(z)", "y ~ te(z, w)", "y ~ g + s(z, by = g)") or "family" in call]
     for row in live({call: GAM[call] for call in some}):
