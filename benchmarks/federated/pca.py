@@ -55,10 +55,10 @@ def running_time(owners: tuple[int, ...] = (10, 30, 100), per_owner: int = 50) -
         begun = time.process_time()
         coordinator = Coordinator(parties[0].contract)
         while not coordinator.done_:
-            asked = coordinator.requests_[-1] if coordinator.requests_ else None
+            asked = coordinator.asked
             for number in sorted(coordinator.missing):
                 party, start = parties[number - 1], time.process_time()
-                answer = party.consent() if asked is None else party.answer(asked)
+                answer = party.answer(asked) if asked else party.consent()
                 spent[number - 1] += time.process_time() - start
                 coordinator.take(number, answer)
         rest = time.process_time() - begun - sum(spent)

@@ -156,6 +156,12 @@ def _nobody(contract: Contract) -> tuple[FloatArray, ...]:
     return (*rows, np.zeros(1)) if contract.groups else rows
 
 
+def check_owners(contract: Contract, data: Sequence[tuple[Any, ...]]) -> None:
+    """Refuse data of another number of owners; raises InputError."""
+    if len(data) != contract.owners:
+        raise InputError(f"data must be of {contract.owners} owners, got {len(data)}")
+
+
 def check_data(contract: Contract, data: tuple[Any, ...]) -> None:
     """Compare the shapes of an owner's arrays with those of the contract; values are not looked at.
 
@@ -294,8 +300,7 @@ def fit_in_clear(contract: Contract, data: Sequence[tuple[Any, ...]], *, random_
     >>> abs(model.components_[0]).round(1)
     array([1., 0., 0., 0.])
     """
-    if len(data) != contract.owners:
-        raise InputError(f"data must be of {contract.owners} owners, got {len(data)}")
+    check_owners(contract, data)
     contract = replace(contract, simulation=True)
     totals: list[IntArray] = []
     while True:

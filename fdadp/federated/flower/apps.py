@@ -161,16 +161,11 @@ class GridCoordinator:
         taken = False
         for node, answer in self._send(online - self.nodes.keys(), b""):
             taken |= self._greeted(node, answer)
-        asked, missing = self._asked, self._coordinator.missing
+        asked, missing = self._coordinator.asked, self._coordinator.missing
         wanted = [node for node, number in self.nodes.items() if node in online and number in missing]
         for node, answer in self._send(wanted, asked):
             taken |= self._taken(self.nodes[node], answer)
         return taken
-
-    @property
-    def _asked(self) -> bytes:
-        requests = self._coordinator.requests_
-        return requests[-1] if requests else b""
 
     def _greeted(self, node: int, answer: bytes) -> bool:
         """Learn from a consent which owner a node is."""
@@ -187,7 +182,7 @@ class GridCoordinator:
         return not self._coordinator.requests_ and self._taken(number, answer)
 
     def _taken(self, number: int, answer: bytes) -> bool:
-        before = self._asked
+        before = self._coordinator.asked
         try:
             self._coordinator.take(number, answer)
         except RunEnded:
@@ -195,8 +190,8 @@ class GridCoordinator:
         except ProtocolError as exc:
             print(f"left out: {self._coordinator.contract.names[number - 1]}: {exc}", flush=True)
             return False
-        if self._asked != before:
-            now = SignedMessage.from_bytes(self._asked)
+        if self._coordinator.asked != before:
+            now = SignedMessage.from_bytes(self._coordinator.asked)
             if now.kind == MessageKind.ASK and now.index > 0:
                 print(f"release {now.index - 1}: total of {self._coordinator.contract.owners} owners", flush=True)
         return True

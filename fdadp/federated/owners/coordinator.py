@@ -41,9 +41,9 @@ class Coordinator:
     Attributes
     ----------
     requests_ : list of bytes
-        All requests so far; the last one is what owners are asked now.
+        All requests so far.
     missing : set of int
-        Numbers of the owners that have not answered it. First of all they are asked for their consent.
+        Numbers of the owners that have not answered the last one.
     done_ : bool
         Whether all owners have the model.
     """
@@ -61,6 +61,11 @@ class Coordinator:
             if answer is not None:
                 with suppress(RefusedMessage):  # an answer to the request before
                     self.take(number, answer)
+
+    @property
+    def asked(self) -> bytes:
+        """What owners are asked now: the last request. Empty at first, when they are asked for their consent."""
+        return self.requests_[-1] if self.requests_ else b""
 
     @property
     def missing(self) -> set[int]:

@@ -21,8 +21,7 @@ def owners_of(
 
     Parameters and errors are those of :func:`fit_together`.
     """
-    if len(data) != contract.owners:
-        raise InputError(f"data must be of {contract.owners} owners, got {len(data)}")
+    federated_models.check_owners(contract, data)
     if contract.owner_keys:
         raise InputError("contract must name no keys: those of a run in one process are made by it")
     signers = [Signer.new() for _ in data]
@@ -41,10 +40,10 @@ def run_to_end(owners: Sequence[DataOwner], coordinator: Coordinator | None = No
     """Carry a run through, from where the coordinator stands; by default from its beginning."""
     coordinator = Coordinator(owners[0].contract) if coordinator is None else coordinator
     while not coordinator.done_:
-        asked = coordinator.requests_[-1] if coordinator.requests_ else None
+        asked = coordinator.asked
         for number in sorted(coordinator.missing):
             party = owners[number - 1]
-            coordinator.take(number, party.consent() if asked is None else party.answer(asked))
+            coordinator.take(number, party.answer(asked) if asked else party.consent())
     return coordinator
 
 

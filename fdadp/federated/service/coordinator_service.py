@@ -128,8 +128,7 @@ class CoordinatorService:
         signed_messages.accept(count > self._counts[number], Refusal.ANSWERED)
         self._counts[number] = count
         if number in self.coordinator.missing:
-            requests = self.coordinator.requests_
-            return Response(requests[-1] if requests else b"", media_type="application/octet-stream")
+            return Response(self.coordinator.asked, media_type="application/octet-stream")
         return Response(status_code=205 if self.coordinator.has_done(number) else 204)
 
     def _refused(self, status: int, code: str, sender: int = 0, kind: str = "message", index: int = 0) -> Response:

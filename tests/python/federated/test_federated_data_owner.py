@@ -77,9 +77,9 @@ def test_a_coordinator_goes_on_from_its_folder(kept: str) -> None:
     for _ in range(100):
         if coordinator.done_:
             break
-        asked = coordinator.requests_[-1] if coordinator.requests_ else None
+        asked = coordinator.asked
         number = min(coordinator.missing)
-        coordinator.take(number, parties[number - 1].consent() if asked is None else parties[number - 1].answer(asked))
+        coordinator.take(number, parties[number - 1].answer(asked) if asked else parties[number - 1].consent())
         if kept != "all" and coordinator.missing == {1, 2, 3}:  # as if it had died just then
             for name in [name for name in folder if ".answer-" in name]:
                 del folder[name]
@@ -140,9 +140,9 @@ def test_the_coordinator_takes_nothing_but_what_it_asked_for() -> None:
 def test_owners_that_were_told_other_last_totals_do_not_end_a_run() -> None:
     parties, coordinator = three(), Coordinator(terms())
     while not coordinator.done_:
-        asked = coordinator.requests_[-1] if coordinator.requests_ else None
+        asked = coordinator.asked
         for number in sorted(coordinator.missing):
-            answer = parties[number - 1].consent() if asked is None else parties[number - 1].answer(asked)
+            answer = parties[number - 1].answer(asked) if asked else parties[number - 1].consent()
             found = SignedMessage.from_bytes(answer)
             if number == 3 and found.kind == MessageKind.DONE:
                 with pytest.raises(RunEnded, match="must have the same totals at the end"):
@@ -522,7 +522,7 @@ def _run_with_a_death(home: Path, at: int) -> tuple[dict[tuple[int, int], list[b
     party = begun()
     coordinator = Coordinator(terms())
     while not coordinator.done_:
-        asked = coordinator.requests_[-1] if coordinator.requests_ else b""
+        asked = coordinator.asked
         for number in sorted(coordinator.missing):
             if number > 1:
                 one = others[number - 2]
