@@ -16,7 +16,7 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.diagonal_margins import SmoothMargin
 from fdadp.functional.tables.curve_inputs import refuse_other_axis
 from fdadp.terms.cycles import Cycle
-from fdadp.terms.records import Records, TrainingSummary
+from fdadp.terms.records import Records, TrainingSummary, row_blocks
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
 from fdadp.terms.times_column import multiplied
 
@@ -187,10 +187,13 @@ class Integral(TermDesign):
         """
         x = records.curves(self.columns[0], self.grid, self.period)
         roots = np.sqrt(quadrature_weights(x.grid, "trapezoid", period=self.period))
-        values = (x.values - x.values.mean(axis=0)) * roots
-        onto = np.linalg.qr(self.over_s.design(x.grid) * roots[:, None])[0]
-        total = float(np.square(values).sum())
-        return float(np.square(values @ onto).sum()) / total if total > 0 else np.nan
+        mean, onto = x.values.mean(axis=0), np.linalg.qr(self.over_s.design(x.grid) * roots[:, None])[0]
+        total = inside = 0.0
+        for rows in row_blocks(len(x.values)):
+            values = (x.values[rows] - mean) * roots
+            scores = values @ onto
+            total, inside = total + float(np.vdot(values, values)), inside + float(np.vdot(scores, scores))
+        return inside / total if total > 0 else np.nan
 
     @property
     def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
