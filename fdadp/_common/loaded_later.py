@@ -66,8 +66,10 @@ class kernel:
         self._options = {"cache": True, "nogil": True} | options
 
     def __call__(self, *args: Any) -> Any:
-        with _LOCK:
-            compiled = self.compiled
+        compiled = self.__dict__.get("compiled")
+        if compiled is None:
+            with _LOCK:
+                compiled = self.compiled
         return compiled(*args)
 
     @cached_property
