@@ -2,6 +2,7 @@
 # wheel.sh PYTHON...: build the wheel, install it into an empty environment of each Python, and use it from an empty
 # folder: import, demonstration, one private fit. What the wheel must not bring: r_bridge, plugins of pytest.
 set -eu
+[ $# -gt 0 ] || { echo "wheel.sh: no Python given" >&2; exit 1; }
 unset PYTHONPATH
 cd "$(dirname "$0")/.."
 folder=$(mktemp -d)
