@@ -93,6 +93,8 @@ $(VENV)/.stamp-plots: $(VENV)/.stamp-python pyproject.toml
 $(VENV)/.stamp-dev: $(VENV)/.stamp-python pyproject.toml
 	@echo "Installing fdadp with the tools for development into $(VENV) ..."
 	$(PIP) --group dev --editable '.[plots,federated,service,published]'
+	@# r_bridge is not installed, as it is not in the wheel: Python finds it in this folder.
+	@$(PY) -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "r_bridge.pth").write_text(str(pathlib.Path.cwd()))'
 	@touch $(VENV)/.stamp-plots $@
 
 $(VENV)/.stamp-docs: $(VENV)/.stamp-dev docs/requirements.txt
