@@ -15,6 +15,7 @@ import numpy as np
 from fdadp._common.loaded_later import pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
+from fdadp.functional.containers.opened_tables import OpenedColumn
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.privacy.private_entries import numbers as entries_as_numbers
 from fdadp.private.plan.private_design import curves_column
@@ -579,6 +580,7 @@ def _is_of_text(raw: Any) -> bool:
 
 def _like(raw: Any, values: FloatArray) -> Any:
     """Values with the labels of rows, and of points, that a column had."""
+    raw = raw.values() if isinstance(raw, OpenedColumn) else raw
     if isinstance(raw, pd.DataFrame):
         return pd.DataFrame(values, index=raw.index, columns=raw.columns)
     return pd.Series(values, index=raw.index) if isinstance(raw, pd.Series) else values

@@ -19,7 +19,7 @@ from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.open_curves import is_foreign, opened_table
-from fdadp.functional.containers.opened_tables import OpenedTable
+from fdadp.functional.containers.opened_tables import OpenedColumn, OpenedCurves, OpenedTable
 from fdadp.functional.tables.curve_inputs import Labels, TableColumn, check_finite, read_column, row_labels
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.row_and_grid_labels import same_rows
@@ -211,12 +211,15 @@ class ColumnTable:
         if function is not None:
             return TableColumn(function.of({source: self._source(source, name) for source in function.sources}))
         raw = given = self.raw(name)
+        if isinstance(raw, OpenedColumn) and name not in self._known:  # the labels of its rows come with its entries
+            opened = isinstance(raw, OpenedCurves)
+            raw = given = self._column(raw, name).values if opened else raw.values()
         column, labels = self._known[name] if name in self._known else (None, row_labels(raw))
         if labels is not None and self.index is not None and not labels.equals(self.index):
             raw = self._beside_others(name, raw)
             column, labels = (column, labels) if raw is given else (None, row_labels(raw))
         if column is None:
-            column = read_column(raw, name, self._grids.get(name), self._defaults.get(name))
+            column = self._column(raw, name)
         if raw is given:
             self._known[name] = column, labels
         self._lengths[name] = column.n
@@ -225,6 +228,9 @@ class ColumnTable:
             self.index = labels if self.index is None else self.index
         self._check()
         return column
+
+    def _column(self, raw: Any, name: str) -> TableColumn:
+        return read_column(raw, name, self._grids.get(name), self._defaults.get(name))
 
     def kinds(self) -> Mapping[str, str]:
         """Kind of each column by name; a column is read when it is looked up.

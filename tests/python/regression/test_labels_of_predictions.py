@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, ScalarRegression
+from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, ScalarRegression, open_curves
 from fdadp.private.release.mechanisms import DPAFF
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")
@@ -60,3 +61,18 @@ def test_grids_go_by_name_only(of: type, method: str) -> None:
     parameters = inspect.signature(getattr(of, method, of.fit)).parameters  # type: ignore[attr-defined]
     grids = [parameters[name] for name in ("s", "t") if name in parameters]
     assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in grids)
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_a_file_that_was_opened_gives_its_ids_to_predictions(private: bool, tmp_path: Path) -> None:
+    """They were an array: only frames and series in memory had labels."""
+    table = X.set_axis([f"h{s}" for s in range(9)], axis=1).assign(age=AGE)
+    table.to_csv(tmp_path / "table.csv")
+    opened = open_curves(tmp_path / "table.csv", curves={"X": "h"}, rows="pid")
+    model = ScalarRegression("age ~ lf(X)", **settings(private)).fit(opened)
+    held = model.predict({"X": X}, grids={"X": np.arange(9.0)})
+    for found in (model.predict(opened), *model.predict_interval(opened)):
+        pd.testing.assert_index_equal(found.index, WHO)
+    np.testing.assert_array_equal(model.predict(opened), held)
+    curves = FunctionalRegression("X ~ age", **settings(private)).fit(opened)
+    pd.testing.assert_index_equal(curves.predict(opened).index, WHO)
