@@ -47,15 +47,21 @@ title <- sub('^title: "(.*)"$', "\\1", readLines("vignettes/fdadp.Rmd", 2)[2])
 seconds <- round(as.numeric(Sys.time() - started, units = "secs"))
 note <- paste0("*Run by R ", getRversion(), " when this site was built.*")
 writeLines(enc2utf8(c(paste("#", title), "", note, "", text)), file.path(out, "vignette.md"), useBytes = TRUE)
-# The R tab of "From your CSV to a private result", as it stands there, on the file that the page makes.
-page <- readLines("docs/your-csv.md", encoding = "UTF-8")
-starts <- which(page == "```r")
-ends <- which(page == "```")
-code <- unlist(lapply(starts, function(i) page[(i + 1):(min(ends[ends > i]) - 1)]))
-here <- setwd(work)
-make <- "from fdadp.demo.people_file import write_people; write_people('people.csv')"
-stopifnot(length(starts) == 6, system2(Sys.getenv("RETICULATE_PYTHON"), c("-c", shQuote(make))) == 0)
-source(exprs = parse(text = code), print.eval = TRUE)
-stopifnot(file.exists("certificate.html"), grepl("end to end", ledger(model)$headline))
-setwd(here)
+# R's tabs of pages for files of one's own, as they stand there, on the files that the first Python of the page makes.
+run_tabs <- function(page, tabs, names) {
+  lines <- readLines(page, encoding = "UTF-8")
+  block <- function(start) lines[(start + 1):(min(which(lines == "```" & seq_along(lines) > start)) - 1)]
+  starts <- which(lines == "```r")
+  make <- file.path(work, "make.py")
+  writeLines(block(which(lines == "```python")[1]), make)
+  here <- setwd(work)
+  on.exit(setwd(here))
+  stopifnot(length(starts) == tabs, system2(Sys.getenv("RETICULATE_PYTHON"), make) == 0)
+  source(exprs = parse(text = unlist(lapply(starts, block))), local = names, print.eval = TRUE)
+  names
+}
+made <- run_tabs("docs/your-csv.md", 6, new.env())
+stopifnot(file.exists(file.path(work, "certificate.html")), grepl("end to end", fdadp::ledger(made$model)$headline))
+made <- run_tabs("docs/files.md", 7, new.env())
+stopifnot(nobs(made$fit) == 300, grepl("end to end", fdadp::ledger(made$private)$headline))
 cat(length(pages), "pages of R,", "the vignette in", seconds, "s\n")

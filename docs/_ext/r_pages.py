@@ -1,6 +1,6 @@
 """R's part of the site: a page of each Rd, and the vignette as it ran. R makes them (``.ci/r-package.sh pages``).
 
-The R of docs/your-csv.md runs then too. Where R is not there, ``.ci/r-package.sh`` says what was skipped.
+The R of docs/your-csv.md and docs/files.md runs then too. Without R ``.ci/r-package.sh`` says what was skipped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import subprocess
 from assemble import ROOT
 
 MADE = ROOT / "docs" / "_build" / "r"
-SOURCES = ("man", "vignettes", "R", "inst", "docs/_ext/r_pages.R", "docs/your-csv.md")
+SOURCES = ("man", "vignettes", "R", "inst", "docs/_ext/r_pages.R", "docs/your-csv.md", "docs/files.md")
 
 PARTS = re.compile(
     r"<h[23][^>]*>(.*?)</h[23]>|^<pre><code class='language-R'>(.*?)</code></pre>", re.DOTALL | re.MULTILINE

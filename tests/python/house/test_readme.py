@@ -23,8 +23,8 @@ PAGES = {
     "docs/from-mgcv.md": 1,
     "docs/from-scikit-fda.md": 1,
     "docs/after-the-fit.md": 2,
+    "docs/files.md": 6,
     "docs/how-many.md": 3,
-    "docs/install.md": 1,
     "docs/ledger.md": 1,
     "docs/start.md": 4,
     "docs/which-model.md": 1,
@@ -68,7 +68,7 @@ SIMULATED = {"docs/how-many.md"}
 def test_python_blocks_run(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    writes = name in ("docs/missing.md", "docs/repeated.md", "docs/start.md", "docs/your-csv.md")
+    writes = name in ("docs/files.md", "docs/missing.md", "docs/repeated.md", "docs/start.md", "docs/your-csv.md")
     monkeypatch.chdir(tmp_path if writes else ROOT)
     blocks = python_blocks(ROOT / name)
     assert len(blocks) >= PAGES[name]
