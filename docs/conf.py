@@ -47,6 +47,7 @@ exclude_patterns = [
 ]
 templates_path = [str(HERE / "_templates")]
 html_static_path = [str(HERE / "_static")]
+html_search_scorer = str(HERE / "_static" / "search_scorer.js")
 html_css_files = ["fdadp.css"]
 
 # Pages and notebooks. Notebooks are stored with their outputs; `make notebooks` runs them.

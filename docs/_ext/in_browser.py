@@ -11,11 +11,27 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from urllib.parse import quote
 
 PLACES = ("chromium", "chromium-browser", "google-chrome")
 
-SEARCHES = {"eigenfunctions": "fdadp.plot.eigenfunctions", "zCDP": "accounting", "Laplace": "theory/noise"}
-"""Words, and a part of the address of a page that must be among the hits."""
+SEARCHES = {
+    "missing values": "missing",
+    "csv": "your-csv",
+    "mixed model": "repeated",
+    "confidence band": "after-the-fit",
+    "sample size": "how-many",
+    "federated": "owners",
+    "install": "install",
+    "refund": "refund",
+    "mgcv": "from-mgcv",
+    "diffprivlib": "from-diffprivlib",
+    "certificate": "ledger",
+    "random effects": "repeated",
+    "epsilon": "choosing",
+    "predict_interval": "api/generated/",
+}
+"""What people ask, and how the address of the page begins that must come first."""
 
 FORMULAS = "api/generated/fdadp.AdditiveFunctionOnFunction.html"
 
@@ -50,13 +66,11 @@ def look(html: Path) -> tuple[str, list[str]]:
     Thread(target=server.serve_forever, daemon=True).start()
     site, wrong = f"http://127.0.0.1:{server.server_port}", []
     try:
-        for word, part in SEARCHES.items():
-            text = run(chromium, "--dump-dom", f"{site}/search.html?q={word}")
-            hits = re.findall(
-                r'<li[^>]*class="[^"]*(?:kind-|search)[^"]*"[^>]*>\s*<a href="([^"]+)"', text
-            ) or re.findall(r'<ul class="search".*?</ul>', text, re.DOTALL)
-            if not any(part in hit for hit in hits):
-                wrong.append(f"search for {word!r} does not find {part}")
+        for words, page in SEARCHES.items():
+            text = run(chromium, "--dump-dom", f"{site}/search.html?q={quote(words)}")
+            first = re.search(r'<li[^>]*class="[^"]*kind-[^"]*"[^>]*>\s*<a href="([^"]+)"', text)
+            if first is None or not first[1].startswith(page):
+                wrong.append(f"search for {words!r} must find {page} first, got {first[1] if first else 'nothing'}")
         text = run(chromium, "--dump-dom", f"{site}/{FORMULAS}")
         if "<mjx-container" not in text or "<mjx-merror" in text:
             wrong.append(f"formulas of {FORMULAS} are not typeset")
