@@ -73,6 +73,17 @@ def mend_docstring(app: Any, what: str, name: str, value: Any, options: Any, lin
     lines[:] = [re.sub(r"(?<![`\w/])docs/([\w/-]+)\.md(?:#([\w-]+))?(?!`)", link, line) for line in lines]
 
 
+def example_first(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Put the example of a class before its parameters, of which there may be thirty."""
+    if what == "class" and ":Parameters:" in lines and ".. rubric:: Examples" in lines:
+        example = lines.index(".. rubric:: Examples")
+        rest = (k for k in range(example + 1, len(lines)) if re.match(r"\.\. rubric::|:\w", lines[k]))
+        end, parameters = next(rest, len(lines)), lines.index(":Parameters:")
+        moved = lines[example:end]
+        del lines[example:end]
+        lines[parameters:parameters] = [*moved, ""]
+
+
 def mend_sources(app: Any, exception: Exception | None) -> None:
     """Ways back from highlighted sources: viewcode takes the first home of a file's names for that of all."""
 
@@ -104,6 +115,7 @@ def setup(app: Any) -> dict[str, bool]:
     name_terms()
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", mend_docstring, priority=400)  # before numpydoc
+    app.connect("autodoc-process-docstring", example_first, priority=600)  # after numpydoc
     app.connect("build-finished", mend_sources)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
