@@ -9,6 +9,7 @@ from ._dti_tracts import load_dti2 as load_dti2
 from ._icu import load_icu as load_icu
 from ._lip_emg import load_lip_emg as load_lip_emg
 from ._nhanes_wear_time import load_nhanes_wear as load_nhanes_wear
+from ._people_file import write_people as write_people
 from ._simulated_curves import SimulatedCurves as SimulatedCurves
 from ._simulated_curves import simulate_affr as simulate_affr
 from ._simulated_curves import simulate_cosine as simulate_cosine

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from fdadp.datasets import load_canadian_weather
+from fdadp.datasets import load_canadian_weather, write_people
 from fdadp.demo import published_experiment
-from fdadp.demo.people_file import write_people
 from fdadp.demo.private_fits import fit_people, fit_stays
 from fdadp.demo.published_experiment import rich_table, write_experiment
 from fdadp.errors import ExtrapolationWarning

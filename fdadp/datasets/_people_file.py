@@ -31,7 +31,7 @@ def write_people(path: str | Path, n: int = 2000, seed: int = 1) -> Path:
 
     Examples
     --------
-    >>> from fdadp.demo.people_file import write_people
+    >>> from fdadp.datasets import write_people
     >>> file = getfixture("tmp_path") / "people.csv"
     >>> print(write_people(file, n=5).read_text().partition("h02")[0])
     id;age;sex;h00;h01;
