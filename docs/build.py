@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 import api_pages
 import check_site
+import example_certificate
 import plain_english
 import r_pages
 from assemble import DOCS, SOURCE, assemble
@@ -32,7 +33,7 @@ def main(arguments: list[str]) -> int:
     fast = "--fast" in arguments
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ["MPLBACKEND"] = "agg"
-    assemble(api_pages.made() | r_pages.made(fast))
+    assemble(api_pages.made() | r_pages.made(fast) | example_certificate.made())
     options = ["-b", "html", "-W", "-n", "--keep-going", "-q", "-c", str(DOCS), "-d", str(DOCS / "_build" / "doctrees")]
     options += ["-D", "plot_gallery=0"] if fast else []
     options += [argument for argument in arguments if argument != "--fast"]

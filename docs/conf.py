@@ -49,6 +49,7 @@ templates_path = [str(HERE / "_templates")]
 html_static_path = [str(HERE / "_static")]
 html_search_scorer = str(HERE / "_static" / "search_scorer.js")
 html_css_files = ["fdadp.css"]
+html_extra_path = [str(HERE / "_build" / "source" / "extra")]
 
 # Pages and notebooks. Notebooks are stored with their outputs; `make notebooks` runs them.
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "amsmath", "attrs_inline", "attrs_block", "fieldlist"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fdadp._common.guarantee_in_words import composed, shown_up
 from fdadp.privacy.certificate.external_forms import answers
 from fdadp.privacy.certificate.odds import PRIORS
+from fdadp.privacy.certificate.release_names import meaning
 from fdadp.privacy.guarantee_checks import LEFT_OUT
 
 if TYPE_CHECKING:
@@ -155,16 +156,25 @@ def _releases(of: Certificate) -> str:
         for r in fit.releases:
             name = r.name.rstrip("0123456789 ")
             counts[name] = counts.get(name, 0) + r.size
-        what = ", ".join(f"{name} ({size})" for name, size in counts.items()) or "nothing"
+        what = ", ".join(f"{_named(name)} ({size})" for name, size in counts.items()) or "nothing"
         number = str(fit.number) if fit.number else ""
         body += (
             f"<tr><td>{number}<br>{fit.time[:10]}</td>"
             f"<td>{html.escape(fit.mechanism)}<br>{html.escape(fit.purpose or 'no purpose was named')}</td>"
-            f"<td>{html.escape(what)}</td><td class='n'>{shown_up(fit.epsilon)}</td>"
+            f"<td>{what}</td><td class='n'>{shown_up(fit.epsilon)}</td>"
             f"<td class='n'>{fit.share:.2%}</td>"
             f"<td><code>{'<br>'.join(m[:16] for m in fit.models) or 'none saved'}</code></td></tr>"
         )
     return f'<table class="small">{head}{body}</table><p>{composed(of.delta)}</p>'
+
+
+def _named(release: str) -> str:
+    """The name of a release, which says what it means where a mouse rests on it."""
+    return (
+        f'<abbr title="{html.escape(meaning(release))}">{html.escape(release)}</abbr>'
+        if meaning(release)
+        else html.escape(release)
+    )
 
 
 def _pairs(rows: Iterable[tuple[str, str]], empty: str, kind: str) -> str:
