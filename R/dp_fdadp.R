@@ -25,7 +25,7 @@
 #'   from means of persons, where each person counts once; `person_rows = "exchangeable"` weighs all rows as generalised least squares would.
 #' @param object,x A fit of `dp_fdadp()`.
 #' @param newdata A data frame or list with the columns of which the formula speaks.
-#' @param se.fit Also give pointwise standard errors, which know the noise?
+#' @param se.fit Also give pointwise standard errors, which include the noise?
 #' @param interval `"prediction"`: also give pointwise prediction intervals for new responses.
 #' @param level Nominal coverage.
 #' @param t Where to predict, within the domain of the response; default its grid.

@@ -4,7 +4,7 @@
 #' arguments, at the middle of the others), the levels of a factor side by side. A heat map is hatched where its band holds zero: there not even the
 #' sign is known.
 #'
-#' @param x A fit of [fdadp()] or [dp_fdadp()], whose bands know the noise.
+#' @param x A fit of [fdadp()] or [dp_fdadp()], whose bands include the noise.
 #' @param terms Names of terms; default all but the constant.
 #' @param level Of the bands, pointwise unless `simultaneous`.
 #' @param simultaneous Shall the band hold the whole function?

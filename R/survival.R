@@ -187,7 +187,7 @@ plot.fdadp_survival <- function(x, newdata = NULL, terms = NULL, level = 0.95, .
 
 #' A private survival curve
 #'
-#' Kaplan and Meier's curve from one private histogram of events and censored times, with limits that know the noise; also by group, with the
+#' Kaplan and Meier's curve from one private histogram of events and censored times, with limits that include the noise; also by group, with the
 #' log-rank test where there are two.
 #'
 #' @param data A data frame or list of columns. Each row is a person, unless `groups` says whose it is.

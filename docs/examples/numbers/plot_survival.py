@@ -26,7 +26,7 @@ print("concordance", round(concordance(people["months"], people["died"], model.p
 
 # %%
 # Left: three people, predicted and in truth (dashed). Right: the older and the younger half, privately at ε = 1, with
-# 95 % limits that know the noise; nobody's own times can be read off.
+# 95 % limits that include the noise; nobody's own times can be read off.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True, layout="constrained")
 at, colours = np.linspace(0, 12, 100), ("#0072B2", "#009E73", "#D55E00")
 for level, colour in zip((1, 0, -1), colours, strict=True):

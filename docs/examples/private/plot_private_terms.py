@@ -2,7 +2,7 @@
 Several covariates, privately
 =============================
 
-A curve, a number and a label of the same people under one guarantee. Standard errors know the noise, so that the
+A curve, a number and a label of the same people under one guarantee. Standard errors include the noise, so that the
 bands of a private fit are wider than those without privacy.
 """
 

@@ -81,7 +81,7 @@ class BasisCheck:
 
     def __str__(self) -> str:
         small = [f"{s.name}={s.larger}" for s in self.sizes if not s.adequate]
-        end = f"\nTry {', '.join(small)} and check again; standard errors do not know what a basis cannot follow."
+        end = f"\nTry {', '.join(small)} and check again; standard errors do not show what a basis cannot follow."
         return str(self._table().as_text()) + (end if small else "")
 
     def _repr_html_(self) -> str:

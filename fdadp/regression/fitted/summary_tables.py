@@ -162,13 +162,13 @@ ERRORS = {
     "cluster": "Standard errors and tests allow any dependence of errors within a group",
 }
 BY_PERSON = {
-    "iid": "Standard errors and tests know the covariances of persons and of their rows",
+    "iid": "Standard errors and tests account for the covariances of persons and of their rows",
     "unconditional": "Standard errors and tests are of random curves, and count that smoothing is estimated",
     "cluster": "Standard errors and tests allow any dependence of errors within a person",
 }
 
 CURVES_BELIEVED = (
-    "Bands of coefficient functions believe that curves vary as the public prior says. Where real curves vary along "
+    "Bands of coefficient functions assume that curves vary as the public prior says. Where real curves vary along "
     "few shapes, bands hold far less than 95 %"
 )
 """Of private fits: .26 of a function at n = 10,000, the worst of seven simulators (``docs/limits.md``)."""
@@ -185,7 +185,7 @@ def _notes(fitted: Fitted) -> list[str]:
     notes += _functions_along(fitted)
     errors = None
     if ledger is not None:
-        errors = "Standard errors and tests know the noise of the releases"
+        errors = "Standard errors and tests include the noise of the releases"
         looked = any(release.name == PLANNED["directions"] for release in ledger.releases)
         errors += f". {CURVES_BELIEVED}" if covariates.grids and not looked else ""
     notes += [] if fitted.joined is None else [f"Rows: {fitted.joined}."]

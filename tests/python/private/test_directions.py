@@ -84,7 +84,7 @@ def test_it_is_left_out_where_it_says_nothing_and_the_summary_says_so():
     model, _, _ = fit(1000, 0)
     assert not lines(model)
     text = str(model.summary())
-    assert "Bands of coefficient functions believe that curves vary as the public prior says" in text
+    assert "Bands of coefficient functions assume that curves vary as the public prior says" in text
 
 
 @pytest.fixture
