@@ -1,4 +1,7 @@
-"""The certificate that docs/certificate.md shows: the Python of docs/your-csv.md runs, with real noise, at each build."""
+"""The certificate that docs/certificate.md shows: that of docs/your-csv.md, made at each build.
+
+Its noise is real, so that no two builds show the same numbers.
+"""
 
 from __future__ import annotations
 
