@@ -438,7 +438,8 @@ class TermModel(Kin, Estimator):
             A row for each term but the constant: ``edf``, ``statistic`` (Wald's, on ``df`` directions), ``df`` and
             ``p``. By curves or clusters directions are the smoothest ones, without what smoothing takes away
             (:func:`fdadp.solve.errors.term_tests.wald_by_clusters`); else those in which the term varies most. Of
-            ``re(g)`` the test is that its variance is 0: on numbers the exact score test, on curves one by flipped
+            ``re(g)`` the test is that its variance is 0: on numbers the exact score test, NaN where
+            ``person_rows="mean"`` weighs rows of large groups less; on curves one by flipped
             signs of curves, or of groups of them (:mod:`fdadp.solve.errors.term_tests`), except where `kind` asks
             for refund's; with ``covariance="free"`` the restricted likelihood ratio by its law in samples simulated
             without the curves, seeded: all of a person in the row of ``re(id)``, slopes and sites in rows of their own.

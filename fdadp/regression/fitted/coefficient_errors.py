@@ -97,6 +97,13 @@ class CoefficientErrors:
         return self.groups is not None or "cluster" in self.clusters
 
     @property
+    def weighs_rows_alike(self) -> bool:
+        """Whether groups leave all rows the same weight: rows count once each, or all groups have as many."""
+        if self.settings.person_rows == "sum" or not self.grouped:
+            return True
+        return self.groups is not None and np.ptp(np.bincount(self.groups)) == 0
+
+    @property
     def has_rows(self) -> bool:
         """Whether the residuals of two records or more are kept."""
         return self.residuals is not None and self.fit.n > 1

@@ -87,8 +87,9 @@ def _computed(errors: CoefficientErrors) -> CoefficientErrors:
     if errors.has_rows and settings.variance is not None and settings.of_curves and gaussian:
         for kind in ("t", "model"):
             errors.variance_of(kind)
-    for place in errors.fit.form.slices if settings.of_curves else ():
-        tested_as_random(errors, np.arange(place.start, place.stop), errors.kind_of(None), None)
+    form = errors.fit.form
+    for design, place in zip(form.designs, form.slices, strict=True) if settings.of_curves or errors.grouped else ():
+        tested_as_random(errors, design, np.arange(place.start, place.stop), errors.kind_of(None), None)
     if errors.has_rows and gaussian:
         error_left_out(errors)
     return replace(errors, residuals=None, groups=None, changes=[])

@@ -194,30 +194,31 @@ def nested_models(one: Fitted, other: Fitted, kind: str | None) -> pd.DataFrame:
 def tested(errors: CoefficientErrors, which: IntArray, kind: str | None) -> TermTest:
     """Test that some coefficients are all 0, under an assumption about the errors."""
     wanted, fit = errors.kind_of(kind), errors.fit
-    special = tested_as_random(errors, which, wanted, kind)
+    places = zip(fit.form.designs, fit.form.slices, strict=True)
+    design = next((d for d, p in places if np.array_equal(which, np.arange(p.start, p.stop))), None)
+    special = None if design is None else tested_as_random(errors, design, which, wanted, kind)
     if special is not None:
         return special
     if wanted in BY_CLUSTERS:
         found = errors.by_clusters(wanted)
-        return wald_by_clusters(fit, which, found.sampling, found.n_clusters)
+        left = errors.degrees(wanted, design.name) if design is not None and which.size == 1 else None  # as its t test
+        return wald_by_clusters(fit, which, found.sampling, found.n_clusters, left)
     both = np.ix_(which, which)
     covariance, edf = errors.covariance(kind)[both], float(fit.edf[which].sum())
     return wald(fit.gram[both], fit.coefficients[which], covariance, edf, errors.degrees(kind))
 
 
-def tested_as_random(errors: CoefficientErrors, which: IntArray, wanted: str, kind: str | None) -> TermTest | None:
+def tested_as_random(
+    errors: CoefficientErrors, design: TermDesign, which: IntArray, wanted: str, kind: str | None
+) -> TermTest | None:
     """The test of a single random effect; None for other terms."""
-    form = errors.fit.form
-    places = zip(form.designs, form.slices, strict=True)
-    design = next((d for d, p in places if np.array_equal(which, np.arange(p.start, p.stop))), None)
-    if design is None:
-        return None
-    if not errors.settings.of_curves:
-        return None if wanted in BY_CLUSTERS else numbers_tested(errors, design, which)
-    if kind in ("iid", "unconditional"):
+    curves = errors.settings.of_curves
+    if not curves and wanted not in BY_CLUSTERS:
+        return numbers_tested(errors, design, which)
+    if curves and kind in ("iid", "unconditional"):
         return None
     if design.name not in errors.random_tests:
-        found = curves_tested(errors, design)
+        found = curves_tested(errors, design) if curves else numbers_of_groups_tested(errors, design, which)
         if found is None:
             return None
         errors.random_tests[design.name] = found
@@ -362,6 +363,19 @@ def numbers_tested(errors: CoefficientErrors, design: TermDesign, which: IntArra
     with one_blas_thread():
         known = errors.settings.family.known_scale
         return score_test(EffectSpectrum.of(errors.fit, which, known), known)
+
+
+def numbers_of_groups_tested(errors: CoefficientErrors, design: TermDesign, which: IntArray) -> TermTest | None:
+    """The same of a random effect in a fit with groups; None for other terms. NaN where groups weigh rows unequally.
+
+    A covariance from clusters says nothing of as many effects as there are clusters. The score test takes rows as
+    independent where the random effect is 0, and their weights as those of their variances.
+    """
+    levels = levels_of(_term_of_number(design))
+    if levels is None:
+        return None
+    alike = errors.weighs_rows_alike
+    return numbers_tested(errors, design, which) if alike else TermTest(np.nan, len(levels) - 1, np.nan)
 
 
 def curves_tested(errors: CoefficientErrors, design: TermDesign) -> TermTest | None:

@@ -77,7 +77,9 @@ def wald(gram: FloatArray, coefficients: FloatArray, covariance: FloatArray, edf
     return TermTest(statistic, r, f_beyond(statistic / r, r, left))
 
 
-def wald_by_clusters(fit: AdditiveFit, which: IntArray, sampling: FloatArray, n_clusters: int) -> TermTest:
+def wald_by_clusters(
+    fit: AdditiveFit, which: IntArray, sampling: FloatArray, n_clusters: int, left: float | None = None
+) -> TermTest:
     """Test that coefficients are all 0, where their covariance is estimated from clusters.
 
     Parameters
@@ -88,6 +90,8 @@ def wald_by_clusters(fit: AdditiveFit, which: IntArray, sampling: FloatArray, n_
     sampling : ndarray of shape (p, p)
         Covariance of all coefficients at these smoothing parameters, from clusters left out.
     n_clusters : int
+    left : float, optional
+        Degrees of freedom of the covariance; default one less than clusters.
 
     Notes
     -----
@@ -115,7 +119,7 @@ def wald_by_clusters(fit: AdditiveFit, which: IntArray, sampling: FloatArray, n_
     z = contrasts @ fit.coefficients[which]
     values, vectors = np.linalg.eigh(contrasts @ sampling[np.ix_(which, which)] @ contrasts.T)
     kept = values > 1e-10 * max(float(values[-1]), 0.0)
-    r, left = int(kept.sum()), n_clusters - 1
+    r, left = int(kept.sum()), n_clusters - 1 if left is None else left
     if not r:
         return TermTest(0.0, 0, 1.0)
     statistic = float(((vectors[:, kept].T @ z) ** 2 / values[kept]).sum())

@@ -213,3 +213,33 @@ def test_a_fit_says_what_memory_it_would_take():
         with pytest.raises(InputError, match=r"fit\(groups='id'\)"):
             FunctionalRegression("Y ~ re(id, k=8)").fit_chunks([data], grids={"Y": T})
     assert (free_memory() or 1) > 0
+
+
+def test_groups_leave_a_random_effect_its_exact_test(tmp_path):
+    """By clusters, p was .44 for effects of twice the errors: there are as many effects as clusters."""
+    rng = np.random.default_rng(1)
+    g = np.repeat(np.arange(60), 4)
+    x = rng.normal(size=240)
+    data = {"x": x, "g": g.astype(str), "y": 2 * rng.normal(size=60)[g] + 0.5 * x + rng.normal(size=240)}
+    alone = ScalarRegression("y ~ x + re(g)", progress=False).fit(data).test_terms().loc["re(g)"]
+    model = ScalarRegression("y ~ x + re(g)", progress=False).fit(data, groups="g")
+    np.testing.assert_allclose(model.test_terms().loc["re(g)"], alone, rtol=1e-6)
+    model.save(tmp_path / "model.npz")
+    again = ScalarRegression.load(tmp_path / "model.npz").test_terms()
+    np.testing.assert_allclose(again, model.test_terms(), rtol=1e-12)
+    few = {name: values[:-3] for name, values in data.items()}  # the last group has one row, which then counts fourfold
+    uneven = ScalarRegression("y ~ x + re(g)", progress=False).fit(few, groups="g").test_terms().loc["re(g)"]
+    assert np.isnan(uneven["p"])
+    known = ScalarRegression("y ~ x + re(g)", progress=False, person_rows="sum").fit(few, groups="g")
+    assert known.test_terms().loc["re(g)", "p"] < 1e-9
+
+
+def test_one_coefficient_has_one_p_value_by_groups():
+    """summary() took the term's own degrees of freedom, test_terms() those of all clusters: .0006 and .0001."""
+    rng = np.random.default_rng(2)
+    g = np.repeat(np.arange(12), 4)
+    x = rng.normal(size=48) * (1 + 4 * (g == 0))
+    y = rng.normal(size=12)[g] + 0.5 * x + rng.normal(size=48)
+    model = ScalarRegression("y ~ x", progress=False).fit({"x": x, "y": y, "g": g.astype(str)}, groups="g")
+    line = next(line for line in str(model.summary()).splitlines() if line.split()[:1] == ["x"])
+    assert line.split()[-1] == f"{model.test_terms().loc['x', 'p']:.4f}"
