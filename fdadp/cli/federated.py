@@ -119,6 +119,9 @@ def owner(
     verified: Annotated[list[Path], typer.Option(metavar="PUB", help="Another owner's key that you verified.")],
     store: Annotated[Path, typer.Option(help="Folder, this user's alone, for what was answered. Never copy it.")],
     out: Annotated[Path, typer.Option(help="File for the totals, which are public.")],
+    study: Annotated[
+        Path | None, typer.Option(help="This owner's study, which is charged the contract. (default: none)")
+    ] = None,
     proxy: Annotated[str | None, typer.Option(help="HTTP proxy on the way out, as http://proxy:3128.")] = None,
     poll: Annotated[float, typer.Option(help="Seconds between two questions to the coordinator.")] = 2.0,
 ) -> None:
@@ -138,6 +141,7 @@ def owner(
         verified=[public_key_of(file) for file in verified],
         store=store,
         out=out,
+        study=study,
         proxy=proxy,
         waits=Waits(poll=poll),
     )

@@ -16,10 +16,14 @@ import numpy as np
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError, PublicInputWarning
 from fdadp.files.atomic_writes import replacing
+from fdadp.privacy.account._reservations import Binding
+from fdadp.privacy.account.budget import Budget
+from fdadp.privacy.guarantee_checks import UNITS
 from fdadp.privacy.noise.distributed import DistributedNoise, NextRound, noise_source
 
 if TYPE_CHECKING:
     from fdadp.federated.run_contract import Contract
+    from fdadp.privacy.study import Study
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,8 @@ def check(contract: Contract) -> None:
     """
     if contract.model not in MODELS:
         raise InputError(f"model must be one of {', '.join(MODELS)}, got {contract.model!r}")
+    if not contract.settings.keys().isdisjoint(("study", "budget")):
+        raise InputError("settings must give epsilon and delta, and no study: each owner charges one of its own")
     if contract.settings.get("delta") is None:
         raise InputError("settings must give delta: sums of many owners carry Gaussian noise")
     totals: list[IntArray] = []
@@ -136,6 +142,35 @@ def check(contract: Contract) -> None:
         warnings.simplefilter("ignore", PublicInputWarning)  # of totals that are nobody's
         while isinstance(waits := fit(contract, None, totals), NextRound) and not uniform:
             totals.append(np.zeros(waits.size, dtype=np.int64))
+
+
+def charge(contract: Contract, study: Study, by: str) -> None:
+    """Take the whole budget of a contract from an owner's own study, once; on the disk when this returns.
+
+    Parameters
+    ----------
+    contract : Contract
+    study : Study
+    by : str
+        Name of the owner's folder: another folder is refused.
+
+    Raises
+    ------
+    PrivacyError
+        The study has not got so much, or protects something else; or the contract was charged from another folder.
+    """
+    of = contract.settings
+    adjacency = of.get("adjacency") or ("add-remove" if of.get("n") is None else "zero-out")
+    digest = contract.digest.hex()
+    public = {"purpose": of.get("purpose") or "a contract of many owners", "contract": digest}
+    about = {"mechanism": f"federated {contract.model}", "public": public, "secure": not contract.simulation}
+    study.charge(
+        Budget(of["epsilon"], of["delta"]),
+        Binding(digest, UNITS[contract.groups], adjacency),
+        about,
+        name=f"contract {digest}",
+        by=by,
+    )
 
 
 def seed_of(random_state: int | None, owner: int) -> int | None:

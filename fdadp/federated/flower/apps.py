@@ -6,7 +6,8 @@ every message, and it ends with the answer. The coordinator asks as long as it t
 
 The node's configuration: ``contract`` (file with the terms this owner agrees to), ``store`` (folder for what it must
 remember), ``data``, ``key`` (file of its secret key), ``verified`` (folder with the public keys of other owners that it
-verified itself), and ``out`` (file for the totals, once they are all there).
+verified itself), ``out`` (file for the totals, once they are all there), and perhaps ``study`` (file of its study, to
+which the contract is charged).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from fdadp.federated.owners.owner_folder import OwnerFolder
 from fdadp.federated.owners.signed_messages import MessageKind, Refusal, RefusedMessage, SignedMessage, accept, body_of
 from fdadp.federated.run_contract import Contract, ProtocolError, Signer, public_keys_in
 from fdadp.files.regular_files import text_of
+from fdadp.privacy.study import Study
 
 ASK = "ask"
 TRANSPORT = "flower"
@@ -78,7 +80,8 @@ def _answer(asked: bytes, context: Context) -> bytes:
     try:
         program = ContractProgram(contract, rows(_setting(context, "data")))
         number = contract.number_of(signer.public)
-        owner = DataOwner(contract, number, program, signer=signer, folder=folder, verified=verified)
+        study = Study(_setting(context, "study")) if "study" in context.node_config else None
+        owner = DataOwner(contract, number, program, signer=signer, folder=folder, verified=verified, study=study)
         answer = owner.answer(asked) if asked else owner.consent()
         if owner.result_ is not None:
             write_totals(_setting(context, "out"), owner.totals_)

@@ -14,6 +14,7 @@ owner that cannot write has ended. What is proved of it: ``docs/theory/federated
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Collection
 from datetime import UTC, date, datetime
@@ -30,6 +31,7 @@ from fdadp.federated.owners.pairwise_masks import MaskedRelease, check_mask_keys
 from fdadp.federated.owners.signed_messages import MessageKind, Ready, Refusal, RefusedMessage, SignedMessage, accept
 from fdadp.federated.run_contract import Contract, ProtocolError, Signer
 from fdadp.privacy.noise.distributed import NextRound
+from fdadp.privacy.study import Study
 
 _ANSWERED = "answered"
 _SAME_NOISE = 1 - 1e-12
@@ -100,6 +102,9 @@ class DataOwner:
     verified : collection of str
         Keys of other owners, in hexadecimal digits, that this owner verified itself. It must come from this owner, not
         from whoever brought the contract.
+    study : Study, optional
+        This owner's account of its rows. It is charged the contract's whole budget before this owner consents, once;
+        nothing is given back.
 
     Attributes
     ----------
@@ -111,7 +116,8 @@ class DataOwner:
     ProtocolError
         The contract names no keys, the key is not the one under this number, or too few were verified.
     PrivacyError
-        The rows are not those of an earlier process under this contract.
+        The rows are not those of an earlier process under this contract, a file of the folder is another one, or the
+        study of an owner that had begun cannot be charged.
     """
 
     def __init__(
@@ -123,6 +129,7 @@ class DataOwner:
         signer: Signer,
         folder: Keeper,
         verified: Collection[str],
+        study: Study | None = None,
     ) -> None:
         contract.check_final()
         if not 1 <= number <= contract.owners or contract.owner_keys[number - 1] != signer.public:
@@ -134,7 +141,7 @@ class DataOwner:
                 f"verified must hold at least {needed} of the other owners' keys, got {len(others & set(verified))}"
             )
         self.contract, self.number, self.result_ = contract, number, None
-        self._program, self._signer, self._folder = program, signer, folder
+        self._program, self._signer, self._folder, self._study = program, signer, folder, study
         self._failed, self._polls, self._turn = False, 0, threading.Lock()
         self._name = contract.digest.hex()
         kept = folder.read(f"{self._name}.state")
@@ -142,6 +149,10 @@ class DataOwner:
         if self._state is not None and self._state["rows"] != program.rows:
             raise PrivacyError("data must be the rows with which this owner consented to the contract, got other ones")
         self._totals = [self._read_total(k) for k in range(self._index)]
+        if self._state is not None:
+            if self._state.get("totals", _hash_of([])) != _hash_of(self._totals):
+                raise PrivacyError("folder must hold the totals that this owner kept, and they were changed")
+            self._charge()
         if self._state is not None and "done" in self._state:
             self.result_ = program(self._totals)
 
@@ -165,10 +176,16 @@ class DataOwner:
                 raise ProtocolError(
                     "the contract must be a new one: this owner answered it before, and what it kept of that is gone"
                 )
-            self._save({"rows": self._program.rows})
+            # Its random name tells this folder from others, and from what it was before, in the study.
+            self._save({"rows": self._program.rows, "name": os.urandom(16)})
         if not self._known:
+            self._charge()
             self._keep(_ANSWERED, (self._folder.read(_ANSWERED) or b"") + self.contract.digest)
         return self._message(MessageKind.CONSENT, 0, b"")
+
+    def _charge(self) -> None:
+        if self._study is not None and self._state is not None:
+            federated_models.charge(self.contract, self._study, self._state["name"].hex())
 
     def answer(self, request: bytes) -> bytes:
         """Answer a message of the coordinator; a refusal is an answer too. Never raises for what a message holds."""
@@ -226,7 +243,7 @@ class DataOwner:
         parts = signed_messages.split(message.body, self.contract.owners)
         if message.index == 0:
             self._bodies(parts, MessageKind.CONSENT, 0)
-            return self._next_release(signed_messages.first_transcript(self.contract, parts), asked, 0, [])
+            return self._next_release(state, signed_messages.first_transcript(self.contract, parts), asked, [])
         accept(parts[self.number - 1] == state["share"], Refusal.TRANSCRIPT)
         own = Ready.from_bytes(SignedMessage.from_bytes(state["ready"]).body)
         shares = [
@@ -238,18 +255,19 @@ class DataOwner:
         total = signed_messages.total_of(shares)
         half = 2 ** (own.width - 1)
         if not np.all((-half <= total) & (total < half)):
-            self._save({"rows": state["rows"], "ended": b""})
+            self._save({"rows": state["rows"], "name": state["name"], "ended": b""})
             raise RefusedMessage(Refusal.TOTAL)
         transcript = signed_messages.next_transcript(state["transcript"], state["readies"], parts)
-        return self._next_release(transcript, asked, message.index, [*self._totals, total])
+        return self._next_release(state, transcript, asked, [*self._totals, total])
 
-    def _next_release(self, transcript: bytes, asked: bytes, index: int, totals: list[IntArray]) -> bytes:
+    def _next_release(self, before: dict[str, bytes], transcript: bytes, asked: bytes, totals: list[IntArray]) -> bytes:
         """Run the program with the totals; keep share, key and answer."""
         try:
             waits = self._program(totals)
         except (FdadpError, ArithmeticError, ValueError) as exc:  # LinAlgError is a ValueError
             raise RefusedMessage(Refusal.MODEL) from exc
-        state = {"rows": self._program.rows, "index": b"%d" % index, "transcript": transcript, "asked": asked}
+        index, state = len(totals), {name: before[name] for name in ("rows", "name")}
+        state |= {"index": b"%d" % index, "transcript": transcript, "asked": asked, "totals": _hash_of(totals)}
         if isinstance(waits, NextRound):
             assert waits.share is not None and waits.index == index
             accept(waits.size < signed_messages.LARGEST, Refusal.RELEASE)
@@ -357,6 +375,10 @@ def _state_from_bytes(data: bytes) -> dict[str, bytes]:
         return {name: bytes.fromhex(value) for name, value in json.loads(data).items()}
     except (TypeError, ValueError, AttributeError, RecursionError) as exc:
         raise PrivacyError("folder must hold what this owner wrote, and its state is something else") from exc
+
+
+def _hash_of(totals: list[IntArray]) -> bytes:
+    return signed_messages.hashed(b"totals", *(total.astype("<i8").tobytes() for total in totals))
 
 
 def _bytes_of_array(array: Any) -> bytes:

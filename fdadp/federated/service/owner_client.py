@@ -26,6 +26,7 @@ from fdadp.federated.run_contract import Contract, ProtocolError, Signer
 from fdadp.federated.service.run_certificates import owner_connections
 from fdadp.federated.service.run_log import Log, lines_to
 from fdadp.functional.files.curve_files import read_npz
+from fdadp.privacy.study import Study
 
 TIMEOUT = 30.0
 """Seconds for which one side waits for the next bytes of the other."""
@@ -187,6 +188,7 @@ def own_part(
     verified: Collection[str],
     store: Path,
     out: Path,
+    study: Path | None = None,
     proxy: str | None = None,
     waits: Waits | None = None,
 ) -> None:
@@ -209,6 +211,8 @@ def own_part(
     store : path
         See :class:`~fdadp.federated.owners.owner_folder.OwnerFolder`.
     out : path
+    study : path, optional
+        Of this owner's study, which is charged; see :class:`~fdadp.federated.owners.data_owner.DataOwner`.
     proxy : str, optional
         See :class:`OwnerClient`.
     waits : Waits, optional
@@ -223,7 +227,8 @@ def own_part(
     terms.check_transport("service")
     number, connections = terms.number_of(signer.public), owner_connections(*certificates, key)
     program = ContractProgram(terms, tuple(read_npz(str(rows)).values()))
-    party = DataOwner(terms, number, program, signer=signer, folder=folder, verified=verified)
+    account = None if study is None else Study(study)
+    party = DataOwner(terms, number, program, signer=signer, folder=folder, verified=verified, study=account)
     take_part(OwnerClient(party, url, connections, proxy=proxy, waits=waits), folder)
     write_totals(out, party.totals_)
 

@@ -173,7 +173,44 @@ class StudyBook:
 
     def reserve(self, share: float, binding: Binding, about: Mapping[str, Any]) -> int:
         """Set a share aside, on the disk; raises PrivacyError if it is not left, or the study is of something else."""
-        of = self.facts_of_study
+        self._check(binding, about)
+        with transaction(self.path) as file:
+            return self._reserved(file, share, about)
+
+    def charge_once(self, share: float, binding: Binding, about: Mapping[str, Any], name: str, by: str) -> None:
+        """Take a share for good, for what bears a name that is public; nothing where the same one asks again.
+
+        Parameters
+        ----------
+        share, binding, about
+            As of :meth:`reserve`.
+        name : str
+            Of what is charged. It stands once in the file.
+        by : str
+            Who asks. Another one is refused.
+
+        Raises
+        ------
+        PrivacyError
+            As of :meth:`reserve`, or the name was charged by somebody else.
+        """
+        self._check(binding, about)
+        with transaction(self.path) as file:
+            charged = (e for e in file.entries if e.kind == "reserved" and e.content.get("charge", [""])[0] == name)
+            found = next(charged, None)
+            if found is None:
+                at = self._reserved(file, share, {**about, "charge": [name, by]})
+            elif found.content["charge"] == [name, by] and found.reservation is not None:
+                at = found.reservation
+            else:
+                raise PrivacyError(
+                    f"study must be charged for {name} once, and entry {found.position} did it for somebody else"
+                )
+            if _live(file, at).state == "reserved":
+                file.append("opened", at, {})
+
+    def _check(self, binding: Binding, about: Mapping[str, Any]) -> None:
+        """Refuse noise that is not secure, another unit or another adjacency; give back what nobody holds any more."""
         if not about.get("secure", False):
             raise PrivacyError(
                 "noise must be secure where a study counts it, got a source for simulation or audit (random_state=, "
@@ -181,23 +218,25 @@ class StudyBook:
             )
         self.admit(binding)
         self.sweep()
-        with transaction(self.path) as file:
-            check_running(file, of)
-            held = file.told.held
-            left, enough = left_of(held.values(), share)
-            if not enough:
-                raise PrivacyError(self._refusal(left, share))
-            at = max(held, default=0) + 1
-            content = {
-                "share": share,
-                "amount": share * self.total,
-                **{key: finite(value) for key, value in about.items()},
-                "process": os.getpid(),
-                "host": socket.gethostname(),
-                "fdadp": __version__,
-            }
-            file.append("reserved", at, content)
-            return at
+
+    def _reserved(self, file: Opened, share: float, about: Mapping[str, Any]) -> int:
+        """Write a reservation; raises PrivacyError where the share is not left."""
+        check_running(file, self.facts_of_study)
+        held = file.told.held
+        left, enough = left_of(held.values(), share)
+        if not enough:
+            raise PrivacyError(self._refusal(left, share))
+        at = max(held, default=0) + 1
+        content = {
+            "share": share,
+            "amount": share * self.total,
+            **{key: finite(value) for key, value in about.items()},
+            "process": os.getpid(),
+            "host": socket.gethostname(),
+            "fdadp": __version__,
+        }
+        file.append("reserved", at, content)
+        return at
 
     def look(self, at: int) -> Reservation:
         """Give a copy of a reservation."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fdadp._common.argument_checks import is_one_of
 from fdadp._common.guarantee_in_words import composed, promised
 from fdadp.errors import PrivacyError
-from fdadp.privacy.account._reservations import left_of
+from fdadp.privacy.account._reservations import Binding, left_of
 from fdadp.privacy.account.budget import Budget
 from fdadp.privacy.guarantee_checks import ADJACENCIES, check_delta, whole
 from fdadp.privacy.study._append_only_file import FORMAT, create, forget, reading, transaction
@@ -189,6 +189,36 @@ class Study:
         """Number and hash of the last entry, which stand for all of them."""
         with reading(self.path) as file:
             return file.told.last.position, file.told.last.hash
+
+    def charge(self, budget: Budget, binding: Binding, about: Mapping[str, Any], *, name: str, by: str) -> None:
+        """Take all that a budget promises, for good: for what runs by a budget of its own, such as a contract.
+
+        It is on the disk when this returns. The same `name` and `by` again take nothing.
+
+        Parameters
+        ----------
+        budget : Budget
+        binding : Binding
+            What the budget protects.
+        about : mapping
+            For what, in public, as :meth:`~fdadp.privacy.account.budget.Budget.reserve` takes it.
+        name : str
+            Of what is charged.
+        by : str
+            Who asks. Somebody else who asks for the same name is refused.
+
+        Raises
+        ------
+        PrivacyError
+            So much is not left, or the study counts or protects something else, or `name` was charged by another.
+        """
+        if budget.accounting != self.facts["accounting"]:
+            raise PrivacyError(
+                f"study must count in {budget.measure}, as what is charged to it does, and counts in "
+                f"{self.facts['measure']}; nothing was spent"
+            )
+        total = float(self.facts["total"])
+        StudyBook(str(self.path), total, self.facts).charge_once(budget.total / total, binding, about, name, by)
 
     def bounds_of(self, column: str) -> Any:
         """What is public of a column: (low, high), a tuple of levels, or None where the study does not say."""

@@ -34,6 +34,7 @@ from fdadp.federated.owners.owner_folder import OwnerFolder
 from fdadp.federated.owners.signed_messages import MessageKind, Refusal, SignedMessage
 from fdadp.federated.run_contract import Signer, public_key_of
 from fdadp.privacy.certificate.signature import new_keys
+from fdadp.privacy.study import Study
 
 D = 3
 DRAFT = Contract(
@@ -248,6 +249,24 @@ def test_an_owner_that_may_not_take_part_gives_nothing(
     with pytest.raises(ProtocolError, match="none did of owner-1"):
         grid.run()
     assert said in caplog.text and not any(grid.answers["owner-1"])
+
+
+def test_a_node_charges_its_study_once(grid: Grid, caplog: pytest.LogCaptureFixture) -> None:
+    """Two owners, one of which has not got enough at first."""
+    poor = Study.new(grid.folder / "poor.fdadp", name="Poor", epsilon=1.0, delta=1e-6, unit="row")
+    study = Study.new(grid.folder / "own.fdadp", name="Own", epsilon=2.0, delta=1e-6, unit="row")
+    grid.nodes[100].node_config["study"] = str(study.path)
+    grid.nodes[101].node_config["study"] = str(poor.path)
+    with pytest.raises(ProtocolError, match="none did of owner-2"):
+        grid.run()
+    assert "epsilon must be at most what study 'Poor' has left" in caplog.text
+    assert (poor.left, study.left) == (1, 0)
+    grid.nodes[101].node_config["study"] = str(grid.folder / "none.fdadp")
+    with pytest.raises(ProtocolError, match="none did of owner-2"):
+        grid.run()
+    del grid.nodes[101].node_config["study"]
+    assert len(grid.run()) == 1
+    assert [fit.state for fit in study.fits] == ["spent"]
 
 
 def test_an_owner_is_who_has_its_key(grid: Grid) -> None:

@@ -29,6 +29,7 @@ from fdadp.federated.run_contract import Signer
 from fdadp.federated.service.coordinator_service import listening
 from fdadp.federated.service.run_certificates import new_certificates
 from fdadp.privacy.certificate.signature import new_keys
+from fdadp.privacy.study import Study
 
 OWNERS, HOST = 3, "127.0.0.1"
 
@@ -123,6 +124,8 @@ def run_killed(home: Path, deaths: dict[int, list[str]], pause: float) -> None:
                                            str(home / "tls" / f"owner-{i}.crt"), *known, "--poll", "0.2",
                                            "--store", str(home / f"store-{i}"), "--out", str(home / f"totals-{i}")],
                            deaths.get(i, []))  # fmt: skip
+        study = Study.new(home / f"study-{i}", name="Rows", epsilon=1.0, delta=1e-6, unit="row")
+        parties[i].command += ["--study", str(study.path)]
     try:
         end = time.monotonic() + 300 + 60 * (pause + 10)
         while not all([party.look(pause) for party in parties.values()]):
@@ -147,7 +150,8 @@ def check_agree(home: Path, contract: Contract) -> None:
     last = signed_messages.SignedMessage.from_bytes(coordinator.requests_[-1])
     assert (last.kind, last.index, len(coordinator.requests_)) == (MessageKind.ASK, 1, 3)
     for i in range(1, OWNERS + 1):
-        assert (home / f"store-{i}" / "answered").read_bytes() == contract.digest  # one charge
+        assert (home / f"store-{i}" / "answered").read_bytes() == contract.digest
+        assert [fit.state for fit in Study(home / f"study-{i}").fits] == ["spent"]  # one charge
 
 
 def test_processes_are_killed_and_started_again(tmp_path: Path) -> None:
