@@ -47,7 +47,8 @@ def chosen(terms, rng, count):
 
 def answered(owner, totals):
     """What an owner says that has added up these totals."""
-    return SignedMessage.from_bytes(owner._next_release(bytes(32), bytes(32), len(totals), totals))
+    state = {"rows": bytes(32), "name": bytes(16)}
+    return SignedMessage.from_bytes(owner._next_release(state, bytes(32), bytes(32), totals))
 
 
 def data_of(model, rng, n):

@@ -108,6 +108,7 @@ def test_rows_outside_the_bounds_and_no_rows_at_all() -> None:
 # ---------------------------------------------------------------- the comparison and its command
 
 
+@pytest.mark.statistics
 def test_the_command_compares_hospitals(tmp_path: Path) -> None:
     options = [
         "--owners",

@@ -172,6 +172,7 @@ def test_a_run_that_loses_an_owner_ends_without_a_model(tmp_path: Path) -> None:
     assert not (tmp_path / "totals").exists()
 
 
+@pytest.mark.statistics
 def test_what_fails_is_said_and_leaves_no_process(tmp_path: Path) -> None:
     """First a run that cannot be, then a parent that is killed."""
     with (

@@ -174,7 +174,7 @@ def check_a_whole_run_by_the_other_implementation() -> None:
     assert Ready.from_bytes(SignedMessage.from_bytes(following).body).transcript == T1
 
 
-@pytest.mark.parametrize("count", [3, 10, 100])
+@pytest.mark.parametrize("count", [3, 10, pytest.param(100, marks=pytest.mark.statistics)])
 def test_all_messages_are_written_again_from_totals_and_uniform_numbers(count: int) -> None:
     """What anybody sees of a run, byte for byte: of the draws only totals are in it. The rest is keys, shares of all
     owners but the last, which are uniform, and what follows."""

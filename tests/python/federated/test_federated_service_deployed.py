@@ -154,6 +154,7 @@ def check_agree(home: Path, contract: Contract) -> None:
         assert [fit.state for fit in Study(home / f"study-{i}").fits] == ["spent"]  # one charge
 
 
+@pytest.mark.statistics
 def test_processes_are_killed_and_started_again(tmp_path: Path) -> None:
     """One owner once it has sent its share, the coordinator once it has it: before anybody hears of it."""
     run_killed(tmp_path, {1: ["SHARE 0 1 after"], 0: ["SHARE 0 2 after"]}, 0.1)
