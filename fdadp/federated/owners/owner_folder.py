@@ -1,7 +1,8 @@
 """The folder of an owner: files that are on the disk, with their names, before anything that rests on them leaves.
 
 A process holds the lock of its folder as long as it lives. Files belong to this user alone; links are refused, for
-whoever keeps a second name of a file keeps what it held.
+whoever keeps a second name of a file keeps what it held. So are folders in which others could put another one in its
+place.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+from contextlib import suppress
 from typing import Protocol
 
 from fdadp.errors import PrivacyError
@@ -37,13 +39,16 @@ class OwnerFolder:
     Raises
     ------
     PrivacyError
-        The folder or a file in it is a link, another user's, or open to others; or another process uses it.
+        The folder or a file in it is a link, another user's, or open to others; others can write to a folder above
+        it; or another process uses it.
     OSError
         The disk's. What was to be written may be there or not: whoever writes must end.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, wait: bool = False) -> None:
-        self._path = os.fspath(path)
+        above, name = os.path.split(os.path.abspath(path))
+        self._path = os.path.join(os.path.realpath(above), name)
+        _check_above(os.path.dirname(self._path))
         os.makedirs(self._path, mode=0o700, exist_ok=True)
         self._folder = self._open(None, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -109,6 +114,20 @@ class OwnerFolder:
                 f"{self._path}, {name or 'itself'}"
             )
         return handle
+
+
+def _check_above(folder: str) -> None:
+    """Refuse folders, up to the root, whose names others can change; raises PrivacyError."""
+    while True:
+        with suppress(FileNotFoundError):
+            found = os.stat(folder)
+            if found.st_uid not in (0, os.getuid()) or (found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX):
+                raise PrivacyError(
+                    f"folder must lie where no other user can put another one in its place, and others can in {folder}"
+                )
+        if folder == (above := os.path.dirname(folder)):
+            return
+        folder = above
 
 
 class MemoryKeeper(dict[str, bytes]):

@@ -11,12 +11,14 @@ status body
 4xx    refused, and logged with a code; nothing has changed
 ====== ===========================================================================================
 
-A body is read once its declared length is within what can be answered now, and not for longer than a limit.
+A body is read once its declared length is within what can be answered now, and not for longer than a limit. Of two
+messages of one owner the later one counts. A connection without a whole request is closed after the same limit.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 import ssl
 from collections.abc import Callable
@@ -24,9 +26,10 @@ from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fdadp.federated.federated_models import write_totals
 from fdadp.federated.owners import signed_messages
@@ -47,7 +50,7 @@ class CoordinatorService:
         All messages that were taken; a later object with it goes on.
     log : Log
     patience : float
-        Seconds in which a body must have arrived.
+        Seconds in which a body must have arrived, and before it the head of a request.
 
     Attributes
     ----------
@@ -71,7 +74,7 @@ class CoordinatorService:
         self.ended = asyncio.Event()
         self._name = contract.digest.hex()
         self._numbers = {f"/{self._name}/{i}": i for i in range(1, contract.owners + 1)}
-        self._counts, self._busy = dict.fromkeys(self._numbers.values(), 0), set[int]()
+        self._counts, self._reading = dict.fromkeys(self._numbers.values(), 0), dict[int, asyncio.Task[bytes]]()
         if self.coordinator.done_:
             self.ended.set()
         self.app = Starlette(routes=[Route("/{path:path}", self._post, methods=["POST"])])
@@ -85,20 +88,26 @@ class CoordinatorService:
             return self._refused(411, "length", number)
         if int(length) > self.coordinator.longest_answer:
             return self._refused(413, "oversized", number)
-        if number in self._busy:
-            return self._refused(429, "busy", number)
-        self._busy.add(number)
-        try:
-            body = await asyncio.wait_for(request.body(), self._patience)
-        except (TimeoutError, ClientDisconnect):
+        body = await self._body(request, number)
+        if body is None:
             return self._refused(408, "cut off", number)
-        finally:
-            self._busy.discard(number)
         try:
             return self._answer(number, body)
         except Exception as exc:  # nobody knows what is on the disk
             self._end(exc)
             raise
+
+    async def _body(self, request: Request, number: int) -> bytes | None:
+        """A body that is there in time; None: it is not, or a later message says that it is this owner's."""
+        earlier, reading = self._reading.get(number), asyncio.create_task(request.body())
+        if earlier is not None:
+            earlier.cancel()
+        self._reading[number] = reading
+        await asyncio.wait({reading}, timeout=self._patience)
+        if self._reading.get(number) is reading:
+            del self._reading[number]
+        reading.cancel()
+        return reading.result() if reading.done() and not (reading.cancelled() or reading.exception()) else None
 
     def _answer(self, number: int, body: bytes) -> Response:
         kind, index = "message", 0
@@ -142,6 +151,40 @@ class CoordinatorService:
 
 def _kind_of(message: SignedMessage) -> str:
     return MessageKind(message.kind).name if message.kind in set(MessageKind) else "message"
+
+
+class PromptConnection(H11Protocol):
+    """A connection that is closed when a request's head is not there in time: it holds one of few places."""
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; a whole head ends the wait."""
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing."""
+        super().connection_lost(exc)
+        self._watch(ended=True)
+
+    def _watch(self, ended: bool = False) -> None:
+        waits = not ended and (self.cycle is None or self.cycle.response_complete)
+        if waits and self._late is None:
+            self._late = self.loop.call_later(self.timeout_keep_alive, self.transport.abort)
+        if not waits and self._late is not None:
+            self._late.cancel()
+            self._late = None
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -209,7 +252,8 @@ async def _serve(
     service = CoordinatorService(contract, folder, log=log, patience=patience)
     config = uvicorn.Config(
         service.app,
-        http="h11",
+        http=PromptConnection,
+        timeout_keep_alive=math.ceil(patience),
         ws="none",
         lifespan="off",
         log_config=None,

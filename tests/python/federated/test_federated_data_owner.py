@@ -440,6 +440,37 @@ def check_folders_of_others_and_links_are_refused(tmp_path: Path) -> None:
         OwnerFolder(home).close()
 
 
+def check_folders_above_are_nobody_elses_to_change(tmp_path: Path) -> None:
+    """Where others can write, they can put an old copy in its place; but not where the folder keeps names as /tmp."""
+    above = tmp_path / "above"
+    home = above / "between" / "home"
+    OwnerFolder(home).close()
+    os.symlink(above / "between", tmp_path / "link")
+    for mode in (0o777, 0o770, 0o775, 0o702):
+        above.chmod(mode)
+        for path in (home, tmp_path / "link" / "home", above / "between" / "new"):
+            with pytest.raises(PrivacyError, match="no other user can put another one in its place"):
+                OwnerFolder(path).close()
+    assert not (above / "between" / "new").exists()
+    for mode in (0o1777, 0o755):
+        above.chmod(mode)
+        OwnerFolder(home).close()
+
+
+def check_changed_totals_are_found() -> None:
+    """A file of a total from elsewhere: the model would be another one, and so the next share."""
+    folder = MemoryKeeper()
+    parties = [owner(1, folder=folder), *three()[1:]]
+    coordinator = run_to_end(parties)
+    name = next(name for name in folder if name.endswith("total-0"))
+    folder[name] = coordinator.totals_[1].astype("<i8").tobytes()
+    with pytest.raises(PrivacyError, match="must hold the totals that this owner kept"):
+        owner(1, folder=folder)
+    del folder[name]
+    with pytest.raises(PrivacyError, match="lacks total 0"):
+        owner(1, folder=folder)
+
+
 def check_a_failed_fsync_is_the_end(tmp_path: Path) -> None:
     """Of a file's content and of its name in the folder, each: no answer, then or later."""
     for which in (0, 1):
@@ -615,6 +646,7 @@ CHECKS: list[Callable[..., None]] = [
     check_mutated_messages_change_nothing,
     check_two_contracts_in_one_folder,
     check_a_generator_that_repeats_itself_makes_no_second_ready,
+    check_changed_totals_are_found,
 ]
 ON_DISK: list[Callable[..., None]] = [
     check_key_and_draw_are_gone_after_the_share,
@@ -625,6 +657,7 @@ ON_DISK: list[Callable[..., None]] = [
     check_no_copy_of_a_folder_gives_a_second_view,
     check_what_a_dead_process_left_is_synced_first,
     check_a_fork_writes_nothing,
+    check_folders_above_are_nobody_elses_to_change,
 ]
 
 
@@ -734,6 +767,13 @@ MUTANTS: dict[str, tuple[Any, str, str, Callable[..., None]]] = {
         "pass",
         check_a_failed_fsync_is_the_end,
     ),
+    "folders above": (
+        owner_folder,
+        "_check_above(os.path.dirname(self._path))",
+        "pass",
+        check_folders_above_are_nobody_elses_to_change,
+    ),
+    "changed totals": (data_owner, "!= _hash_of(self._totals)", "is None", check_changed_totals_are_found),
     "ready not kept": (
         data_owner,
         "        self._save(state)\n        self._totals = totals",

@@ -9,7 +9,7 @@ import socketserver
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -169,13 +169,20 @@ def check_model(fitted: Any, run: Run) -> None:
 # ---------------------------------------------------------------- strangers
 
 
-def raw(run: Run, url: str, head: bytes, body: bytes = b"", wait: float = 5.0) -> bytes:
-    """What the coordinator says to bytes of owner 1."""
+@contextmanager
+def connected(run: Run, url: str, wait: float = 5.0) -> Iterator[ssl.SSLSocket]:
+    """A connection of owner 1."""
     host, port = url.removeprefix("https://").split(":")
     with (
         socket.create_connection((host, int(port)), timeout=wait) as plain,
         run.connections(1).wrap_socket(plain, server_hostname=host) as stream,
     ):
+        yield stream
+
+
+def raw(run: Run, url: str, head: bytes, body: bytes = b"", wait: float = 5.0) -> bytes:
+    """What the coordinator says to bytes of owner 1."""
+    with connected(run, url, wait) as stream:
         stream.sendall(head + b"\r\nhost: coordinator\r\n\r\n" + body)
         return stream.recv(1000)
 
@@ -217,6 +224,29 @@ def check_lengths(run: Run, url: str, log: list[str]) -> None:
         assert log == [line]
 
 
+@contextmanager
+def slow_strangers(run: Run, url: str, count: int) -> Iterator[None]:
+    """Twice as many as the coordinator has places. Each says a byte now and then, until it is cut."""
+    post = b"POST /" + run.contract.digest.hex().encode() + b"/1 HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n"
+    cut = list[int]()
+
+    def drip(at: int) -> None:
+        with suppress(OSError), connected(run, url) as stream:
+            stream.sendall(post + b"\r\n" if at % 4 == 0 else post)
+            while True:
+                time.sleep(0.05)
+                stream.sendall(b"a")
+        cut.append(at)
+
+    threads = [threading.Thread(target=drip, args=(at,)) for at in range(count)]
+    for thread in threads:
+        thread.start()
+    yield
+    for thread in threads:
+        thread.join(30.0)
+    assert sorted(cut) == list(range(count))
+
+
 def test_a_run_with_strangers(a_run: Run, tmp_path: Path) -> None:
     """They come first; then the owners, whose model is that of shares added in clear."""
     out, log = tmp_path / "totals", []
@@ -224,7 +254,7 @@ def test_a_run_with_strangers(a_run: Run, tmp_path: Path) -> None:
         check_wrong_certificates(a_run, url, tmp_path)
         check_lengths(a_run, url, log)
         log.clear()
-        with Proxy() as proxy:
+        with slow_strangers(a_run, url, 2 * (4 * OWNERS + 4)), Proxy() as proxy:
             threading.Thread(target=proxy.serve_forever, daemon=True).start()
             parties = all_take_part(a_run, url, proxy.url)
             proxy.shutdown()
@@ -234,6 +264,7 @@ def test_a_run_with_strangers(a_run: Run, tmp_path: Path) -> None:
     (total,) = totals_from_bytes(out.read_bytes())
     np.testing.assert_array_equal(total, parties[0].totals_[0])
     expected = [(kind, index) for kind, index in (("consent", 0), ("ready", 0), ("share", 0), ("done", 1))]
+    log = [line for line in log if line != "message 0 sender 1: cut off"]
     assert sorted(log) == sorted(f"{k} {i} sender {n}: taken" for k, i in expected for n in range(1, OWNERS + 1))
 
 
@@ -429,6 +460,49 @@ def test_certificates_are_made_once(a_run: Run) -> None:
     assert (a_run.tls / "coordinator.key").stat().st_mode & 0o777 == 0o600
     names = {file.name for file in a_run.tls.iterdir()}
     assert names == {"ca.crt", "coordinator.crt", "coordinator.key", *(f"owner-{i}.crt" for i in (1, 2, 3))}
+
+
+def test_the_later_message_of_an_owner_counts(a_run: Run) -> None:
+    """A body that does not come, whoever sent it, does not keep its owner's next message out."""
+    log: list[str] = []
+
+    async def both() -> list[int]:
+        service = CoordinatorService(a_run.contract, MemoryKeeper(), log=lines_of(log), patience=1e6)
+        begun, address = asyncio.Event(), f"https://a/{a_run.contract.digest.hex()}/1"
+
+        async def slow() -> AsyncIterator[bytes]:
+            yield b"x"
+            begun.set()
+            await asyncio.Event().wait()
+
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(service.app)) as client:
+            first = asyncio.create_task(client.post(address, content=slow(), headers={"content-length": "100"}))
+            await begun.wait()
+            second = await client.post(address, content=b"xyz")
+            return [(await asyncio.wait_for(first, 60.0)).status_code, second.status_code]
+
+    assert asyncio.run(both()) == [408, 400]
+    assert sorted(log) == ["message 0 sender 1: cut off", "message 0 sender 1: form"]
+
+
+def test_polls_after_restarts(a_run: Run) -> None:
+    """A new process of the coordinator takes what an owner asks next, and one of the owner asks with a higher count.
+
+    The coordinator forgets the counts: a poll of before is answered once more, with what everybody may see.
+    """
+    network = Network(a_run)
+    first, later = network.owners[1].poll(), network.owners[1].poll()
+    assert network.post(1, later).status_code == 200
+    for old in (first, later):
+        check_refused(network, 1, old, "poll 0 sender 1: answered")
+    network.begin()
+    assert network.post(1, later).content == b""
+    check_refused(network, 1, first, "poll 0 sender 1: answered")
+    assert network.post(1, network.owners[1].poll()).status_code == 200
+    for _ in range(3):
+        network.owners[1] = a_run.owner(1, network.folders[1])
+        assert network.post(1, network.owners[1].poll()).status_code == 200
+    network.finish()
 
 
 # ---------------------------------------------------------------- deaths
