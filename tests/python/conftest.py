@@ -19,6 +19,13 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 # Dask logs how slow its event loop is, at any moment while a cluster is alive: tests compare what is logged, not paces.
 os.environ.setdefault("DASK_DISTRIBUTED__ADMIN__TICK__LIMIT", "1 hour")
+# Nor does a cluster that waits for the next test look at its own stacks and memory: that was a tenth of a core each.
+for setting, value in {
+    "WORKER__PROFILE__ENABLED": "False",
+    "ADMIN__TICK__INTERVAL": "1s",
+    "ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
+}.items():
+    os.environ.setdefault(f"DASK_DISTRIBUTED__{setting}", value)
 
 # On a busy machine examples may be slow to make; no test depends on time.
 settings.register_profile("fdadp", deadline=None, suppress_health_check=[HealthCheck.too_slow])

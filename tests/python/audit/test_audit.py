@@ -60,6 +60,7 @@ def test_moments_cost_at_most_their_budget_and_show_nothing_else():
     assert result.finished >= 15 and 0.5 < result.ratios.max() <= 1.0
 
 
+@pytest.mark.statistics
 def test_a_few_tapes_of_moments():
     result = replay_audit(replay_pairs(4, mechanism="moments", seed=4), seed=4)
     assert result.passed, str(result)
@@ -551,6 +552,7 @@ def test_the_lower_bound_honours_delta():
     assert black_box_audit(present, absent, epsilon=0.1, delta=0.01).found > 3
 
 
+@pytest.mark.statistics
 def test_one_run_bound_holds_for_randomised_response():
     """The worst case of the theorem: each canary's bit is told right with probability e^ε/(1 + e^ε)."""
     rng = np.random.default_rng(2)
@@ -621,6 +623,7 @@ def test_one_run_of_dp_aff():
     assert not one_run_audit(included, scores, epsilon=0.2).passed
 
 
+@pytest.mark.statistics
 def test_audit_of_dp_aff_in_small():
     result = audit("dp-aff", 60, draws=20, tapes=6)
     assert result.passed and result.replay is not None and result.one_run is not None

@@ -22,6 +22,7 @@ def found(epsilon, factor, of, repeats=REPEATS, **claim):
     return np.mean([not r.passed for r in results]), results[0]
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_the_power_that_is_printed_is_the_power(epsilon):
     mu = mu_from(epsilon, DELTA)

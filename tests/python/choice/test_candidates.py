@@ -217,6 +217,7 @@ def test_a_choice_that_does_not_pay_takes_the_first_and_says_so():
     assert not any("trial" in r.name or "choice" in r.name for r in found.ledger.releases)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_thousand_persons_are_enough_to_find_a_term_that_the_first_candidate_lacks(seed):
     """0.2 took the first (share .86 of what can be explained, .996 with the term): its selection had .05 at any n."""

@@ -48,6 +48,7 @@ def people(n=600, kind="numbers", seed=0):
 LATER = pytest.mark.long
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(
     ("delta", "kind"),
     [

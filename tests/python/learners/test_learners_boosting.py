@@ -322,6 +322,7 @@ def test_sensitivities_of_the_histograms(pure):
         assert counts.share == 0.2
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(
     ("shares", "n", "d", "epsilon"),
     [((0.9, 0.1), 3000, 20, 0.1), ((0.3, 0.7), 400, 30, 0.1), ((0.4, 0.4, 0.2), 150, 13, 0.5)],

@@ -77,6 +77,7 @@ def clouds(n):
     return centers[rng.integers(0, 5, n)] + rng.normal(size=(n, 2))
 
 
+@pytest.mark.statistics
 def test_a_grid_finds_clouds_that_lloyds_steps_miss():
     """At ε = 1 the inertia is nearly the exact one, at every seed: Lloyd's steps end in a local optimum at most."""
     X = clouds(20_000)
@@ -90,6 +91,7 @@ def test_a_grid_finds_clouds_that_lloyds_steps_miss():
     assert max(steps) > 1.5
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("d", [5, 10, 30])
 def test_a_plane_finds_clouds_of_many_features_that_lloyds_steps_miss(d):
     """Six clouds: Lloyd's steps from far points end at 1.2 to 5.6 of the exact inertia."""

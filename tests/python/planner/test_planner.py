@@ -104,6 +104,7 @@ def test_the_table_of_the_default_prior_is_complete():
     assert all(set(of_kind) == wanted for of_kind in known.values())
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(("n", "epsilon"), [(300, 1.0), (1000, 1.0), (3000, 1.0)])
 def test_forecasts_hold_on_the_simulators(n, epsilon):
     """Of the mean over three scenarios that the prior does not know; single ones differ by more (up to 0.13)."""
@@ -292,6 +293,7 @@ def test_the_plan_of_a_family_is_that_of_the_fit_and_its_forecast_about_what_tha
     assert "explained share of the variance of means" in str(forecast) and family in str(forecast)
 
 
+@pytest.mark.statistics
 def test_rarer_outcomes_are_forecast_to_tell_less():
     def share(**how):
         return plan("y ~ lf(X)", 1000, 1.0, 1e-6, bounds=OF_FAMILIES, grids={"X": 21}, family="binomial", **how).share
@@ -321,6 +323,7 @@ def test_what_a_family_cannot_have_is_said(formula, how, message):
         plan(formula, 1000, 1.0, 1e-6, **bounds, **how)
 
 
+@pytest.mark.statistics
 def test_skewed_errors_are_forecast_to_cost():
     def share(**how):
         bounds = {"X": (-4, 4), "age": (18, 100), "y": (-12, 12)}
@@ -337,6 +340,7 @@ def test_skewed_errors_are_forecast_to_cost():
         share(errors="skewed", family="binomial")
 
 
+@pytest.mark.statistics
 def test_numbers_that_are_mostly_zero_are_forecast_to_cost():
     """Their forecast was .69 and .95 for .49 and .86 at n = 300, pure and not (100 such cohorts each)."""
     bounds = {"X": (-4, 4), "pack": (0, 100), "Y": (-8, 8)}
@@ -390,6 +394,7 @@ def test_the_user_can_say_what_share_terms_explain():
     assert CliRunner().invoke(app, ["plan", "--n", "500", "--explained", "0.2"]).exit_code == 2
 
 
+@pytest.mark.statistics
 def test_the_user_can_say_that_effects_are_smooth():
     """As rough as fits are prepared for, effects of two curves cost .07 of the share at n = 300, pure."""
     bounds, points = {"X": (-4, 4), "V": (-4, 4), "Y": (-8, 8)}, {"X": 15, "V": 15, "Y": 15}
@@ -407,6 +412,7 @@ def test_the_user_can_say_that_effects_are_smooth():
         plan(None, 300, effects="smooth")
 
 
+@pytest.mark.statistics
 def test_numbers_that_fill_little_of_their_range_are_taken_to_explain_little():
     """Their slopes do not know how far they are spread: the importance of a term goes with the variance."""
     bounds, found = {"a": (0, 100), "b": (0, 100), "y": (-8, 8)}, {}
@@ -440,6 +446,7 @@ def test_means_and_standard_deviations_of_numbers_can_be_said():
     assert CliRunner().invoke(app, ["plan", "--n", "500", "--effects", "smooth"]).exit_code == 2
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(
     "formula", ["Y ~ ff(X) + age", pytest.param("Y ~ concurrent(X) + age", marks=pytest.mark.statistics)]
 )
@@ -454,6 +461,7 @@ def test_importances_of_terms_can_be_said(formula):
     assert re.search("simulated importance of age[ .:]+0.10", str(told)) and "as important as was said" in str(told)
 
 
+@pytest.mark.statistics
 def test_a_forecast_that_is_told_what_an_earlier_study_found_is_near(monkeypatch):
     """Two curves and two numbers, pure: .66 is explained, and .54 was all that a forecast could be brought to say."""
     monkeypatch.setattr(forecast_of_formulas, "COHORTS", forecast_of_formulas.COHORTS._replace(most=64))
@@ -466,6 +474,7 @@ def test_a_forecast_that_is_told_what_an_earlier_study_found_is_near(monkeypatch
     assert told.worst_share > 0.4
 
 
+@pytest.mark.statistics
 def test_a_forecast_that_is_told_nothing_holds_what_fits_give_and_telling_narrows_it(monkeypatch):
     """Ages about 55 +- 14 and an error with heavy tails, pure. Explained shares were .6 in all cohorts, untold, too."""
     monkeypatch.setattr(forecast_of_formulas, "COHORTS", forecast_of_formulas.COHORTS._replace(most=40))
@@ -514,6 +523,7 @@ def nearly_levels(n, seed):
     return {"X": X, "y": mean + np.sqrt(0.6) * rng.normal(size=n)}, mean
 
 
+@pytest.mark.statistics
 def test_formulas_of_curves_that_are_told_are_forecast_as_fits_give(monkeypatch):
     """Curves of the prior have more directions to learn than these: .12 too little."""
     monkeypatch.setattr(forecast_of_formulas, "COHORTS", Cohorts(24, 24, 1.0))

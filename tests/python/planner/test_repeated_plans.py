@@ -54,6 +54,7 @@ def captured(model, level, functions):
     return float(np.trace(Q.T @ K @ Q) / np.trace(K))
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(
     ("n", "epsilon", "delta"),
     [
@@ -78,6 +79,7 @@ def test_forecasts_of_levels_are_near_private_fits(n, epsilon, delta):
     assert forecast.captured["person"].worst < forecast.captured["person"].mean
 
 
+@pytest.mark.statistics
 def test_forecasts_of_levels_follow_what_is_said(monkeypatch):
     monkeypatch.setattr(forecast_of_multilevel_fpca, "COHORTS", 6)
     best = plan_levels(3000, 4, 1.0, 1e-6)
@@ -203,6 +205,7 @@ def test_forecasts_of_survival_know_when_persons_are_lost():
     assert late.width(6) < 0.97 * even.width(6)
 
 
+@pytest.mark.statistics
 def test_hazards_of_many_persons_are_forecast_by_all_of_them(monkeypatch):
     """5,000 of 8,000 persons were simulated, which overstates the sampling error of the mean hazard."""
     monkeypatch.setattr(forecast_of_survival, "COHORTS", Cohorts(8, 8, 1.0))
@@ -220,6 +223,7 @@ def test_hazards_of_many_persons_are_forecast_by_all_of_them(monkeypatch):
     assert f"{forecast.mean_error.best:.3f}, {forecast.mean_error.worst:.3f}" in str(forecast)
 
 
+@pytest.mark.statistics
 def test_forecasts_of_hazards_are_near_private_fits(monkeypatch):
     """Of one number: a law that the prior does not know, of a wider spread than is usual."""
     monkeypatch.setattr(forecast_of_survival, "COHORTS", Cohorts(8, 8, 1.0))
@@ -266,6 +270,7 @@ def test_persons_of_a_cohort_survive_as_was_said(proportional):
     assert np.ptp(levels) < 1e-9 and alive[-1] == pytest.approx(0.46, abs=1e-5)
 
 
+@pytest.mark.statistics
 def test_errors_of_hazards_are_forecast_where_survival_is_told_at_the_last_time_alone(monkeypatch):
     """Levels grew so that all persons together had a constant hazard: errors of the mean hazard were 1.7 of fits'."""
     monkeypatch.setattr(forecast_of_survival, "COHORTS", Cohorts(16, 16, 1.0))
@@ -295,6 +300,7 @@ def test_hazards_are_forecast_by_what_is_told_of_their_terms(monkeypatch):
         forecast(importances={"a": 1})
 
 
+@pytest.mark.statistics
 def test_hazards_of_curves_that_are_told_are_forecast_as_fits_give(monkeypatch):
     """Curves of the prior have more directions to learn than these, which are nearly levels: .14 too little."""
     monkeypatch.setattr(forecast_of_survival, "COHORTS", Cohorts(12, 12, 1.0))
@@ -387,6 +393,7 @@ def test_forecasts_of_mixed_models_are_near_private_fits(n, delta):
     assert forecast.untold == () and "covariance of means" in str(forecast.plan)
 
 
+@pytest.mark.statistics
 def test_forecasts_of_mixed_models_follow_what_is_said(monkeypatch):
     monkeypatch.setattr(forecast_of_mixed_models, "COHORTS", Cohorts(6, 6, 1.0))
     told = OF_MIXED | {"grids": {"Y": 21}}

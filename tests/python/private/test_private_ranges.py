@@ -93,6 +93,7 @@ def test_a_far_y_is_located_until_it_is_found(bounds):
     assert right.plan_.places == 1 and "location of Y 2" not in str(right.ledger_)
 
 
+@pytest.mark.statistics
 @pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")  # as it should warn
 @pytest.mark.parametrize(("delta", "adjacency"), [(None, "zero-out"), (None, "replace"), (1e-6, "add-remove")])
 def test_how_often_a_far_y_is_located_is_told_by_releases_alone(delta, adjacency):
@@ -177,6 +178,7 @@ def test_ranges_too_narrow_or_in_other_units_are_warned_of(name, bounds):
         assert [r for r in model.ledger_.releases if r.name == "shares outside the bounds"]
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("settings", [{}, {"delta": None}, {"adjacency": "replace"}, {"n": None}])
 def test_right_ranges_and_n_are_not_warned_of(settings):
     with warnings.catch_warnings():
@@ -218,6 +220,7 @@ def test_where_warnings_are_errors_the_budget_is_accounted_for():
     assert budget.left == 0
 
 
+@pytest.mark.statistics
 def test_a_level_further_than_its_root_mean_square_is_looked_for_again():
     """Laplace noise had made one of the two wrong in one of fifty fits: Y then stayed several of its scales away."""
     n, t, half = 3000, np.linspace(0, 1, 21), 260.0

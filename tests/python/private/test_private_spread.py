@@ -52,6 +52,7 @@ def test_the_size_of_a_number_is_as_much_of_its_variance_as_that_of_a_curve(monk
     assert 0.65 < np.exp(np.mean(np.log(np.array(found) / 25))) < 0.95
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("smooth", [False, True])
 def test_intervals_cover_in_each_tenth_of_the_domain(smooth):
     """0.1 covered .998 at the start and .78 at the end, whatever the seed."""

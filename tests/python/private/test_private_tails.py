@@ -49,6 +49,7 @@ def explained(scenario, n, seed, noise=None, **privacy):
     return 1 - error / ((f - f.mean(axis=0)) ** 2).sum(), [release.name for release in model.ledger_.releases]
 
 
+@pytest.mark.statistics
 @pytest.mark.filterwarnings("ignore::fdadp.errors.FdadpWarning")
 @pytest.mark.parametrize("sds", [-6.0, 6.0])
 @pytest.mark.parametrize(("scenario", "n"), [(2, 300), (3, 300), (3, 1000)])

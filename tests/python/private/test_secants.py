@@ -70,6 +70,7 @@ def test_one_gradient_says_nothing_and_common_noise_is_not_taken_for_a_slope():
     np.testing.assert_allclose(learned, once, atol=0.01)
 
 
+@pytest.mark.statistics
 @pytest.mark.filterwarnings("ignore::fdadp.errors.FdadpWarning")
 def test_a_larger_budget_explains_more_of_curves_that_are_nearly_constant(monkeypatch):
     """Eight rounds were too few for directions that are wide: at ε = 30 these explained .33, and the worst -2.2."""

@@ -185,6 +185,7 @@ def test_replays_of_fits_that_look(look, delta, adjacency, grouped):
     assert result.passed and result.finished == len(pairs), str(result)
 
 
+@pytest.mark.statistics
 @pytest.mark.each_once
 @pytest.mark.parametrize(("delta", "adjacency"), [(1e-6, "zero-out"), (None, "add-remove"), (1e-6, "replace")])
 @pytest.mark.parametrize(("look", "row", "at"), [("Y", 2, 1), ("X", 4, -1)])

@@ -295,6 +295,7 @@ def share(model, used, seed=9):
     return 1 - ((model.predict(new) - wanted) ** 2).mean() / ((wanted - wanted.mean(axis=0)) ** 2).mean()
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(
     ("model", "used", "least"),
     [
@@ -337,6 +338,7 @@ def test_coefficients_and_their_bands():
     assert (tests.loc[["concurrent(X)", "z"], "p"] < 1e-3).all()
 
 
+@pytest.mark.statistics
 def test_intervals_hold_what_they_promise():
     held = []
     for seed in range(6):

@@ -294,6 +294,7 @@ def test_counts_that_are_poissons():
     assert "Poisson" in str(model.summary())
 
 
+@pytest.mark.statistics
 def test_intervals_of_counts_hold_new_ones():
     """95 % of new counts of 20 cohorts; Poisson's hold too few of the same."""
     held = {"negative_binomial": [], "poisson": []}

@@ -81,6 +81,7 @@ def repeated():
     return np.mean(found, axis=0)
 
 
+@pytest.mark.statistics
 def test_coverage_of_means(repeated):
     assert repeated[0] > 0.9
     assert repeated[1] < 0.75

@@ -44,6 +44,7 @@ def test_the_mean_is_that_of_known_weights():
     assert_allclose(fitted.predict_se(data), given.predict_se(data), rtol=1e-3)
 
 
+@pytest.mark.statistics
 def test_intervals_hold_where_errors_are_small_and_where_they_are_large():
     """95 % intervals in each third of x; without terms of the variance they hold too much and too little."""
     held = {"~ s(x, bs='ps')": [], None: []}

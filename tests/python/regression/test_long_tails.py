@@ -83,6 +83,7 @@ def test_parameters_are_where_reml_is_lowest():
     assert "REML chose" not in str(given.summary())
 
 
+@pytest.mark.statistics
 def test_it_is_nearer_to_the_truth_than_least_squares():
     """Errors of t with 3 degrees of freedom, 20 samples; 93 to 97 % of the truth in 95 % intervals."""
     ratios, inside = [], []
@@ -133,6 +134,7 @@ def test_normal_errors_are_least_squares():
     assert "no longer tails than normal ones" in " ".join(str(model.summary()).split())
 
 
+@pytest.mark.statistics
 def test_intervals_hold_new_responses():
     held = {"scaled_t": [], "gaussian": []}
     for seed in range(20):

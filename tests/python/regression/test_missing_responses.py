@@ -38,6 +38,7 @@ def covered(scenario, points, seed, smooth_noise, n=200):
     return ((low <= observed) & (observed <= high)).mean(), inside.mean()
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("smooth_noise", [0.3, 1.0])
 @pytest.mark.parametrize(("scenario", "points"), [(1, 5), (3, 10), (2, 10)])
 def test_intervals_cover_complete_curves(scenario, points, smooth_noise):

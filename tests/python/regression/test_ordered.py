@@ -148,6 +148,7 @@ def test_probabilities_are_near_the_truth():
     assert np.mean(away) < 0.025
 
 
+@pytest.mark.statistics
 def test_standard_errors_hold_the_truth():
     """95 % intervals of expected numbers and of a slope, in 40 cohorts; they take cut points as known."""
     x = np.linspace(0.02, 0.98, 25)

@@ -50,6 +50,7 @@ def test_intervals_follow_the_roughness_of_a_record():
     assert covered["t"][0] > 0.98 and covered["t"][3] < 0.9
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(("n", "cohorts"), [(100, 10), (1000, 2)])
 @pytest.mark.parametrize("by", ["number", "factor", "nothing"])
 def test_intervals_follow_numbers_and_factors(n, cohorts, by):

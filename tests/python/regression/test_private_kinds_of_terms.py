@@ -33,6 +33,7 @@ def share(predicted, wanted):
     return 1 - ((predicted - wanted) ** 2).mean() / ((wanted - wanted.mean(axis=0)) ** 2).mean()
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(
     ("model", "parts", "least"),
     [

@@ -385,6 +385,7 @@ def test_the_partial_likelihood_is_what_person_periods_give(formula, monkeypatch
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
+@pytest.mark.statistics
 def test_the_error_of_the_cumulated_hazard_counts_that_of_the_coefficients():
     """Of 200 samples: where a is 1, of the logarithm at the last time that most reach."""
     found, told = [], []

@@ -209,6 +209,7 @@ def held_at_few_sites(sites: int, runs: int) -> np.ndarray:
     return np.mean(found, axis=0)
 
 
+@pytest.mark.statistics
 def test_intervals_at_few_sites_count_that_covariances_are_estimated():
     """Where covariances counted as known, 95 % held .88 of curves of 6 sites; where entries at their bound counted as
     free, .99."""

@@ -89,6 +89,7 @@ def test_rows_by_site_are_those_of_two_levels():
     np.testing.assert_allclose(found.between, of_sites.between, atol=1e-10)
 
 
+@pytest.mark.statistics
 def test_curves_of_persons_are_found_and_none_is_not():
     sums = curves_of_persons(3, 25).sums(4)
     real = NoPersons(sums, level_covariances(sums)).tested(19)
@@ -189,6 +190,7 @@ def small(seed: int, size: float, name: str, gaps: bool = False) -> dict:
     return {"Y": Y, "x": x, "id": who, "site": site[who]}
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(("name", "gaps"), [("re(id):x", False), ("re(site)", False), ("re(id)", True)])
 def test_curves_that_are_there_are_found_by_their_names_and_others_are_not(name, gaps):
     model = FunctionalRegression(FORMULAS[name]).fit(small(1, 1.5, name, gaps))

@@ -33,6 +33,7 @@ def refused(*args: object) -> str:
     return line
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(
     "script", ["federated_pca", "federated_regression", "learners", "local_logistic", "published_regression"]
 )

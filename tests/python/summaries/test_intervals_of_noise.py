@@ -80,6 +80,7 @@ def test_cells(pure, copies, declared):
     assert all(about(share, pure) for share in found.values()), found
 
 
+@pytest.mark.statistics
 @MODES
 def test_quantiles(pure, copies, declared):
     """No less often than they say, and all but always only where a cell is all that can be told: it is a small one."""
