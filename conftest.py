@@ -71,6 +71,15 @@ def left_running(home: str | None) -> Iterator[tuple[str, float]]:
             yield test, sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.fixture(autouse=True)
+def few_cohorts_in_examples(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forecasts of survival in docstrings are of 4 cohorts, 32 to 64 else."""
+    if isinstance(request.node, pytest.DoctestItem) and request.node.path.name == "forecast_of_survival.py":
+        from fdadp.planner import forecast_of_survival
+
+        monkeypatch.setattr(forecast_of_survival, "COHORTS", forecast_of_survival.Cohorts(4, 4, 1.0))
+
+
 class CPUTime:
     """CPU seconds per file of tests, of this process and the processes it waited for; workers' reports carry theirs."""
 

@@ -4,7 +4,7 @@ report.py versions            what is installed where this runs
 report.py kernels             the kernels that NumPy's and SciPy's OpenBLAS use where they agree
 report.py kernel NAME         fails unless both use those of processor NAME ("own": any); a crash if these do not work
 report.py tests REPORT.xml    how many tests passed, failed, were skipped; fails when none passed
-report.py slow REPORT.xml S   an option of pytest per test that took S seconds or more: leave it out
+report.py slow REPORT.xml S   an option of pytest per test that took S seconds or more, but for one a file: leave it out
 """
 
 from __future__ import annotations
@@ -101,18 +101,22 @@ def tests(report: Path) -> int:
 
 
 def slow(report: Path, seconds: float) -> int:
-    """Print a --deselect for every test of the report that took so long."""
+    """Print a --deselect for every test of the report that took so long, but for the quickest of its file."""
     if not report.exists():
         return 0
+    files: dict[str, list[tuple[float, str]]] = {}
     for case in ET.parse(report).iter("testcase"):
-        if float(case.get("time", 0)) < seconds:
-            continue
         parts = case.get("classname", "").split(".")
         for i in range(len(parts), 0, -1):
             file = Path(*parts[:i]).with_suffix(".py")
             if file.exists():
-                print("--deselect=" + "::".join([file.as_posix(), *parts[i:], case.get("name", "")]))
+                test = "::".join([file.as_posix(), *parts[i:], case.get("name", "")])
+                files.setdefault(file.as_posix(), []).append((float(case.get("time", 0)), test))
                 break
+    for tests_ in files.values():
+        for took, test in sorted(tests_)[1:]:
+            if took >= seconds:
+                print(f"--deselect={test}")
     return 0
 
 
