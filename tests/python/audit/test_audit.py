@@ -60,7 +60,6 @@ def test_moments_cost_at_most_their_budget_and_show_nothing_else():
     assert result.finished >= 15 and 0.5 < result.ratios.max() <= 1.0
 
 
-@pytest.mark.statistics
 def test_a_few_tapes_of_moments():
     result = replay_audit(replay_pairs(4, mechanism="moments", seed=4), seed=4)
     assert result.passed, str(result)
