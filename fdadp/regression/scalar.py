@@ -145,6 +145,8 @@ class ScalarRegression(Regressor, TermModel):
         groups : array_like of shape (n,) or str, optional
             The person of every row, where persons have several rows. Rows of a group may have errors in common. A name
             is that of a column of `data`. Standard errors, tests and bands then take groups as independent, not rows.
+            In an ordinary fit this also weighs rows, so that each person counts once, and estimates change. For
+            clustered standard errors alone add ``person_rows="sum"``.
         by : {"label", "position"}, optional
             How rows of several tables belong together. Default: by label where all that was given has row labels, as
             data frames and series have; else by position. A label is the person's id (of a MultiIndex the first level;
