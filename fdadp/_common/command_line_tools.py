@@ -49,7 +49,7 @@ class Plain(TyperGroup):
 
 @contextmanager
 def plain_messages() -> Iterator[None]:
-    """Errors on purpose and warnings as single lines on stderr; exit status 2 after an error."""
+    """Errors on purpose and warnings as lines on stderr; exit status 2 after an error."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         typer.echo(f"Warning: {one_line(message)}", err=True)
@@ -62,13 +62,20 @@ def plain_messages() -> Iterator[None]:
         except BrokenPipeError:  # whoever read the output has enough; typer ends the program without a word
             raise
         except (FdadpError, OSError) as exc:
-            typer.echo(f"Error: {one_line(exc)}", err=True)
+            typer.echo(f"Error: {_with_marks(exc)}", err=True)
             raise typer.Exit(2) from None
 
 
 def one_line(message: object) -> str:
     """A message without line breaks."""
     return " ".join(str(message).split())
+
+
+def _with_marks(error: Exception) -> str:
+    """An error on one line; a formula, and the marks under it, on lines of their own."""
+    what, *place = str(error).rsplit("\n", 2)
+    marked = len(place) == 2 and not place[1].strip("^ ") and "^" in place[1]
+    return "\n".join([one_line(what), *place]) if marked else one_line(error)
 
 
 def console() -> Console:

@@ -269,7 +269,7 @@ class Formula(RegressionRequest):
 
     def fit(self) -> Any:
         """Fit without privacy."""
-        data, by = input_files.read_columns(self.rows, self.how)
+        data, by = input_files.read_columns(self.rows, self.how, self.groups)
         refuse_given({"--within": self.settings.get("within")}, ONLY_PRIVATE)
         kind = model_of(self.formula, [name for name, c in data.items() if getattr(c, "ndim", 1) == 2], data)
         model = kind(self.formula, **self._settings_of(kind))
@@ -316,7 +316,7 @@ class TimesToEvent(RegressionRequest):
         from fdadp.regression.survival import SurvivalFormula
 
         model = fdadp.SurvivalRegression(self.formula, **self.settings)
-        data, by = input_files.read_columns(self.rows, self.how)
+        data, by = input_files.read_columns(self.rows, self.how, self.groups)
         data, said = aligned(by, data, SurvivalFormula.read(self.formula).time)
         if said is not None:
             typer.echo(said, err=True)

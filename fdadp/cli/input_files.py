@@ -156,8 +156,10 @@ def read_file(file: CurvesFile, how: FileFormat, id: str | None = None) -> pd.Da
     return frame
 
 
-def read_columns(rows: option.DataOptions, how: FileFormat) -> tuple[dict[str, Any], str]:
+def read_columns(rows: option.DataOptions, how: FileFormat, groups: str | None = None) -> tuple[dict[str, Any], str]:
     """Columns of all files by name: data frames of curves, and the columns of the table; and how rows are joined.
+
+    Rows of one file belong together as they stand where `groups` names the persons and no column is given as ids.
 
     Raises
     ------
@@ -169,6 +171,13 @@ def read_columns(rows: option.DataOptions, how: FileFormat) -> tuple[dict[str, A
         known = {rows.id} if rows.id is not None else _label_columns(files.values(), how)
         data = _columns_of(rows.table, known, how, wanted=rows.id is not None)
     check_names(files, data)
+    if groups is not None and rows.id is None and files and all(own.path == rows.table for own in files.values()):
+        data |= _labelled_curves(files, how, None)
+        ids = {own.index.name: own.index for own in data.values() if has_ids(own)}
+        found = {name: own.reset_index(drop=True) for name, own in data.items()}
+        return found | (
+            {groups: ids[groups].to_series(index=range(len(ids[groups])))} if groups in ids else {}
+        ), "position"
     return _how_joined(data | _labelled_curves(files, how, rows.id))
 
 

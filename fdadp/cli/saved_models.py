@@ -330,7 +330,9 @@ def ledger(
 
 def plot(
     model: option.Model,
-    out: Annotated[Path, typer.Option(help="The figure: .png, .pdf or .svg.")] = Path("model.png"),
+    out: Annotated[
+        Path | None, typer.Option(help="The figure: .png, .pdf or .svg. (default: the model's name, .png)")
+    ] = None,
     term: Annotated[
         str | None, typer.Option(help="Of a formula: this term; of mfpca: person or row. (default: all; person)")
     ] = None,
@@ -342,6 +344,7 @@ def plot(
       fdadp plot model.npz --out surface.png
       fdadp plot model.npz --term "s(age)" --out age.pdf
     """
+    out = model.with_suffix(".png") if out is None else out
     option.check_suffix(out, "--out", ".png", ".pdf", ".svg")
     fitted = load_model(model)
     figure: Any

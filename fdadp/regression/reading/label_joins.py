@@ -396,9 +396,15 @@ def _refuse_unjoined(labels: Labels, called: str, found: Any) -> None:
         if rows.size:
             raise InputError(
                 f"{name} must have one row for each {called}, or equal ones, got several that differ for "
-                f"{_shown(labels[name], rows[0])} in row {rows[0]}{_more(rows)}; label rows by id and visit (a "
-                f"MultiIndex) in all tables, or {cure}"
+                f"{_shown(labels[name], rows[0])} in row {rows[0]}{_more(rows)}; {_several()}, or {cure}"
             )
+
+
+def _several() -> str:
+    """How tables with several rows a person are joined."""
+    known = "label rows by id and visit (a MultiIndex) in all tables"
+    shell = "add a column that is different in every row and give it as --id, and persons as --groups"
+    return advice(known, r=known, shell=shell)
 
 
 def _shown(labels: pd.Index[Any], row: int) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fdadp._common.calling_language import advice
 from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
@@ -283,7 +284,7 @@ class ColumnTable:
         column = self.read(name)
         _check_rows(name, column.n, self.index, n, index)
         if not isinstance(column.values, Curves):
-            self.refuse_missing(name, column)
+            self.refuse_missing(name, column, partial(_without_rows, name))
             return column.values
         values = column.values.values
         if values.size and np.isfinite(values.sum()):  # cheap
@@ -364,6 +365,15 @@ class ColumnTable:
     def _rows(self, where: Any) -> str:
         more = int(np.sum(where)) - 1
         return self.row(int(np.argmax(where))) + (f" and {more} more" if more else "")
+
+
+def _without_rows(name: str) -> str:
+    """How rows without a response are left out."""
+    return advice(
+        f"Leave such rows out, as data[data[{name!r}].notna()]",
+        r=f"Leave such rows out, as data[!is.na(data${name}), ]",
+        shell="Leave such rows out of the files",
+    )
 
 
 def _said(cure: Callable[[], str], got: str) -> str:

@@ -587,6 +587,17 @@ def warn_of_rows(person_rows: str | None, family: str) -> None:
     )
 
 
+def _close(groups: str, data: Any) -> str:
+    """Which column may have been meant, or that what was opened keeps the labels of rows apart."""
+    import difflib
+
+    if isinstance(data, OpenedTable) or not hasattr(data, "keys"):
+        return ""
+    names = {str(name).lower(): str(name) for name in data.keys()}  # noqa: SIM118 -- of data frames and mappings
+    close = difflib.get_close_matches(groups.lower(), list(names), n=1)
+    return f"; did you mean {names[close[0]]!r}?" if close else ""
+
+
 def clusters_of(groups: Any, data: Any, n: int) -> IntArray | None:
     """Numbers of groups from 0, shape (n,); None where there are none.
 
@@ -611,14 +622,19 @@ def clusters_of(groups: Any, data: Any, n: int) -> IntArray | None:
     rows_beside(data, "groups", groups)
     if isinstance(groups, str):
         if groups not in data:
-            raise InputError(f"groups must be labels or a column of data, got {groups!r}, which is none")
+            raise InputError(
+                f"groups must be labels or a column of data, got {groups!r}, which is none{_close(groups, data)}"
+            )
         groups = data[groups]
     labels = np.asarray(groups, dtype=object)
     if labels.shape != (n,):
         raise InputError(f"groups must have one label a row, shape ({n},), got shape {labels.shape}")
     numbers, levels = pd.factorize(labels, use_na_sentinel=True)
     if (numbers < 0).any():
-        raise InputError(f"groups must not be missing, got a missing one in row {int(np.argmax(numbers < 0))}")
+        raise InputError(
+            f"groups must not be missing, got a missing one in row {int(np.argmax(numbers < 0))}: "
+            "leave the row out, or give it an id of its own"
+        )
     if len(levels) < 2:
         raise InputError(f"groups must be two or more, got only {levels[0]!r}")
     return np.asarray(numbers, dtype=np.int64)
