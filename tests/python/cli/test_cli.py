@@ -35,13 +35,15 @@ def run(*args: object) -> Any:
 
 
 def refused(*args: object) -> str:
-    """Run what must fail; return the one line that says why."""
+    """Run what must fail; return the one line that says why, and after it a formula with its mark."""
     result = run(*args)
     assert result.exit_code == 2, result.output
     assert "Traceback" not in result.output
-    lines = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
-    assert len(lines) == 1 and result.stderr.splitlines()[-1] == lines[0]
-    return lines[0]
+    lines = result.stderr.splitlines()
+    [first] = [number for number, line in enumerate(lines) if line.startswith("Error: ")]
+    error, *place = lines[first:]
+    assert not place or (len(place) == 2 and set(place[1].strip()) == {"^"})
+    return " ".join([error, *map(str.strip, place)])
 
 
 @pytest.fixture(scope="module")

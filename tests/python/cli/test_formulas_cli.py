@@ -183,3 +183,20 @@ def test_rows_of_a_person_count_once_each_or_together(tmp_path: Path) -> None:
     private = ["--epsilon", "4", "--delta", "1e-6", "--n", "200", "--bounds", "age=-1:1", "--bounds", "y=-4:4"]
     shown = run(*fit, "--groups", "who", "--person-rows", "sum", "--max-rows", "3", *private).output
     assert "rows a person count, 3 at most" in shown and "each row counts once, at most 3 rows a person" in shown
+
+
+def test_rows_of_one_file_belong_together_beside_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    curves = pd.DataFrame(rng.normal(size=(40, 9)), columns=[f"x{j}" for j in range(9)])
+    table = pd.concat([pd.Series(np.repeat(np.arange(20), 2), name="ID"), curves], axis=1).assign(y=rng.normal(size=40))
+    table.to_csv("visits.csv", index=False)
+    files = ("--curves", "X=visits.csv:x*", "--table", "visits.csv", "--groups", "ID")
+    found = run("fit", "y ~ lf(X)", *files, "--out", "f")
+    assert found.exit_code == 0, found.output
+    want = ScalarRegression("y ~ lf(X)").fit({"X": curves, "y": table["y"]}, groups=table["ID"].to_numpy())
+    np.testing.assert_allclose(ScalarRegression.load("f.npz").predict({"X": curves}), want.predict({"X": curves}))
+    assert "different in every row and give it as --id" in refused("fit", "y ~ lf(X)", *files, "--id", "ID")
+    assert run("plot", "f.npz").exit_code == 0 and Path("f.png").exists() and not Path("model.png").exists()
+    lines = run("fit", "y ~ lf(X) + agee", *files).stderr.splitlines()
+    assert lines[-2:] == ["  y ~ lf(X) + agee", "              ^^^^"]

@@ -231,7 +231,11 @@ def test_counts_with_more_variance_than_poisson():
     [
         ("nobody", "groups must be labels or a column of data, got 'nobody'"),
         (np.arange(5), r"groups must have one label a row, shape \(20,\), got shape \(5,\)"),
-        (np.where(np.arange(20) == 3, None, "a"), "got a missing one in row 3"),
+        (
+            np.where(np.arange(20) == 3, None, "a"),
+            "got a missing one in row 3: leave the row out, or give it an id of its own",
+        ),
+        ("x", "got 'x', which is none; did you mean 'X'"),
         (np.zeros(20), "groups must be two or more, got only 0.0"),
     ],
 )

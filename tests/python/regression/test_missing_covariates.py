@@ -156,3 +156,9 @@ def test_each_column_its_treatment(people):
     )
     with pytest.raises(InputError, match="missing must be one of"):
         ScalarRegression([terms.lf("X")], missing="mean").fit(data, grids={"X": S})
+
+
+def test_a_response_without_a_number_says_how_to_leave_rows_out():
+    table = {"y": np.array([1.0, np.nan, 2.0, 3.0, 4.0]), "z": np.arange(5.0)}
+    with pytest.raises(InputError, match=r"none in row 1\. Leave such rows out, as data\[data\['y'\]\.notna\(\)\]"):
+        ScalarRegression("y ~ z").fit(table)
