@@ -10,9 +10,13 @@
 #'
 #' @inheritParams dp_affr
 #' @param formula `Y ~ ff(X) + s(age) + region`, of columns of `data`; arguments of terms are numbers, text, `c()` of them, `TRUE` and `FALSE`.
-#' @param data A data frame with matrix columns, or a list of columns.
+#' @param data A data frame with matrix columns, or a list of columns. Rows of a data frame belong together as they stand. Two files: [merge()]
+#'   first, then make the matrix. Where the data frame and a matrix in it both have row names that are text, rows are joined as those of a list.
 #' @param bounds What is public of each column and of the response, by name: `c(low, high)` of curves and numbers, the levels of labels, as
 #'   `list(X = c(-4, 4), age = c(18, 90), region = c("north", "south"), Y = c(-8, 8))`.
+#' @param labels `"public"`: names of rows are public, and others in one of the columns are refused before the first read. By default they are
+#'   private: where all columns of a list have some, and no `groups` are given, a name is a person's id, and rows are joined by it; so are those of a matrix
+#'   with row names and the data frame that holds it. Else rows belong together by their position, as the ledger says.
 #' @param grids Grids of matrices by column, `list(X = s)`; default: their attribute `"grid"`, their column names, or even on \[0, 1\].
 #' @param yind Grid of the response, likewise.
 #' @param family `"gaussian"`; other families where the response is a number.
@@ -63,8 +67,11 @@ dp_fdadp <- function(formula, data, epsilon, delta = NULL, bounds = NULL, n = NU
   response <- text_of(formula[[2]])
   used <- c(all.vars(formula[[3]]), response)
   columns <- lapply(stats::setNames(nm = used), function(name) private_column(data, name, if (name == response) yind else grids[[name]]))
-  if (!is.data.frame(data)) { # columns of a data frame are one table; those of a list may have names of rows
+  if (identical(labels, "public")) rows_of_frame(data, used)
+  table <- is.data.frame(data) && (!is.character(attr(data, "row.names")) || !is.null(groups) || identical(unit, "row"))
+  if (!table) { # a list, and a data frame with names of its rows, may hold matrices with names of theirs, by which the kernel joins
     rows <- lapply(stats::setNames(nm = used), function(name) labels_of(quote(value), data[[name]], NULL))
+    if (is.data.frame(data)) rows <- if (all(vapply(rows, is.null, TRUE))) list(NULL) else lapply(rows, function(own) if (is.null(own)) row.names(data) else own)
     if (!any(vapply(rows, is.null, TRUE))) columns <- Map(function(column, own) c(column, list(rows = array(as.character(own), length(own)))), columns, rows)
   }
   text <- paste(response, "~", as_python(formula[[3]]))

@@ -35,6 +35,7 @@
 #'
 #' @param formula `Y ~ ff(X1) + s(age) + region`; `0 +` leaves out the constant and the mean curve.
 #' @param data A data frame with matrix columns, or a list of columns: matrices or `fd` objects with one curve a row, numbers, factors.
+#'   Rows of a data frame belong together as they stand, and a matrix with other row names is refused. Two files: [merge()] first, then make the matrix.
 #' @param family `"gaussian"`, `"binomial"`, `"poisson"`, `"gamma"`, or R's family objects of these with the links identity, logit, log and log;
 #'   `"negative_binomial"` (mgcv's `nb()`) with theta by REML, or `"negative_binomial(2)"` (`negbin(2)`); `"scaled_t"` (`scat()`) with nu and sigma by
 #'   REML, or `"scaled_t(4, 0.5)"`; `"ordered"` (`ocat()`) for numbers of ordered categories or an ordered factor, with cut points by REML, or

@@ -26,6 +26,7 @@ read_model <- function(formula, data, grids, yind, ydata = NULL, rows = NULL, va
   seen$grids <- grids
   seen$rows <- rows
   name <- paste(deparse(formula[[2]]), collapse = " ")
+  rows_of_frame(data, all.vars(formula))
   seen$scalar <- is.null(ydata) && !looks_like_curves(value_of(formula[[2]], seen))
   response <- if (is.null(ydata)) read_column(formula[[2]], name, seen, grid = yind, response = TRUE)
   variables <- as.list(attr(walked, "variables"))[-1]
@@ -229,6 +230,27 @@ labels_of <- function(call, value, data, rows = NULL) {
   if (is.matrix(value)) rownames(value) else if (is.atomic(value)) names(value)
 }
 
+# Columns of a data frame are one table; a matrix whose row names say that its rows are others' is refused. Row names that count rows
+# (as after subset()) only contradict the same names in another order.
+rows_of_frame <- function(data, used) {
+  if (!is.data.frame(data)) {
+    return(invisible())
+  }
+  own <- Filter(Negate(is.null), lapply(unclass(data)[intersect(used, names(data))], function(v) if (is.matrix(v)) rownames(v) else if (is.atomic(v)) names(v)))
+  frame <- row.names(data)
+  text <- is.character(attr(data, "row.names"))
+  automatic <- .row_names_info(data) < 0
+  for (name in names(own)) {
+    told <- list(data = frame, own[[name]])
+    if (automatic && !setequal(frame, own[[name]])) told <- own[c(1, match(name, names(own)))] # two columns beside counted rows
+    others <- if (text && identical(told[[1]], frame)) !anyDuplicated(own[[name]]) else setequal(told[[1]], told[[2]])
+    if (others && !identical(told[[1]], told[[2]])) {
+      names(told)[2] <- name
+      call_python("compare_names", labels = lapply(told, function(one) array(one, length(one))), frame = TRUE)
+    }
+  }
+}
+
 # Rows of all columns joined by their names, where all have some that differ; records are the rows of the response.
 # With `every`, each record must be in all of them.
 joined <- function(spec, beside, every = FALSE) {
@@ -321,6 +343,7 @@ value_in <- function(call, newdata) {
 # A model without covariates still must know how many rows there are.
 new_rows <- function(newdata, calls, column, offsets = list()) {
   if (!is.list(newdata) || !length(newdata)) input_error("newdata must be a data frame or a list of columns, got ", class(newdata)[1])
+  rows_of_frame(newdata, unlist(lapply(c(calls, offsets), all.vars)))
   if (!length(calls)) {
     first <- newdata[[1]]
     calls <- list(rows = quote(rows))

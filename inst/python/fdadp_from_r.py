@@ -125,8 +125,11 @@ def axis(labels: Any, name: str) -> dict[str, Any]:
     return {"points": None} if found is None else {"points": found.points, "backwards": found.backwards}
 
 
-def compare_rows(labels: Mapping[str, Any] | None) -> None:
-    """Refuse tables whose rows have other names; numbers that R counted say nothing against text."""
+def compare_rows(labels: Mapping[str, Any] | None, *, frame: bool = False) -> None:
+    """Refuse tables whose rows have other names; numbers that R counted say nothing against text.
+
+    The first may be the data `frame` that holds the others.
+    """
     given = {name: own for name, own in (labels or {}).items() if own}
     indices = {name: row_names(own["names"]) for name, own in given.items()}
     text = any(index.inferred_type == "string" for index in indices.values())
@@ -134,17 +137,20 @@ def compare_rows(labels: Mapping[str, Any] | None) -> None:
     try:
         same_rows(**{name: pd.Series(0.0, index=index) for name, index in shown.items()})
     except InputError as exc:
-        told = str(exc).split(" Align them")[0]
-        pair = told.split(" must ")[0].split(" and ")
+        told = str(exc).split(" Put them in one order")[0]
+        first, second = told.split(" must ")[0].split(" and ")
+        if frame:
+            second = f"data${second}"
+        names = "row.names(data)" if first == "data" else f"rownames({'data$' * frame}{first})"
         raise InputError(
-            f"{told} Align them, as by {pair[1]}[rownames({pair[0]}), ]; or, if rows belong together as they stand, "
-            f"drop the names: rownames({pair[1]}) <- NULL"
+            f"{told} Align them, as by {second}[{names}, ]; or, if rows belong together as they stand, "
+            f"drop the names: rownames({second}) <- NULL"
         ) from None
 
 
-def compare_names(labels: Mapping[str, Any]) -> dict[str, Any]:
+def compare_names(labels: Mapping[str, Any], *, frame: bool = False) -> dict[str, Any]:
     """Refuse columns whose rows have other names, where some have none and all are taken by position."""
-    compare_rows({name: {"names": own, "counted": False} for name, own in labels.items()})
+    compare_rows({name: {"names": own, "counted": False} for name, own in labels.items()}, frame=frame)
     return {}
 
 
