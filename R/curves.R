@@ -26,6 +26,11 @@ as_curves <- function(data, grid, name, private = FALSE) {
   }
   counted <- is.data.frame(data) && .row_names_info(data) < 0
   rows <- if (counted) list(names = seq_len(nrow(values)), counted = TRUE) else row_labels(rownames(values))
+  if (inherits(grid, c("Date", "POSIXt"))) { # read as such column names are
+    if (length(grid) != ncol(values)) input_error("grid of ", name, " must have ", ncol(values), " points, got ", length(grid))
+    labels <- if (inherits(grid, "Date")) format(grid) else format(grid, "%Y-%m-%dT%H:%M:%S", tz = "UTC")
+    grid <- NULL
+  }
   if (!is.null(grid)) {
     return(list(values = values, grid = as_vector(grid, paste("grid of", name)), rows = rows))
   }
@@ -39,6 +44,15 @@ as_curves <- function(data, grid, name, private = FALSE) {
   }
   if (axis$backwards) values <- values[, rev(seq_len(ncol(values))), drop = FALSE]
   list(values = values, grid = as.double(axis$points), rows = rows, labels = labels, backwards = axis$backwards)
+}
+
+# Say that names of columns gave no grid.
+say_even <- function(curves, name) {
+  if (is.null(curves$grid) && !is.null(curves$labels)) {
+    message(
+      "column names of ", name, " were not read as points; its grid is even on [0, 1]; give grids = list(", name, " = ...), or yind for the response"
+    )
+  }
 }
 
 # A "tf" vector of tidyfun: its package knows what is in it.

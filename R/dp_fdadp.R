@@ -56,6 +56,7 @@ dp_fdadp <- function(formula, data, epsilon, delta = NULL, bounds = NULL, n = NU
                      family = "gaussian", adjacency = NULL, unit = NULL, labels = NULL, seed = NULL, allow_useless = FALSE,
                      missing = "linear", study = NULL, purpose = NULL, person_rows = NULL, max_rows = NULL, within = NULL) {
   if (missing(epsilon)) privacy_error("epsilon must be a number above 0, got nothing")
+  groups <- if (is.name(substitute(groups)) && text_of(substitute(groups)) %in% names(data)) data[[text_of(substitute(groups))]] else column_of(groups, data)
   if (!inherits(formula, "formula") || length(formula) != 3) {
     input_error("formula must be of the form Y ~ terms, got ", paste(deparse(formula), collapse = " "))
   }
@@ -97,6 +98,15 @@ dp_fdadp <- function(formula, data, epsilon, delta = NULL, bounds = NULL, n = NU
     )),
     class = "dp_fdadp"
   )
+}
+
+# Persons by the name of their column, `groups = "id"`, or as they are.
+column_of <- function(groups, data) {
+  if (!is.character(groups) || length(groups) != 1 || !is.list(data)) {
+    return(groups)
+  }
+  if (!groups %in% names(data)) input_error("groups must be a column of data, or the person of each row, got \"", groups, "\"; data has ", paste(names(data), collapse = ", "))
+  data[[groups]]
 }
 
 # Columns that predictions need: not those of persons whose curves are random, which are never released.

@@ -44,13 +44,14 @@
 #'   `offset`, also for those that are not in `data`. Not with `ydata`.
 #' @param person_rows With groups, what the fit is about: `"mean"`, the default, counts each person once, by the mean of its rows; `"sum"` counts each
 #'   row once, as events and hazards want.
-#' @param groups The person of each row, where people have several curves: standard errors, bands and tests then allow for errors that
+#' @param groups The person of each row, where people have several curves: a column of `data`, as `id` or `"id"`, or a vector. Standard errors, bands and tests then allow for errors that
 #'   depend within a person.
 #' @param weights,offset One a row, or a matrix with one a point.
 #' @param smoothing `"reml"`, `"gcv"`, or smoothing parameters on mgcv's scale: the mean curve's first, then each term's in order. For predictions of
 #'   curves with smooth errors also `"curves"`, or `"groups"` with `groups`: what predicts curves, or persons, left out of the fit best.
-#' @param grids Grids of matrices by column, `list(X1 = s)`; a matrix may also have one as attribute `"grid"` or as its column names.
-#'   Default: even on \[0, 1\].
+#' @param grids Grids of matrices by column, `list(X1 = s)`; a matrix may also have one as attribute `"grid"` or as its column names: numbers
+#'   (`"0.5"`, `"h07"`), ISO dates and times (`"2024-03-01"`, `"2024-03-01 08:00"`) or times of day (`"08:00"`). Points may be a `Date` or `POSIXct`.
+#'   Default, also for column names 0, 1, ... that only count: even on \[0, 1\], as a message says where names were not used.
 #' @param yind Grid of the response, likewise.
 #' @param ydata Curves observed at points of their own: a data frame of `.obs` (number of the row in `data`), `.index` and `.value`, as in refund; the left side
 #'   of the formula is then a name alone. Fitted values and residuals are then one for each row of `ydata`, predictions curves.
@@ -101,7 +102,9 @@ fdadp <- function(formula, data = NULL, family = "gaussian", subset = NULL, grou
   own <- substitute(list(groups = groups, weights = weights, offset = offset))
   rows <- eval(substitute(subset), data, parent.frame())
   if (!is.null(rows) && !is.null(ydata)) input_error("subset must be NULL with ydata, whose .obs are numbers of rows")
-  own <- lapply(lapply(as.list(own)[-1], eval, data, parent.frame()), only, rows)
+  own <- lapply(as.list(own)[-1], eval, data, parent.frame())
+  own["groups"] <- list(column_of(own$groups, data))
+  own <- lapply(own, only, rows)
   if (length(grids) && (!is.list(grids) || is.null(names(grids)))) input_error("grids must be a list with the columns' names, got ", class(grids)[1])
   model <- read_model(formula, data, grids, yind, ydata, rows, variance)
   settings <- list(
@@ -110,6 +113,7 @@ fdadp <- function(formula, data = NULL, family = "gaussian", subset = NULL, grou
   )
   if (is.null(se)) se <- if (!is.null(own$groups)) "cluster" else if (model$spec$scalar) "iid" else "curve"
   se <- one_of(se, c("curve", "cluster", "iid"), "se")
+  if (se == "cluster" && is.null(own$groups)) input_error("se must be \"curve\" or \"iid\" without groups, got \"cluster\"; groups = id says whose each row is")
   if (!model$spec$scalar) settings <- c(settings, list(se = if (se == "iid") "iid" else "curve", errors = one_of(errors, c("iid", "curve"), "errors")))
   basis <- one_of(response_basis, c("splines", "eigen"), "response_basis")
   if (basis == "eigen" && model$spec$scalar) input_error("response_basis must be \"splines\" where the response is a number, got \"eigen\"")

@@ -28,6 +28,7 @@ read_model <- function(formula, data, grids, yind, ydata = NULL, rows = NULL, va
   name <- paste(deparse(formula[[2]]), collapse = " ")
   rows_of_frame(data, all.vars(formula))
   seen$scalar <- is.null(ydata) && !looks_like_curves(value_of(formula[[2]], seen))
+  if (is.null(ydata)) numbers_as_text(formula[[2]], seen)
   response <- if (is.null(ydata)) read_column(formula[[2]], name, seen, grid = yind, response = TRUE)
   variables <- as.list(attr(walked, "variables"))[-1]
   factors <- attr(walked, "factors")
@@ -117,6 +118,7 @@ read_variable <- function(call, seen) {
   }
   if (!is_special(call)) {
     name <- text_of(call)
+    numbers_as_text(call, seen)
     remember(call, name, seen)
     kind <- switch(seen$columns[[name]]$kind, curves = "concurrent", numbers = "linear", labels = "factor")
     return(list(kind = kind, columns = list(name), settings = empty()))
@@ -131,6 +133,7 @@ read_variable <- function(call, seen) {
     if (length(columns) != 1 || length(settings)) input_error("c() must hold one term, got ", text_of(call))
     return(list(kind = "c", columns = list(), settings = empty(), term = read_variable(columns[[1]], seen)))
   }
+  if (kind %in% c("s", "te", "linear") && !identical(settings$bs, "re")) for (column in columns) numbers_as_text(column, seen)
   grid <- NULL
   for (other in intersect(c("xind", "argvals"), names(settings))) {
     grid <- eval(settings[[other]], seen$data, seen$frame)
@@ -214,8 +217,33 @@ read_column <- function(call, name, seen, grid = NULL, response = FALSE) {
   if (is.null(grid)) grid <- seen$grids[[name]]
   value <- value_of(call, seen)
   column <- as_column(value, name, grid, response)
+  say_even(column, name)
   column$rows <- labels_of(call, value, seen$data, seen$rows)
   column
+}
+
+# Text of which most entries are numbers is no factor, unless C() or factor() say so: an odd entry, or decimal commas, made R read a column of numbers so.
+numbers_as_text <- function(call, seen) {
+  if (!is.name(call)) {
+    return(invisible())
+  }
+  value <- value_of(call, seen)
+  if (!is.character(value) || is.matrix(value)) {
+    return(invisible())
+  }
+  entries <- trimws(value)
+  known <- !is.na(entries) & nzchar(entries)
+  number <- known & !is.na(suppressWarnings(as.double(sub(",", ".", entries, fixed = TRUE))))
+  odd <- known & !number
+  mark <- number & grepl("[.,]", entries)
+  if (sum(number) <= sum(known) / 2 || !any(odd | mark)) {
+    return(invisible())
+  }
+  at <- which(if (any(odd)) odd else mark)[1]
+  input_error(
+    text_of(call), " is text, but ", sum(number), " of ", sum(known), " entries are numbers ('", value[at], "' in row ", at,
+    "): read.csv2() for decimal commas, as.numeric(), or C(", text_of(call), ") if it is a factor"
+  )
 }
 
 # Names of the rows of what was evaluated: those of the data where all of it is from there, else its own.

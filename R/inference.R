@@ -108,8 +108,9 @@ variance_test <- function(object, term, draws = 9999, seed = 0) {
 
 # What a factor is called in the fit: the text of the formula, such as "factor(arm)", where it made one of a column.
 factor_of <- function(object, column) {
-  made <- paste0(c("factor(", "as.factor("), column, ")")
-  c(intersect(made, names(object$expressions)), column)[1]
+  known <- if (inherits(object, "dp_fdadp")) c(object$term.names, object$columns) else names(object$expressions)
+  bare <- sub("^(C|factor|as.factor)[(](.*)[)]$", "\\2", column)
+  c(intersect(c(column, paste0(c("C(", "factor(", "as.factor("), bare, ")"), bare), known), column)[1]
 }
 
 # A question of Python's fdadp.inference: what it is told, and tables of rows by the names of its arguments.

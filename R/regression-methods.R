@@ -119,7 +119,7 @@ coef.fdadp_regression <- function(object, parm = NULL, ..., level = 0.95, simult
     return(stats::setNames(as.double(values), object$coefficient.names))
   }
   found <- call_on_fit("coefficient_function", object,
-    term = parm, points = axis_points(...), level = level, errors = believed(object, se), simultaneous = isTRUE(simultaneous)
+    term = if (is.character(parm)) factor_of(object, parm) else parm, points = axis_points(...), level = level, errors = believed(object, se), simultaneous = isTRUE(simultaneous)
   )
   as_frame(found)
 }

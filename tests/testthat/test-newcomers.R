@@ -54,3 +54,67 @@ test_that("a private fit joins such a matrix in its kernel, and refuses it where
   row.names(counted) <- NULL
   expect_match(paste(unlist(fit(counted)$ledger$details), collapse = " "), "position")
 })
+
+test_that("numbers that R read as text are no factor", {
+  skip_without_python()
+  a <- people_of()
+  a$age <- as.character(a$age)
+  a$age[4] <- "thirty"
+  told <- "age is text, but 59 of 60 entries are numbers \\('thirty' in row 4\\): read.csv2"
+  expect_error(fdadp(y ~ lf(X) + age, data = a), told, class = "fdadp_input_error")
+  expect_error(fdadp(y ~ lf(X) + s(age), data = a), told, class = "fdadp_input_error")
+  a$age <- sub(".", ",", sprintf("%.1f", people_of()$age), fixed = TRUE)
+  expect_error(fdadp(y ~ age, data = a), "age is text, but 60 of 60", class = "fdadp_input_error")
+  a$y <- sub(".", ",", sprintf("%.2f", a$y), fixed = TRUE)
+  expect_error(fdadp(y ~ sex, data = a), "y is text, but 60 of 60", class = "fdadp_input_error")
+  b <- people_of()
+  b$site <- rep(c("1", "2", "3"), 20) # labels, though they are numbers
+  expect_equal(fdadp(y ~ site, data = b)$edf, 3, tolerance = 1e-6)
+  b$half <- rep(c("1.5", "2.5"), 30)
+  expect_equal(fdadp(y ~ C(half), data = b)$edf, 2, tolerance = 1e-6)
+})
+
+test_that("column names that give no grid are told, and dates are a grid", {
+  skip_without_python()
+  a <- people_of()
+  colnames(a$X) <- sprintf("01.03.2024 %02d:00", 0:11)
+  expect_message(fdadp(y ~ lf(X), data = a), "column names of X were not read as points; its grid is even on \\[0, 1\\]; give grids = list\\(X")
+  colnames(a$X) <- 0:11
+  expect_message(fdadp(y ~ lf(X), data = a), "column names of X were not read")
+  colnames(a$X) <- sprintf("2024-03-01 %02d:00", 0:11)
+  expect_no_message(named <- fdadp(y ~ lf(X), data = a))
+  colnames(a$X) <- NULL
+  times <- as.POSIXct("2024-03-01", tz = "UTC") + 3600 * 0:11
+  expect_equal(fdadp(y ~ lf(X), data = a, grids = list(X = times))$coefficient.names, named$coefficient.names)
+  days <- fdadp(y ~ lf(X), data = a, grids = list(X = as.Date("2024-03-01") + 0:11))
+  expect_equal(range(coef(days, "lf(X)")$s), c(0, 11))
+  expect_error(fdadp(y ~ lf(X), data = a, grids = list(X = times[-1])), "grid of X must have 12 points, got 11", class = "fdadp_input_error")
+})
+
+test_that("a factor has the name of its column and that of its term", {
+  skip_without_python()
+  a <- people_of()
+  fit <- fdadp(y ~ C(sex) + age, data = a)
+  expect_equal(level_contrasts(fit, "sex")$value, level_contrasts(fit, "C(sex)")$value)
+  expect_equal(coef(fit, "sex"), coef(fit, "C(sex)"))
+  bare <- fdadp(y ~ sex + age, data = a)
+  expect_equal(level_contrasts(bare, "C(sex)")$value, level_contrasts(fit, "sex")$value)
+})
+
+test_that("groups are a column by name or bare, and errors within groups need some", {
+  skip_without_python()
+  a <- people_of()
+  a$id <- rep(paste0("g", 1:20), 3)
+  fit <- fdadp(y ~ age, data = a, groups = a$id)
+  expect_equal(vcov(fdadp(y ~ age, data = a, groups = id)), vcov(fit))
+  expect_equal(vcov(fdadp(y ~ age, data = a, groups = "id")), vcov(fit))
+  expect_error(fdadp(y ~ age, data = a, groups = "who"), "groups must be a column of data.*got \"who\"", class = "fdadp_input_error")
+  expect_error(fdadp(y ~ age, data = a, se = "cluster"), "without groups, got \"cluster\"", class = "fdadp_input_error")
+  private <- function(...) {
+    dp_fdadp(y ~ age, a, epsilon = 1, delta = 1e-6, n = 20, seed = 1, allow_useless = TRUE, bounds = list(age = c(18, 90), y = c(-2, 4)), ...)
+  }
+  new <- a[1:4, ]
+  expect_equal(predict(private(groups = id), new), predict(private(groups = a$id), new))
+  expect_equal(predict(private(groups = "id"), new), predict(private(groups = a$id), new))
+  expect_error(private(groups = "who"), "groups must be a column of data", class = "fdadp_input_error")
+})
