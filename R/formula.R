@@ -110,16 +110,22 @@ text_of <- function(call) paste(deparse(call, width.cutoff = 500L), collapse = "
 empty <- function() stats::setNames(list(), character(0))
 
 # Bases of packages: several columns of numbers, which would be taken for a curve.
-bases <- c("bs", "ns", "splines::bs", "splines::ns")
+bases <- c("bs", "ns", "splines::bs", "splines::ns", "poly", "stats::poly")
 
 read_variable <- function(call, seen) {
   if (is.call(call) && text_of(call[[1]]) %in% bases) {
     input_error("formula must say s(", paste(all.vars(call), collapse = ", "), ") for a smooth effect, got ", text_of(call))
   }
+  if (is.call(call) && identical(call[[1]], quote(`|`)) && !is.logical(value_of_level(call, seen))) {
+    input_error("formula must say re(id) for (1 | id), and re(id, slopes = week) for (week | id), got ", text_of(call))
+  }
   if (!is_special(call)) {
     name <- text_of(call)
     numbers_as_text(call, seen)
     remember(call, name, seen)
+    if (seen$scalar && seen$columns[[name]]$kind == "curves") {
+      input_error(name, " is a curve: formula must say lf(", name, ") for its effect on a number (ff(", name, ") where the response is a curve)")
+    }
     kind <- switch(seen$columns[[name]]$kind, curves = "concurrent", numbers = "linear", labels = "factor")
     return(list(kind = kind, columns = list(name), settings = empty()))
   }
@@ -170,6 +176,9 @@ read_variable <- function(call, seen) {
   if (!is.null(slopes)) settings$slopes <- slopes
   list(kind = kind, columns = as.list(names), settings = if (length(settings)) settings else empty())
 }
+
+# What stands left of a bar: in (1 | id) no logical, as in a | b.
+value_of_level <- function(call, seen) tryCatch(value_of(call[[2]], seen), error = function(e) NULL)
 
 # re(id, slopes = week), or slopes = c(week, dose): names of columns.
 slopes_of <- function(slopes, seen) {

@@ -120,7 +120,11 @@ ask <- function(object, question, told, tables, t, scale, level, se, grids) {
   private <- inherits(object, "dp_fdadp")
   if (!private && !inherits(object, "fdadp_regression")) input_error("object must be a fit of fdadp() or dp_fdadp(), got ", class(object)[1])
   if (private && !is.null(se)) input_error("se must be left out of a private fit")
+  if (private && !length(Filter(Negate(is.null), tables))) privacy_error("newdata must be given: a private fit keeps no training rows")
   column <- told$column
+  if (question == "slopes" && identical(object$spec$columns[[column]]$kind, "curves")) {
+    input_error(column, " is a curve, and slopes are of numbers: mean_difference() compares two curves")
+  }
   if (question == "contrasts") told$column <- factor_of(object, column)
   new <- lapply(Filter(Negate(is.null), tables), function(rows) new_columns(object, rows, grids))
   if (!private && scale == "response" && length(object$offsets) && object$family != "gaussian") input_error("scale must be \"link\" for a fit with an offset")
@@ -145,6 +149,9 @@ new_columns <- function(object, newdata, grids) UseMethod("new_columns")
 new_columns.fdadp_regression <- function(object, newdata, grids) {
   new_rows(newdata, lapply(object$expressions, str2lang), function(value, name) {
     known <- object$spec$columns[[name]]
+    if (identical(known$kind, "curves") && is.numeric(value) && is.null(dim(value))) {
+      input_error(name, " must be a matrix with one curve a row, got a vector: a curve is one row, matrix(x, 1)")
+    }
     if (identical(known$kind, "labels") && !is.factor(value)) value <- as.character(value)
     as_column(value, name, grids[[name]], levels = unlist(known$levels))
   }, lapply(object$offsets, str2lang))
@@ -163,7 +170,10 @@ print.fdadp_estimates <- function(x, ...) {
   print(format(utils::head(shown, 12), digits = 4), row.names = FALSE)
   if (nrow(x) > 12) cat("... ", nrow(x), " rows in all\n", sep = "")
   test <- attr(x, "test")
-  if (!is.null(test)) cat(paste0(test$what, ": p = ", format.pval(test$p, digits = 3), " that it is 0 everywhere", collapse = "\n"), "\n", sep = "")
+  if (!is.null(test)) {
+    p <- ifelse(test$p == 1 / 4000, "p < 0.00025", sub("= <", "< ", paste("p =", format.pval(test$p, digits = 3)))) # the least of 4,000 draws
+    cat(paste0(test$what, ": ", p, " that it is 0", if (!is.null(x$t)) " everywhere", collapse = "\n"), "\n", sep = "")
+  }
   invisible(x)
 }
 

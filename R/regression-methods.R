@@ -223,6 +223,7 @@ tests_of <- function(object, se = NULL) {
 
 as_test <- function(table, heading) {
   names(table)[names(table) == "p"] <- "Pr(>Wald)" # so print.anova() knows it
+  table[] <- lapply(table, function(column) replace(column, is.nan(column), NA)) # which it leaves blank
   structure(table, heading = heading, class = c("anova", "data.frame"))
 }
 
@@ -240,12 +241,18 @@ summary.fdadp_regression <- function(object, ...) {
 print.summary.fdadp_regression <- function(x, ...) {
   regression_head(x)
   cat("\n")
+  lines <- strsplit(x$text, "\n")[[1]]
+  from <- grep("estimate +std. error", lines)
+  if (length(from)) {
+    rules <- grep("^[-=]+$", lines)
+    writeLines(c(lines[from:(rules[rules > from + 1][1] - 1)], ""))
+  }
   print(x$terms)
   cat("\nR-sq. = ", format(x$r.sq, digits = 4), "   deviance explained = ", format(100 * x$dev.expl, digits = 4), " %\n", x$smoothing, " = ",
     format(x$criterion, digits = 6), "   scale = ", format(x$sigma2, digits = 4), "   n = ", x$n, if (length(x$t)) paste(" curves on", grid_text(x$t)), "\n",
     sep = ""
   )
-  writeLines(grep("^Grid of ", strsplit(x$text, "\n")[[1]], value = TRUE))
+  writeLines(grep("^Grid of ", lines, value = TRUE))
   if (!is.null(x$persons)) {
     cat("\n")
     print(x$persons$variances, digits = 4)

@@ -58,7 +58,7 @@ def condition(exc: Any, base: type) -> dict[str, Any]:
     names = [c.__name__ for c in type(exc).__mro__ if issubclass(c, base) and c is not base]
     if isinstance(exc, base):
         return {
-            "text": counted_from_one(str(exc)),
+            "text": in_words_of_r(counted_from_one(str(exc))),
             "classes": [re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in names],
         }
     kind = "error" if base is FdadpError else "warning"
@@ -68,6 +68,12 @@ def condition(exc: Any, base: type) -> dict[str, Any]:
 def counted_from_one(text: str) -> str:
     """Numbers of curves, rows and positions as R counts them."""
     return re.sub(r"\b(curve|row|position) (\d+)\b", lambda m: f"{m[1]} {int(m[2]) + 1}", text)
+
+
+def in_words_of_r(text: str) -> str:
+    """Constants as R has them."""
+    words = {"None": "NULL", "True": "TRUE", "False": "FALSE"}
+    return re.sub(r"\b(got|be|is|or) (None|True|False)\b", lambda m: f"{m[1]} {words[m[2]]}", text)
 
 
 def about(probe: Any) -> dict[str, Any]:

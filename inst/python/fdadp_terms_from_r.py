@@ -45,7 +45,8 @@ def term_of(told: Mapping[str, Any]) -> TermSpec:
     try:
         made = getattr(terms, kind)(*columns, **settings)
     except TypeError as exc:
-        raise InputError(f"{kind}({', '.join(columns)}): {str(exc).split(') ')[-1].split('() ')[-1]}") from None
+        said = str(exc).split(") ")[-1].split("() ")[-1].replace("got an unexpected keyword", "has no")
+        raise InputError(f"{kind}({', '.join(columns)}): {said}") from None
     return made
 
 

@@ -118,3 +118,33 @@ test_that("groups are a column by name or bare, and errors within groups need so
   expect_equal(predict(private(groups = "id"), new), predict(private(groups = a$id), new))
   expect_error(private(groups = "who"), "groups must be a column of data", class = "fdadp_input_error")
 })
+
+test_that("a summary of numbers has the table of coefficients, and one number its exact p", {
+  skip_without_python()
+  a <- people_of()
+  fit <- fdadp(y ~ lf(X) + age + C(sex), data = a)
+  expect_output(print(summary(fit)), "estimate std. error.*\\(Intercept\\).*age.*C\\(sex\\)\\[m\\].*Wald tests")
+  slope <- average_slopes(fit, "age")
+  ratio <- slope$value / slope$se
+  expect_gt(ratio, 8)
+  expect_lt(attr(slope, "test")$p, 1e-8)
+  shown <- utils::capture.output(print(slope))
+  expect_match(shown[length(shown)], "p = [0-9.]+e-[0-9]+ that it is 0$|p < 2e-16 that it is 0$")
+  attr(slope, "test")$p <- 1 / 4000
+  expect_output(print(slope), "p < 0.00025 that it is 0")
+})
+
+test_that("what other packages write is answered with what is written here", {
+  skip_without_python()
+  a <- people_of()
+  a$id <- rep(1:20, 3)
+  expect_error(fdadp(y ~ age + (1 | id), data = a), "re\\(id\\) for \\(1 \\| id\\)", class = "fdadp_input_error")
+  expect_error(fdadp(y ~ (age | id), data = a), "slopes = week", class = "fdadp_input_error")
+  expect_error(fdadp(y ~ poly(age, 2), data = a), "s\\(age\\) for a smooth effect", class = "fdadp_input_error")
+  expect_error(fdadp(y ~ X, data = a), "X is a curve: formula must say lf\\(X\\)", class = "fdadp_input_error")
+  expect_error(fdadp(y ~ s(age, foo = 1), data = a), "has no argument 'foo'", class = "fdadp_input_error")
+  fit <- fdadp(y ~ lf(X) + age, data = a)
+  expect_error(average_slopes(fit, "X"), "mean_difference\\(\\) compares two curves", class = "fdadp_input_error")
+  expect_error(predict(fit, list(X = a$X[1, ], age = 30)), "matrix\\(x, 1\\)", class = "fdadp_input_error")
+  expect_false(any(grepl("NaN", utils::capture.output(print(anova(fit, fdadp(y ~ age, data = a)))))))
+})

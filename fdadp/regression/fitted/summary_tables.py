@@ -8,6 +8,7 @@ import numpy as np
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 
+from fdadp._common.calling_language import advice
 from fdadp._common.student_and_f import student_beyond
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
@@ -61,7 +62,8 @@ def _guarantee(fitted: Fitted) -> list[str]:
     if ledger is None:
         return ["Fitted without privacy: do not release."]
     known = ledger.promise
-    private = f"Differentially private end to end, {known}; ledger_ says what was released."
+    says = advice("ledger_", r="ledger()", shell="the ledger")
+    private = f"Differentially private end to end, {known}; {says} says what was released."
     return [private, *([] if ledger.for_release else ["The noise was seeded, for simulation: do not release."])]
 
 

@@ -165,6 +165,8 @@ class LargestRatio:
     ----------
     drawn : ndarray
         Largest ratios of Gaussian draws; empty where no row has an error.
+    alone : bool
+        Whether all rows are multiples of one number, whose law is exact.
 
     Notes
     -----
@@ -181,6 +183,7 @@ class LargestRatio:
     """
 
     drawn: FloatArray
+    alone: bool = False
 
     @classmethod
     def of(cls, rows: FloatArray, covariance: FloatArray, seed: int, draws: int = 4000) -> LargestRatio:
@@ -195,7 +198,7 @@ class LargestRatio:
         _, size, directions = np.linalg.svd(spread.T @ spread)
         kept = size > 1e-10 * size[0]
         if kept.sum() == 1:  # one number: no need to draw
-            return cls(-ndtri((np.arange(draws) + 0.5) / (2 * draws)))
+            return cls(-ndtri((np.arange(draws) + 0.5) / (2 * draws)), alone=True)
         spread = spread @ directions[kept].T
         rng = np.random.default_rng(seed)
         largest = np.empty(draws)
@@ -215,6 +218,8 @@ class LargestRatio:
         """Probability of a largest ratio as large as this one; the least that is told is one of the draws."""
         if not self.drawn.size:
             return 1.0
+        if self.alone:
+            return 2 * float(student_beyond(ratio, left) if np.isfinite(left) else ndtr(-ratio))
         ratio = -float(ndtri(student_beyond(ratio, left))) if np.isfinite(left) else ratio
         return float(max((self.drawn >= ratio).mean(), 1 / self.drawn.size))
 
