@@ -17,6 +17,7 @@
 #' @param labels `"public"`: names of rows are public, and others in one of the columns are refused before the first read. By default they are
 #'   private: where all columns of a list have some, and no `groups` are given, a name is a person's id, and rows are joined by it; so are those of a matrix
 #'   with row names and the data frame that holds it. Else rows belong together by their position, as the ledger says.
+#' @param groups The person of each row, where people have several: a column of `data`, as `id` or `"id"`, or a vector; rows whose person is `NA` are not used.
 #' @param grids Grids of matrices by column, `list(X = s)`; default: their attribute `"grid"`, their column names, or even on \[0, 1\].
 #' @param yind Grid of the response, likewise.
 #' @param family `"gaussian"`; other families where the response is a number.

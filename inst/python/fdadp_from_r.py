@@ -333,6 +333,11 @@ def canadian_weather() -> dict[str, Any]:
     }
 
 
+def write_people(path: str, n: int, seed: int) -> dict[str, Any]:
+    """A file of simulated patients."""
+    return {"path": str(fdadp.datasets.write_people(path, n, seed))}
+
+
 def simulate_affr(scenario: int, n: int, seed: int, n_points: int) -> dict[str, Any]:
     """Curves of a known model."""
     sim = fdadp.simulate_affr(scenario, n, seed, n_points=n_points)

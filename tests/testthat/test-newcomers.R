@@ -148,3 +148,14 @@ test_that("what other packages write is answered with what is written here", {
   expect_error(predict(fit, list(X = a$X[1, ], age = 30)), "matrix\\(x, 1\\)", class = "fdadp_input_error")
   expect_false(any(grepl("NaN", utils::capture.output(print(anova(fit, fdadp(y ~ age, data = a)))))))
 })
+
+test_that("the page from a CSV has its file in R", {
+  skip_without_python()
+  path <- write_people(tempfile(fileext = ".csv"), n = 40, seed = 2)
+  people <- utils::read.csv2(path)
+  expect_identical(dim(people), c(40L, 28L))
+  people$rate <- as.matrix(people[sprintf("h%02d", 0:23)])
+  fit <- fdadp(days ~ lf(rate) + age + C(sex), data = people, missing = list(rate = "linear", age = "indicator"))
+  usual <- list(rate = matrix(75, 1, 24), age = 50, sex = "f")
+  expect_identical(nrow(mean_difference(fit, within(usual, rate <- rate + 1), usual)), 1L)
+})
