@@ -26,7 +26,7 @@ test_that("a private regression on several terms is fitted, looked at and kept",
   effect <- coef(fit, "age")
   expect_gt(mean(effect$lower <= effect$t / 20 & effect$t / 20 <= effect$upper), 0.5)
   expect_output(print(fit), "share of each term")
-  expect_output(print(summary(fit)), "Differentially private end to end")
+  expect_output(print(summary(fit)), "NOT FOR RELEASE")
   drawn <- simulate(fit, nsim = 50, seed = 1)
   expect_equal(dim(drawn$Y), c(50, 21))
   expect_setequal(unique(drawn$sex), c("f", "m"))

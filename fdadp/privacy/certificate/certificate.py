@@ -20,7 +20,7 @@ from fdadp.privacy.certificate import external_forms
 from fdadp.privacy.certificate import html_page as pages
 from fdadp.privacy.certificate.forecasts_and_r2 import Expected, expected_lines, model_lines
 from fdadp.privacy.certificate.ledger_recount import recounted, verify_ledger
-from fdadp.privacy.certificate.odds import PRIORS, Odds, odds_of
+from fdadp.privacy.certificate.odds import OTHERS_AND_OWN, PRIORS, Odds, odds_of
 from fdadp.privacy.certificate.signature import sign
 from fdadp.privacy.guarantee_checks import LEFT_OUT, NEIGHBOURS, NOT_COVERED
 from fdadp.privacy.study._chained_entries import Entry, in_words, now
@@ -40,6 +40,8 @@ ABOUT = {
 }
 """What only people can say."""
 DELTAS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
+
+OF_ROWS = "Protected is one row: a person with k rows has k times this {}."
 
 
 @dataclass(frozen=True)
@@ -252,12 +254,19 @@ class Certificate:
     def promise(self) -> str:
         """The guarantee in words: P(S) <= e^ε Q(S) + δ for everything that can be concluded."""
         besides = "" if self.delta is None else f" (and {self.delta:g} besides)"
+        row = self.of_rows
         return (
-            "Take any conclusion about you that anybody draws from all that was and will be released under this "
-            "budget. They would have drawn it with nearly the same probability if your data "
-            f"{LEFT_OUT[self.adjacency]}. The probability changes by at most a factor of "
-            f"{shown_up(math.exp(self.epsilon))}{besides}."
+            f"Take any conclusion about {'one row of the data' if row else 'you'} that anybody draws from all that was "
+            "and will be released under this budget. They would have drawn it with nearly the same probability if "
+            f"{'this row' if row else 'your data'} {LEFT_OUT[self.adjacency]}. The probability changes by at most a "
+            f"factor of {shown_up(math.exp(self.epsilon))}{besides}."
+            + (f" {OF_ROWS.format('μ' if self.mu is not None else 'ε')}" if row else "")
         )
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether what is protected is a row, and not a person, who may have several."""
+        return self.unit.startswith("row")
 
     @property
     def meaning(self) -> tuple[str, ...]:
@@ -265,12 +274,14 @@ class Certificate:
         odds, replaced = self.odds, self.adjacency == "replace"
 
         def at_most(factor: float, exception: float) -> str:
-            but = f", except for outcomes with a probability of {shown_up(exception, 1)} in all" if exception else ""
-            return f"change by at most a factor of {shown_up(factor)}{but}"
+            but = f", except for outcomes with a probability of at most {shown_up(exception, 1)} in all"
+            return f"change by at most a factor of {shown_up(factor)}{but if exception else ''}"
 
-        who = "For somebody who knows all other persons' data, the odds"
-        taking_part = f"{who} that you took part {at_most(odds.factor, odds.exception)}."
-        values = f"{who} between two values of your data {at_most(odds.values_factor, odds.values_exception)}."
+        others, own = OTHERS_AND_OWN[self.of_rows]
+        who = f"For somebody who knows {others}, the odds"
+        used = "was used" if self.of_rows else "were used"
+        taking_part = f"{who} that {own} {used} {at_most(odds.factor, odds.exception)}."
+        values = f"{who} between two values of {own} {at_most(odds.values_factor, odds.values_exception)}."
         return (values,) if replaced else (taking_part, values)
 
     @property

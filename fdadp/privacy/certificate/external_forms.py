@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fdadp._common.guarantee_in_words import composed, promised, shown_up
+from fdadp._version import __version__
 from fdadp.errors import PrivacyError
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def answers(of: Certificate) -> tuple[tuple[str, str], ...]:
                 else "Contributions are bounded on integers, and sums are exact"
             )
             + ". Proofs are in docs/theory. Tests replay the mechanisms on neighbouring data, attack them "
-            "statistically, and compare costs with noise.",
+            "statistically, and compare costs with noise. Nobody outside the project has reviewed them, and fdadp "
+            f"{__version__} is an alpha version.",
         ),
         (
             "Are the answers of use, and to whom?",
@@ -73,7 +75,7 @@ def answers(of: Certificate) -> tuple[tuple[str, str], ...]:
         ),
         (
             "Who has access, and to what?",
-            "The custodian answers this. The results hold no rows. Only its owner can read the study's file.",
+            "The custodian answers this. The results hold no rows. A study's file is made for its owner alone to read.",
         ),
         ("Were the data collected with care?", "The custodian answers this. Noise does not correct careless data."),
     )

@@ -16,6 +16,9 @@ from functools import partial
 
 from fdadp.privacy.account.epsilon_mu_rho import delta_from_mu
 
+OTHERS_AND_OWN = {False: ("all other persons' data", "your data"), True: ("all other rows", "one row")}
+"""What an attacker knows, and what is protected: of persons, and where the unit is a row."""
+
 PRIORS = (0.01, 0.1, 0.5)
 """Probabilities before the release, for tables."""
 FALSE_ALARMS = 0.05

@@ -98,7 +98,8 @@ def _computed(errors: CoefficientErrors) -> CoefficientErrors:
 def _accuracy(fitted: Fitted) -> list[str]:
     """What a fit explains, in words, for certificates."""
     of = "" if fitted.offset is None else ", of what the offset leaves"
-    return [f"adjusted R-squared {fitted.r2:.3f}{of}"] if math.isfinite(fitted.r2) else []
+    noisy = ", from noisy releases: other noise gives another one" if fitted.private else ""
+    return [f"adjusted R-squared {fitted.r2:.3f}{of}{noisy}"] if math.isfinite(fitted.r2) else []
 
 
 def load(path: str | os.PathLike[str], kind: type[Any]) -> tuple[Any, Fitted]:

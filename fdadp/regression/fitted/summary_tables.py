@@ -63,8 +63,9 @@ def _guarantee(fitted: Fitted) -> list[str]:
         return ["Fitted without privacy: do not release."]
     known = ledger.promise
     says = advice("ledger_", r="ledger()", shell="the ledger")
-    private = f"Differentially private end to end, {known}; {says} says what was released."
-    return [private, *([] if ledger.for_release else ["The noise was seeded, for simulation: do not release."])]
+    if not ledger.for_release:
+        return [f"NOT FOR RELEASE: the noise can be repeated. With real noise the fit would have {known}."]
+    return [f"Differentially private end to end, {known}; {says} says what was released."]
 
 
 def _title(fitted: Fitted) -> str:

@@ -339,3 +339,15 @@ def test_what_is_not_exact_is_said():
     page = Page(solved.ledger_.certificate().to_html())
     assert "Minima of penalised sums" in page.text
     assert "covers the rounding of the solution" in page.text
+
+
+def test_a_certificate_of_rows_promises_persons_nothing_that_only_rows_have():
+    """It said "about you", "that you took part" and "each row among 2,000 persons", where a person had four rows."""
+    people = simulate_affr(scenario=1, n=60, n_points=11, seed=0)
+    privacy = Privacy(2.0, 1e-6, n=60, unit="row")
+    model = PrivateMean(privacy=privacy, bounds=(-8, 8)).fit(people.Y)
+    of = model.ledger_.certificate()
+    text = Page(of.to_html()).text
+    assert "Take any conclusion about one row of the data" in text and "each row among 60 rows" in text
+    assert "Protected is one row: a person with k rows has k times this μ." in text
+    assert "conclusion about you" not in text and "that your data" not in text and "that one row was used" in text

@@ -224,7 +224,7 @@ def test_the_summary_says_what_may_be_released():
     data, _, _ = people(300)
     model = FunctionalRegression("Y ~ ff(X)", privacy=private(300), bounds={k: BOUNDS[k] for k in "XY"})
     text = str(model.fit(data, grids={"X": S, "Y": S}).summary())
-    assert "Differentially private end to end, epsilon = 2, delta = 1e-06" in text and "do not release" in text
+    assert "NOT FOR RELEASE" in text and "epsilon = 2, delta = 1e-06" in text and "Differentially private" not in text
     assert "without privacy" not in text
 
 
