@@ -275,13 +275,14 @@ believed <- function(object, se, unconditional = FALSE) {
   if (is.null(se)) object$se else one_of(se, c("curve", "cluster", "iid", "unconditional"), "se")
 }
 
-# Let Python do something with a fit: its model is there in this session, or is made again from what the fit holds.
+# Let Python do something with a fit: its model is there in this session, or is made again from what the fit holds. Its
+# smoothing is chosen again as it was: at given parameters standard errors would not count that they were chosen.
 call_on_fit <- function(.name, object, ...) call_python(.name, fit = as_handle(object), ...)
 
 as_handle <- function(object) {
   if (!inherits(object, "fdadp_regression") || is.null(object$spec)) input_error("object must be a fit of fdadp(), got ", class(object)[1])
   handle <- list(key = object$key)
-  sp <- unname(object$sp)
-  if (!call_python("has_model", key = object$key)$here) handle <- c(handle, list(spec = object$spec, sp = if (is.matrix(sp)) sp else array(sp, length(sp))))
+  sp <- if (object$smoothing == "given") unname(object$sp) else object$smoothing
+  if (!call_python("has_model", key = object$key)$here) handle <- c(handle, list(spec = object$spec, sp = if (is.matrix(sp) || is.character(sp)) sp else array(sp, length(sp))))
   handle
 }

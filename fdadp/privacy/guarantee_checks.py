@@ -79,7 +79,7 @@ NOT_COVERED = (
     "timing and memory use",
     "ranges, sizes, functions, seeds or settings that were chosen by looking at these data",
     "fitting again until the result looks good, unless every fit drew on this budget",
-    "other studies, contracts, tables and releases of the same people: what they cost adds up",
+    "what other studies and contracts and tables of the same people cost besides",
     "diagnostics and plots computed from the raw data",
     "what the functions handed to the Cohort do beyond returning one value a row",
     "failures of the storage that the rows are read from",

@@ -1,8 +1,8 @@
 """What R's ``fdadp()`` calls: models of several terms. Plain values in, plain values out, as in ``fdadp_from_r.py``.
 
 R walks its own formula and evaluates the arguments of terms; what comes here says which terms there are and gives
-their columns. A fit in R is that description with its smoothing parameters: Python's model of this session is used
-where it is still there, and is made again otherwise, at the same smoothing parameters.
+their columns. A fit in R is that description with how its smoothing is chosen: Python's model of this session is used
+where it is still there, and is made again otherwise.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def has_model(key: str) -> dict[str, Any]:
 
 
 def model_of(fit: Mapping[str, Any]) -> Any:
-    """The model of a fit, made again at its smoothing parameters where it is not here."""
+    """The model of a fit, made again where it is not here."""
     key = fit["key"]
     if key not in _models:
         keep(key, made(fit["spec"], fit["sp"]))

@@ -31,6 +31,17 @@ test_that("a formula of R gives Python's numbers", {
   expect_identical(unique(coef(fit, "region")$region), levels(d$region)) # in R's order: the first is the reference
 })
 
+test_that("a fit whose model has left the session has the same standard errors", {
+  # After 16 more fits, or in another session, they took the smoothing parameters as known.
+  skip_without_python()
+  fit <- terms_fit()
+  again <- fit
+  again$key <- "left"
+  expect_same(vcov(again), vcov(fit), 1e-6)
+  expect_same(predict(again, terms_data()[1:4, ], se.fit = TRUE)$se.fit, predict(fit, terms_data()[1:4, ], se.fit = TRUE)$se.fit, 1e-6)
+  expect_equal(dim(vcov(again, unconditional = TRUE)), dim(vcov(fit)))
+})
+
 test_that("on eigenfunctions sff() alone is affr()", {
   skip_without_python()
   d <- terms_data()
@@ -39,7 +50,7 @@ test_that("on eigenfunctions sff() alone is affr()", {
   expect_same(fitted(fit), unname(fitted(own)), 1e-9)
   expect_identical(dim(fit$sp), c(2L, 2L))
   expect_same(predict(fit, d[1:3, ]), fitted(fit)[1:3, ], 1e-9)
-  fit$key <- "gone" # made again at its smoothing parameters
+  fit$key <- "gone" # made again
   expect_same(predict(fit, d[1:3, ]), fitted(fit)[1:3, ], 1e-9)
   expect_error(fdadp(number ~ age, data = d, response_basis = "eigen"), "response_basis must be \"splines\" where the response is a number")
   expect_error(fdadp(Y ~ age, data = d, response_basis = "eigne"), "response_basis must be one of 'splines', 'eigen'")
