@@ -171,14 +171,12 @@ def read_columns(rows: option.DataOptions, how: FileFormat, groups: str | None =
         known = {rows.id} if rows.id is not None else _label_columns(files.values(), how)
         data = _columns_of(rows.table, known, how, wanted=rows.id is not None)
     check_names(files, data)
-    if groups is not None and rows.id is None and files and all(own.path == rows.table for own in files.values()):
-        data |= _labelled_curves(files, how, None)
-        ids = {own.index.name: own.index for own in data.values() if has_ids(own)}
-        found = {name: own.reset_index(drop=True) for name, own in data.items()}
-        return found | (
-            {groups: ids[groups].to_series(index=range(len(ids[groups])))} if groups in ids else {}
-        ), "position"
-    return _how_joined(data | _labelled_curves(files, how, rows.id))
+    data |= _labelled_curves(files, how, rows.id)
+    if groups is None or rows.id is not None or {own.path for own in files.values()} != {rows.table}:
+        return _how_joined(data)
+    persons = next((own.index for own in data.values() if has_ids(own) and own.index.name == groups), None)
+    found = {name: own.reset_index(drop=True) for name, own in data.items()}
+    return found if persons is None else found | {groups: persons.to_series(index=range(len(persons)))}, "position"
 
 
 def labelled_files(files: Mapping[str, CurvesFile], how: FileFormat, *, id: str | None) -> tuple[dict[str, Any], str]:

@@ -11,6 +11,7 @@ import fcntl
 import os
 import stat
 from contextlib import suppress
+from pathlib import Path
 from typing import Protocol
 
 from fdadp.errors import PrivacyError
@@ -48,7 +49,7 @@ class OwnerFolder:
     def __init__(self, path: str | os.PathLike[str], *, wait: bool = False) -> None:
         above, name = os.path.split(os.path.abspath(path))
         self._path = os.path.join(os.path.realpath(above), name)
-        _check_above(os.path.dirname(self._path))
+        _check_above(Path(self._path).parent)
         os.makedirs(self._path, mode=0o700, exist_ok=True)
         self._folder = self._open(None, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -116,18 +117,15 @@ class OwnerFolder:
         return handle
 
 
-def _check_above(folder: str) -> None:
+def _check_above(folder: Path) -> None:
     """Refuse folders, up to the root, whose names others can change; raises PrivacyError."""
-    while True:
+    for above in (folder, *folder.parents):
         with suppress(FileNotFoundError):
-            found = os.stat(folder)
+            found = above.stat()
             if found.st_uid not in (0, os.getuid()) or (found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX):
                 raise PrivacyError(
-                    f"folder must lie where no other user can put another one in its place, and others can in {folder}"
+                    f"folder must lie where no other user can put another one in its place, and others can in {above}"
                 )
-        if folder == (above := os.path.dirname(folder)):
-            return
-        folder = above
 
 
 class MemoryKeeper(dict[str, bytes]):

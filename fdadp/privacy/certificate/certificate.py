@@ -20,7 +20,7 @@ from fdadp.privacy.certificate import external_forms
 from fdadp.privacy.certificate import html_page as pages
 from fdadp.privacy.certificate.forecasts_and_r2 import Expected, expected_lines, model_lines
 from fdadp.privacy.certificate.ledger_recount import recounted, verify_ledger
-from fdadp.privacy.certificate.odds import OTHERS_AND_OWN, PRIORS, Odds, odds_of
+from fdadp.privacy.certificate.odds import PERSON, PRIORS, ROW, Odds, Protected, odds_of
 from fdadp.privacy.certificate.signature import sign
 from fdadp.privacy.guarantee_checks import LEFT_OUT, NEIGHBOURS, NOT_COVERED
 from fdadp.privacy.study._chained_entries import Entry, in_words, now
@@ -40,8 +40,6 @@ ABOUT = {
 }
 """What only people can say."""
 DELTAS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
-
-OF_ROWS = "Protected is one row: a person with k rows has k times this {}."
 
 
 @dataclass(frozen=True)
@@ -254,19 +252,24 @@ class Certificate:
     def promise(self) -> str:
         """The guarantee in words: P(S) <= e^ε Q(S) + δ for everything that can be concluded."""
         besides = "" if self.delta is None else f" (and {self.delta:g} besides)"
-        row = self.of_rows
+        of = self.protected
         return (
-            f"Take any conclusion about {'one row of the data' if row else 'you'} that anybody draws from all that was "
-            "and will be released under this budget. They would have drawn it with nearly the same probability if "
-            f"{'this row' if row else 'your data'} {LEFT_OUT[self.adjacency]}. The probability changes by at most a "
-            f"factor of {shown_up(math.exp(self.epsilon))}{besides}."
-            + (f" {OF_ROWS.format('μ' if self.mu is not None else 'ε')}" if row else "")
+            f"Take any conclusion about {of.about} that anybody draws from all that was and will be released under "
+            f"this budget. They would have drawn it with nearly the same probability if {of.it} "
+            f"{LEFT_OUT[self.adjacency]}. The probability changes by at most a factor of "
+            f"{shown_up(math.exp(self.epsilon))}{besides}." + (self._of_rows if of is ROW else "")
         )
 
     @property
-    def of_rows(self) -> bool:
-        """Whether what is protected is a row, and not a person, who may have several."""
-        return self.unit.startswith("row")
+    def _of_rows(self) -> str:
+        """What a guarantee of rows is for a person with several: a group of k has k μ, or k ε and more than k δ."""
+        cost = "μ" if self.mu is not None else "ε" if self.delta is None else "ε, and more than k times this δ"
+        return f" Protected is one row: a person with k rows has k times this {cost}."
+
+    @property
+    def protected(self) -> Protected:
+        """What is protected: a person's data, or a row, of which a person may have several."""
+        return ROW if self.unit.startswith("row") else PERSON
 
     @property
     def meaning(self) -> tuple[str, ...]:
@@ -277,11 +280,10 @@ class Certificate:
             but = f", except for outcomes with a probability of at most {shown_up(exception, 1)} in all"
             return f"change by at most a factor of {shown_up(factor)}{but if exception else ''}"
 
-        others, own = OTHERS_AND_OWN[self.of_rows]
-        who = f"For somebody who knows {others}, the odds"
-        used = "was used" if self.of_rows else "were used"
-        taking_part = f"{who} that {own} {used} {at_most(odds.factor, odds.exception)}."
-        values = f"{who} between two values of {own} {at_most(odds.values_factor, odds.values_exception)}."
+        of = self.protected
+        who = f"For somebody who knows {of.others}, the odds"
+        taking_part = f"{who} that {of.own} {of.was} used {at_most(odds.factor, odds.exception)}."
+        values = f"{who} between two values of {of.own} {at_most(odds.values_factor, odds.values_exception)}."
         return (values,) if replaced else (taking_part, values)
 
     @property

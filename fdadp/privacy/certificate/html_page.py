@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fdadp._common.guarantee_in_words import composed, shown_up
 from fdadp.privacy.certificate.external_forms import answers
-from fdadp.privacy.certificate.odds import OTHERS_AND_OWN, PRIORS
+from fdadp.privacy.certificate.odds import PRIORS
 from fdadp.privacy.certificate.release_names import meaning
 from fdadp.privacy.guarantee_checks import LEFT_OUT
 
@@ -53,10 +53,9 @@ def _parts(of: Certificate) -> Iterable[str]:
 
 def _promise(of: Certificate) -> str:
     n = "a private number of" if of.n is None else f"{of.n:,}"
-    units = "rows" if of.of_rows else "persons"
     return (
         f"<p><b>{html.escape(of.promise)}</b></p><p>{_symbols(of)}; protected: each "
-        f"{html.escape(of.unit.partition(' (')[0])} among {n} {units}.</p>"
+        f"{html.escape(of.unit.partition(' (')[0])} among {n} {of.protected.units}.</p>"
     )
 
 
@@ -65,11 +64,9 @@ def _symbols(of: Certificate) -> str:
 
 
 def _odds(of: Certificate) -> str:
-    odds, replaced = of.odds, of.adjacency == "replace"
-    others, own = OTHERS_AND_OWN[of.of_rows]
-    units, used = ("rows", "was") if of.of_rows else ("persons", "were")
-    kinds = [(f"between two values of {own}", odds.values_factor)]
-    kinds = kinds if replaced else [(f"that {own} {used} used", odds.factor), *kinds]
+    odds, replaced, one = of.odds, of.adjacency == "replace", of.protected
+    kinds = [(f"between two values of {one.own}", odds.values_factor)]
+    kinds = kinds if replaced else [(f"that {one.own} {one.was} used", odds.factor), *kinds]
     head = "".join(f'<th class="n">{name}</th>' for name, _ in kinds)
     rows = "".join(
         f'<tr><td class="n">{prior:.0%}</td>'
@@ -78,13 +75,13 @@ def _odds(of: Certificate) -> str:
         for prior in PRIORS
     )
     lines = "".join(f"<li>{html.escape(line)}</li>" for line in of.meaning)
-    whom = f"{units} that were exchanged" if replaced else f"{units} that were not used"
+    whom = f"{one.units} that were {'exchanged' if replaced else 'not used'}"
     but = " The table leaves out the exceptions named above." if odds.exception or odds.values_exception else ""
     return (
         f'<h2>In odds and probabilities</h2><ul>{lines}</ul><table><tr><th class="n">before</th>{head}</tr>{rows}'
-        f"</table><p>An attacker who knows {others}, and falsely accuses 5 % of {whom}, can identify "
-        f"at most {math.ceil(odds.power * 1000) / 10:g} % of the {units} that were used (5 % by guessing).{but} Others "
-        "may know that persons are alike, and learn about you from them. They would also do so if your data "
+        f"</table><p>An attacker who knows {one.others}, and falsely accuses 5 % of {whom}, can identify "
+        f"at most {math.ceil(odds.power * 1000) / 10:g} % of the {one.units} that were used (5 % by guessing).{but} "
+        "Others may know that persons are alike, and learn about you from them. They would also do so if your data "
         f"{LEFT_OUT[of.adjacency]}.</p>"
     )
 
@@ -174,11 +171,8 @@ def _releases(of: Certificate) -> str:
 
 def _named(release: str) -> str:
     """The name of a release, which says what it means where a mouse rests on it."""
-    return (
-        f'<abbr title="{html.escape(meaning(release))}">{html.escape(release)}</abbr>'
-        if meaning(release)
-        else html.escape(release)
-    )
+    name, what = html.escape(release), html.escape(meaning(release))
+    return f'<abbr title="{what}">{name}</abbr>' if what else name
 
 
 def _pairs(rows: Iterable[tuple[str, str]], empty: str, kind: str) -> str:

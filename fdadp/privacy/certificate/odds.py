@@ -16,8 +16,31 @@ from functools import partial
 
 from fdadp.privacy.account.epsilon_mu_rho import delta_from_mu
 
-OTHERS_AND_OWN = {False: ("all other persons' data", "your data"), True: ("all other rows", "one row")}
-"""What an attacker knows, and what is protected: of persons, and where the unit is a row."""
+
+@dataclass(frozen=True)
+class Protected:
+    """How sentences speak of what is protected: of a person's data, or of one row.
+
+    Attributes
+    ----------
+    about, own, it : str
+        Whom conclusions are about; what is used or not; the same once it was named.
+    was : str
+        The verb that goes with it.
+    others, units : str
+        What an attacker knows, and what there are n of.
+    """
+
+    about: str
+    own: str
+    it: str
+    was: str
+    others: str
+    units: str
+
+
+PERSON = Protected("you", "your data", "your data", "were", "all other persons' data", "persons")
+ROW = Protected("one row of the data", "one row", "this row", "was", "all other rows", "rows")
 
 PRIORS = (0.01, 0.1, 0.5)
 """Probabilities before the release, for tables."""

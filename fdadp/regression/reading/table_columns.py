@@ -41,13 +41,17 @@ Response = Curves | FloatArray | Labels | PointwiseResponse
 def unknown_column(name: str, columns: Collection[Any], what: str = "data") -> InputError:
     """The error that says which columns there are, those with a name like it first."""
     known = list(dict.fromkeys(str(column) for column in columns))
+    some = known if len(known) <= 20 else [*known[:20], f"... ({len(known)} in all)"]
+    got = f"{what} must have the column {name!r}, got the columns {', '.join(some) or 'none'}"
+    return InputError(got + names_like(name, known))
+
+
+def names_like(name: str, columns: Collection[Any]) -> str:
+    """The question whether columns with a name like it were meant; empty where there are none."""
+    known = list(dict.fromkeys(map(str, columns)))
     same = [column for column in known if column.casefold() == name.casefold()]
     close = same or difflib.get_close_matches(name, known, n=3)
-    some = known if len(known) <= 20 else [*known[:20], f"... ({len(known)} in all)"]
-    return InputError(
-        f"{what} must have the column {name!r}, got the columns {', '.join(some) or 'none'}"
-        + (f"; did you mean {' or '.join(map(repr, close))}?" if close else "")
-    )
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def check_grids(grids: Any, data: Any, response: str) -> None:

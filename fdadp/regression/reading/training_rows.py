@@ -27,6 +27,7 @@ from fdadp.regression.reading.table_columns import (
     Covariates,
     Grids,
     Response,
+    names_like,
     read_long_response,
     read_records,
     rows_beside,
@@ -587,17 +588,6 @@ def warn_of_rows(person_rows: str | None, family: str) -> None:
     )
 
 
-def _close(groups: str, data: Any) -> str:
-    """Which column may have been meant, or that what was opened keeps the labels of rows apart."""
-    import difflib
-
-    if isinstance(data, OpenedTable) or not hasattr(data, "keys"):
-        return ""
-    names = {str(name).lower(): str(name) for name in data.keys()}  # noqa: SIM118 -- of data frames and mappings
-    close = difflib.get_close_matches(groups.lower(), list(names), n=1)
-    return f"; did you mean {names[close[0]]!r}?" if close else ""
-
-
 def clusters_of(groups: Any, data: Any, n: int) -> IntArray | None:
     """Numbers of groups from 0, shape (n,); None where there are none.
 
@@ -622,9 +612,8 @@ def clusters_of(groups: Any, data: Any, n: int) -> IntArray | None:
     rows_beside(data, "groups", groups)
     if isinstance(groups, str):
         if groups not in data:
-            raise InputError(
-                f"groups must be labels or a column of data, got {groups!r}, which is none{_close(groups, data)}"
-            )
+            like = names_like(groups, ColumnTable(data).names)
+            raise InputError(f"groups must be labels or a column of data, got {groups!r}, which is none{like}")
         groups = data[groups]
     labels = np.asarray(groups, dtype=object)
     if labels.shape != (n,):

@@ -769,7 +769,7 @@ MUTANTS: dict[str, tuple[Any, str, str, Callable[..., None]]] = {
     ),
     "folders above": (
         owner_folder,
-        "_check_above(os.path.dirname(self._path))",
+        "_check_above(Path(self._path).parent)",
         "pass",
         check_folders_above_are_nobody_elses_to_change,
     ),

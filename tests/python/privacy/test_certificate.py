@@ -351,3 +351,6 @@ def test_a_certificate_of_rows_promises_persons_nothing_that_only_rows_have():
     assert "Take any conclusion about one row of the data" in text and "each row among 60 rows" in text
     assert "Protected is one row: a person with k rows has k times this μ." in text
     assert "conclusion about you" not in text and "that your data" not in text and "that one row was used" in text
+    pair = dataclasses.replace(of, mu=None)  # only (ε, δ) is known: a group's δ grows faster than its size
+    assert "k times this ε, and more than k times this δ." in pair.promise
+    assert dataclasses.replace(pair, delta=None).promise.endswith("a person with k rows has k times this ε.")
