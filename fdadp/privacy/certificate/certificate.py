@@ -268,7 +268,7 @@ class Certificate:
 
     @property
     def protected(self) -> Protected:
-        """What is protected: a person's data, or a row, of which a person may have several."""
+        """What is protected: a person's data, or one row. A person may have several rows."""
         return ROW if self.unit.startswith("row") else PERSON
 
     @property
