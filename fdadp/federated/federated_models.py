@@ -157,9 +157,17 @@ def charge(contract: Contract, study: Study, by: str) -> None:
     Raises
     ------
     PrivacyError
-        The study has not got so much, or protects something else; or the contract was charged from another folder.
+        The study has not got so much, protects something else, or has other bounds of a column; or the contract was
+        charged from another folder.
     """
     of = contract.settings
+    bounds = of.get("bounds")
+    for column, agreed in bounds.items() if isinstance(bounds, dict) else ():
+        fixed = study.bounds_of(column)
+        if fixed is not None and list(fixed) != list(agreed):
+            raise PrivacyError(
+                f"the contract's bounds of {column} must be the study's, {list(fixed)}, got {agreed}. Nothing was spent"
+            )
     adjacency = of.get("adjacency") or ("add-remove" if of.get("n") is None else "zero-out")
     digest = contract.digest.hex()
     public = {"purpose": of.get("purpose") or "a contract of many owners", "contract": digest}

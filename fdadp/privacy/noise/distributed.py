@@ -172,7 +172,7 @@ class DistributedNoise:
         alone = f"{self._mu_of(1):.4g} (Gaussian DP)"
         rows = (
             "Every person's rows must be with one owner, and under this contract alone: each contract has a budget of "
-            "its own, what several on the same rows cost adds up, and nobody keeps that account here"
+            "its own, and what several on the same rows cost adds up. Only an owner's own study keeps that account"
         )
         few = f"; any {self.owners - 2} owners mu = {self._mu_of(2):.4g}" if self.honest > 2 else ""
         return (

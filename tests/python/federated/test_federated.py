@@ -236,7 +236,7 @@ def test_the_statement_of_masked_sums_says_what_colluding_owners_have(owners: in
     assert f"all but one owner have that one's persons at {mu(1)}" in ledger.statement
     assert f"breaks X25519 later has each owner's persons at {mu(1)}" in ledger.statement
     assert (f"any {owners - 2} owners {mu(2)}" in ledger.statement) == (owners - corrupt > 2)
-    for words in ("under this contract alone", "nobody keeps that account", "k times the mu"):
+    for words in ("under this contract alone", "Only an owner's own study keeps that account", "k times the mu"):
         assert words in ledger.statement
     assert "does not collude" not in ledger.statement
     simulated = fit_together(terms, parts(rows(), owners), random_state=0).ledger_

@@ -71,7 +71,7 @@ def test_real_runs_are_for_release_and_say_what_they_rest_on() -> None:
     for words in (
         "Owners who collude",
         "under this contract alone",
-        "nobody keeps that account",
+        "Only an owner's own study keeps that account",
         "breaks X25519 later",
     ):
         assert words in model.ledger_.statement

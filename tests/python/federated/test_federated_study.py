@@ -272,3 +272,18 @@ def test_each_line_of_the_charge_is_needed(name: str, monkeypatch: pytest.Monkey
     mutate(monkeypatch, module, old, new)
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         check(tmp_path)
+
+
+def test_bounds_that_the_study_has_fixed_are_the_contracts_too(tmp_path: Path) -> None:
+    grid = [0, 1, 2, 3, 4]
+
+    def contract(high: float) -> Contract:
+        settings = {"epsilon": 1.0, "delta": 1e-6, "bounds": {"X": [-1.0, high], "Y": [0, 9]}, "s": grid, "t": grid}
+        return replace(terms(), model="regression", settings=settings)
+
+    study = new_study(tmp_path, bounds={"X": (-1, 1), "age": (0, 100)})
+    with pytest.raises(PrivacyError, match=r"the contract's bounds of X must be the study's, \[-1.0, 1.0\]"):
+        consent(tmp_path / "a", study, contract(2.0))
+    assert study.left == 1
+    consent(tmp_path / "b", study, contract(1.0))
+    assert study.left < 1
