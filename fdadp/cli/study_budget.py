@@ -55,8 +55,11 @@ def new(file: File, *, facts: Facts) -> None:
 
 @study.command()
 def show(file: File) -> None:
-    """Say what is left, and what drew on it."""
-    typer.echo(str(fdadp.Study(file)))
+    """Say what is left, and what drew on it; status 1 if anything is wrong."""
+    of = fdadp.Study(file)
+    typer.echo(str(of))
+    if of.verify():
+        raise typer.Exit(1)
 
 
 @study.command()

@@ -306,6 +306,8 @@ class Study:
         """
         from fdadp.privacy.study.verification import verify_model, verify_report
 
+        if Path(file).suffix == ".html":
+            return (f"this page is for people: verify {Path(file).with_suffix('.json').name}, saved beside it",)
         return verify_report(self, file, key) if Path(file).suffix == ".json" else verify_model(self, file)
 
     def report(
@@ -365,9 +367,11 @@ class Study:
 
     def _repr_html_(self) -> str:
         headline, fits, last = self._seen()
+        wrong = "".join(f"<p><strong>WRONG: {html.escape(problem)}</strong></p>" for problem in wrong_with(self))
         return (
             f"<div><p><strong>{html.escape(headline)}</strong></p>{as_html(fits)}"
-            f"<p>{composed(self.facts['delta'])}</p><p>last entry: {last.position}, <code>{last.hash}</code></p></div>"
+            f"<p>{composed(self.facts['delta'])}</p>"
+            f"<p>last entry: {last.position}, <code>{last.hash}</code></p>{wrong}</div>"
         )
 
     def __repr__(self) -> str:

@@ -187,7 +187,7 @@ def unchecked(path: str | os.PathLike[str]) -> str:
         signed = json.loads(text_of(path)).get("signature")
     except (OSError, ValueError, AttributeError):
         return ""
-    return "" if signed else "not signed: what people said in it is not checked"
+    return "" if signed else "not signed: its texts, date, accuracy and version are not checked"
 
 
 def _changed(study: Study, lines: Sequence[Entry], found: dict[str, Any]) -> tuple[str, ...]:

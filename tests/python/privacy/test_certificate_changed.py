@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from fdadp import Privacy, PrivateMean, Study, simulate_affr
 from fdadp.cli.main import app
+from fdadp.privacy.study import study_budget
 from fdadp.privacy.study.budget_accounts import written
 
 SAID = ("about.", "date", "accuracy", "versions.fdadp", "signature")
@@ -105,10 +106,29 @@ def test_the_shell_says_what_is_not_checked(wards, tmp_path):
     study, file = wards
     done = CliRunner().invoke(app, ["study", "verify", str(study.path), str(file)])
     assert done.exit_code == 0, done.output
-    assert f"{file}: verified; not signed: what people said in it is not checked" in done.output.replace("\n", "")
+    said = f"{file}: verified; not signed: its texts, date, accuracy and version are not checked"
+    assert said in done.output.replace("\n", "")
     pytest.importorskip("cryptography")
     from fdadp.privacy.certificate.signature import new_keys
 
     new_keys(tmp_path / "key.pem")
     _, signed = study.report().signed(tmp_path / "key.pem").save(tmp_path / "signed.html")
     assert "not signed" not in CliRunner().invoke(app, ["study", "verify", str(study.path), str(signed)]).output
+
+
+def test_the_page_is_not_what_is_verified(wards):
+    study, file = wards
+    done = CliRunner().invoke(app, ["study", "verify", str(study.path), str(file.with_suffix(".html"))])
+    assert done.exit_code == 1
+    assert f"this page is for people: verify {file.name}, saved beside it" in done.output.replace("\n", "")
+
+
+def test_a_study_that_is_wrong_is_shown_with_status_1(wards, monkeypatch):
+    study, _ = wards
+    shown = CliRunner().invoke(app, ["study", "show", str(study.path)])
+    assert shown.exit_code == 0, shown.output
+    monkeypatch.setattr(study_budget, "wrong_with", lambda study: ("more was reserved than the total",))
+    shown = CliRunner().invoke(app, ["study", "show", str(study.path)])
+    assert shown.exit_code == 1
+    assert "WRONG: more was reserved than the total" in shown.output
+    assert "WRONG: more was reserved than the total" in study._repr_html_()
