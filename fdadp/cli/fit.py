@@ -278,9 +278,12 @@ class Formula(RegressionRequest):
 
     def fit_privately(self, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool) -> Any:
         """Show the plan where the number of persons is declared, then fit from files; None for a dry run."""
-        curves = input_files.named_files(self.rows.curves)
-        files = PrivateFiles.of(curves, self.rows.table, self.how, self.rows.id)
-        files = files.by_names(self.groups or person_of(self.formula), privacy)
+        curves, table, groups = input_files.named_files(self.rows.curves), self.rows.table, self.groups
+        files = PrivateFiles.of(curves, table, self.how, self.rows.id)
+        files = files.by_names(groups or person_of(self.formula), privacy)
+        if files.id is not None and private_files.of_one_file(curves, table):
+            groups = groups or (None if privacy.unit == "row" else files.id)
+            files = replace(files, id=None)
         kind = model_of(self.formula, files.grids(), files.names)
         if kind is not fdadp.FunctionalRegression:
             refuse_given(
@@ -288,8 +291,8 @@ class Formula(RegressionRequest):
             )
         model = kind(self.formula, privacy=privacy, bounds=bounds, **self._settings_of(kind))
         named = input_files.named_in(self.formula)
-        files.check_has([*(name for name in bounds if name in named), *filter(None, (self.groups, self.offset))])
-        beside: dict[str, Any] = {"groups": self.groups, "offset": self.offset}
+        files.check_has([*(name for name in bounds if name in named), *filter(None, (groups, self.offset))])
+        beside: dict[str, Any] = {"groups": groups, "offset": self.offset}
         if privacy.n is not None or dry_run:
             typer.echo(f"{model.plan(files.grids(), **beside)}\n")
         if dry_run:
@@ -326,7 +329,7 @@ class TimesToEvent(RegressionRequest):
         """Show the plan where the number of persons is declared, then fit from files; None for a dry run."""
         model = fdadp.SurvivalRegression(self.formula, privacy=privacy, bounds=bounds, **self.settings)
         curves, table, id = input_files.named_files(self.rows.curves), self.rows.table, self.rows.id
-        apart = table is None or any(file.path.resolve() != table.resolve() for file in curves.values())
+        apart = not private_files.of_one_file(curves, table)
         files, person = PrivateFiles.of(curves, table, self.how, id if apart else None), self.groups or id
         if apart:
             files = files.by_names(self.groups, privacy)

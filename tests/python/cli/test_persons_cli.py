@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from fdadp import FunctionalRegression, MultilevelFPCA, Privacy, SurvivalRegression, concordance
+from fdadp import FunctionalRegression, MultilevelFPCA, Privacy, ScalarRegression, SurvivalRegression, concordance
 from fdadp.cli.main import app
 from fdadp.errors import PublicInputWarning
 from fdadp.privacy import SeededNoise
@@ -307,3 +307,24 @@ def test_a_dry_run_shows_the_plan_of_hazards_and_reads_no_row() -> None:
     with mock.patch("fdadp.functional.files.csv_curves.CsvLines.blocks", side_effect=AssertionError("a row was read")):
         assert f"Plan for {N} persons" in run("fit", SURV, *own, "--dry-run")
     assert not Path("model.npz").exists()
+
+
+@pytest.mark.parametrize(("column", "said"), [("pid", ["--groups", "pid"]), ("pid", ["--id", "pid"]), ("id", [])])
+def test_one_file_with_several_rows_a_person_keeps_them_all(tmp_path, monkeypatch, column, said):
+    """Joined by id, a person with rows that differ has nothing: most would be lost, and nobody would see it."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    persons = np.arange(450) % 50
+    X = rng.normal(size=(450, 12)).cumsum(axis=1) / 3
+    frame = pd.DataFrame({column: [f"p{i}" for i in persons], "y": X.mean(axis=1) + 0.3 * rng.normal(size=450)})
+    frame = frame.join(pd.DataFrame(X, columns=[f"h{j:02d}" for j in range(12)]))
+    frame.to_csv("visits.csv", index=False)
+    files = ["--curves", "h=visits.csv:h*", "--table", "visits.csv", *said]
+    private = ["--bounds", "h=-5:5", "--bounds", "y=-5:5", "--epsilon", "100", "--delta", "1e-6", "--n", "50"]
+    done = CliRunner().invoke(app, ["fit", "y ~ lf(h)", *files, *private, "--out", "m.npz"])
+    assert done.exit_code == 0, done.output
+    model = ScalarRegression.load("m.npz")
+    assert "Protected unit: person" in model.ledger_.statement
+    by_person = frame.groupby(column).mean()
+    predicted = model.predict({"h": by_person.iloc[:, 1:].to_numpy()})
+    assert np.corrcoef(predicted, by_person["y"])[0, 1] > 0.9
