@@ -148,6 +148,10 @@ def contrasts(
     if at is not None:
         if not isinstance(at, Mapping):
             raise InputError(f"at must be a mapping of columns to single values, got {type(at).__name__}")
+        known = {*at, column}
+        absent = next((text for text, sources in _sources(asked.fitted).items() if not known.issuperset(sources)), None)
+        if absent is not None:
+            raise InputError(f"at must have a value for each other column that the model reads, got none for {absent}")
         new = {name: _one_row(value) for name, value in at.items() if name != column}
     rows, n = _rows(asked.fitted, new, column)
     means = {own: asked.average(_with(rows, column, [own] * n), grids) for own in levels}
@@ -381,6 +385,12 @@ def _rows(fitted: Fitted, new: Any, changed: str) -> tuple[Any, int]:
     return table, 1 if first is None else len(first)
 
 
+def _sources(fitted: Fitted) -> dict[str, Sequence[str]]:
+    """Columns of the model, and of which columns of a table each is computed: itself, where it is none."""
+    computed = {text: row_function(text) for text in fitted.columns}
+    return {text: (text,) if how is None else how.sources for text, how in computed.items()}
+
+
 def _read_of(fitted: Fitted, column: str) -> list[str]:
     """Columns of the model that are this one, or are computed of it.
 
@@ -389,8 +399,7 @@ def _read_of(fitted: Fitted, column: str) -> list[str]:
     InputError
         None is.
     """
-    computed = {text: row_function(text) for text in fitted.columns}
-    found = [text for text, how in computed.items() if text == column or (how is not None and column in how.sources)]
+    found = [text for text, sources in _sources(fitted).items() if column in (text, *sources)]
     if not found:
         raise InputError(f"column must be one that the model reads ({', '.join(fitted.columns)}), got {column!r}")
     return found

@@ -39,6 +39,13 @@ from fdadp.terms.spec import TermSpec
 
 Subset = frozenset[str]
 
+OF_REFUND = {
+    **dict.fromkeys(("argvals", "xind"), "points are the labels of columns, or fit(grids={name: points})"),
+    **dict.fromkeys(("splinepars", "bs"), "k= and m= choose the basis"),
+    "integration": "rule= chooses how curves are integrated",
+}
+"""What is here instead of options of refund and mgcv."""
+
 
 class ParsedFormula(NamedTuple):
     """What a formula says.
@@ -457,9 +464,10 @@ class FactorReader:
         for keyword in node.keywords:
             if keyword.arg not in known:
                 close = difflib.get_close_matches(str(keyword.arg), known, n=1)
+                instead = OF_REFUND.get(str(keyword.arg)) or (f"did you mean {close[0]}?" if close else "")
                 raise self._error(
                     f"options of {kind}() must be among {', '.join(known)}, got {keyword.arg}"
-                    + (f"; did you mean {close[0]}?" if close else ""),
+                    + (f"; {instead}" if instead else ""),
                     text,
                 )
             given[keyword.arg] = self._option(keyword, names, text)

@@ -289,7 +289,9 @@ class Source:
         InputError
             None of this name, or one of lists whose length nobody said.
         """
-        known = self.fields.columns
+        known, rows = self.fields.columns, self.fields.rows
+        if rows is not None and rows.name == name:  # its labels may say whose each row is
+            return rows
         if name not in known:
             raise InputError(f"{self.called} must have the column {name!r}, got {', '.join(known) or 'none'}")
         if known[name].open_length:

@@ -315,6 +315,19 @@ def axis_of_frame(data: pd.DataFrame, grid: ArrayLike | None, name: str) -> Axis
     return axis
 
 
+def _first_text(data: Any, exc: Exception) -> str:
+    """Where the first text stands that is no number, in words; what NumPy says where there is none."""
+    entries = np.asarray(data, dtype=object)
+    for row, point in np.ndindex(entries.shape if entries.ndim == 2 else (0, 0)):
+        if isinstance(entry := entries[row, point], str):
+            try:
+                float(entry)
+            except ValueError:
+                named = data.index[row] if isinstance(data, pd.DataFrame) else row
+                return f"{entry!r} in row {named}, at point {point} of its curve (counted from 0)"
+    return f"{type(data).__name__}: {exc}"
+
+
 def values_of(data: Any, name: str) -> FloatArray:
     """Values (n, S) as float64, what is missing NaN; raises InputError for all that is no table of numbers."""
     try:
@@ -322,7 +335,7 @@ def values_of(data: Any, name: str) -> FloatArray:
     except (TypeError, ValueError) as exc:
         if isinstance(data, pd.DataFrame) and is_long([data.iloc[:, j] for j in range(data.shape[1])]):
             raise InputError(f"{name} must have one curve a row; {long_hint()}") from exc
-        raise InputError(f"{name} must be numeric with one curve per row, got {type(data).__name__}: {exc}") from exc
+        raise InputError(f"{name} must be numeric with one curve per row, got {_first_text(data, exc)}") from exc
     if values.ndim != 2:
         raise InputError(f"{name} must be two-dimensional (curves, points), got shape {values.shape}")
     if 0 in values.shape:

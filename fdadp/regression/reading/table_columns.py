@@ -80,10 +80,23 @@ def rows_beside(data: Any, name: str, given: Any) -> None:
     InputError
         Naming the first labels that differ.
     """
-    own: Any = data if isinstance(data, pd.DataFrame) else None
+    same_rows(data=_labelled(data), **{name: given})
+
+
+def _labelled(data: Any) -> Any:
+    """The frame, or the first column that has row labels; None where nothing has."""
     if isinstance(data, Mapping):
-        own = next((column for column in data.values() if row_labels(column) is not None), None)
-    same_rows(data=own, **{name: given})
+        return next((column for column in data.values() if row_labels(column) is not None), None)
+    return data if isinstance(data, pd.DataFrame) else None
+
+
+def labels_named(data: Any, name: str) -> Any:
+    """Row labels of a table, where they have this name; else None."""
+    if isinstance(data, OpenedTable):
+        rows = data.source.fields.rows
+        return data[name] if rows is not None and rows.name == name else None
+    labels: Any = row_labels(_labelled(data))
+    return labels if getattr(labels, "name", None) == name else None
 
 
 class ColumnKinds(Mapping[str, str]):

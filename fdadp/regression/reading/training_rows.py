@@ -27,6 +27,7 @@ from fdadp.regression.reading.table_columns import (
     Covariates,
     Grids,
     Response,
+    labels_named,
     names_like,
     read_long_response,
     read_records,
@@ -594,7 +595,7 @@ def clusters_of(groups: Any, data: Any, n: int) -> IntArray | None:
     Parameters
     ----------
     groups : array_like of shape (n,), str or None
-        Labels, or the name of a column of `data`.
+        Labels, or the name of a column of `data` or of its row labels.
     data : object
         The table.
     n : int
@@ -611,10 +612,11 @@ def clusters_of(groups: Any, data: Any, n: int) -> IntArray | None:
         return None
     rows_beside(data, "groups", groups)
     if isinstance(groups, str):
-        if groups not in data:
+        named = data[groups] if groups in data else labels_named(data, groups)
+        if named is None:
             like = names_like(groups, ColumnTable(data).names)
             raise InputError(f"groups must be labels or a column of data, got {groups!r}, which is none{like}")
-        groups = data[groups]
+        groups = named
     labels = np.asarray(groups, dtype=object)
     if labels.shape != (n,):
         raise InputError(f"groups must have one label a row, shape ({n},), got shape {labels.shape}")

@@ -222,6 +222,8 @@ def test_interactions_span_what_they_say_without_redundancy(right, more):
         ("Y ~ `my cool`", "must have the column 'my cool'", "my cool"),
         ("Y ~ s(age, by=regio)", "must have the column 'regio'", "regio"),
         ("Y ~ ff(X,kk=3)", ", got kk; did you mean k?", "ff(X,kk=3)"),
+        ("Y ~ ff(X, xind=s)", ", got xind; points are the labels of columns, or fit(grids=", "ff(X, xind=s)"),
+        ("Y ~ ff(X, splinepars=1)", ", got splinepars; k= and m= choose the basis", "ff(X, splinepars=1)"),
         ("Y ~ fff(X)", "got fff(); did you mean ff()?", "fff(X)"),
         ("Y ~ ff(X) + foo(age)", "got foo()", "foo(age)"),
         ("Y ~ by(age, X)", "got by()", "by(age, X)"),

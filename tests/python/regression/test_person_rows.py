@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hazards import PERIODS, followed_by_period
 from privacy_tools import distance
 
+import fdadp
 from fdadp import FunctionalRegression, Privacy, ScalarRegression
 from fdadp.errors import InputError, PersonRowsWarning, PrivacyError
 from fdadp.privacy import TapeNoise
@@ -231,3 +233,30 @@ def test_no_person_moves_a_release_by_more_than_was_declared(monkeypatch, model,
             moved = [distance(a, b) / a.sensitivity for a, b in zip(two, one, strict=True)]
             changes[adjacency] = max(changes[adjacency], *moved)
     assert 0.3 < changes["zero-out"] <= 1 and changes["replace"] <= 1
+
+
+@pytest.mark.parametrize("private", [False, True], ids=["ordinary", "private"])
+def test_labels_of_opened_rows_may_be_the_groups(private, tmp_path):
+    """A column that labels rows is no covariate, and still says whose each row is."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 8))
+    frame = pd.DataFrame(X, columns=[f"h{j}" for j in range(8)])
+    frame.insert(0, "y", X.mean(axis=1))
+    frame.insert(0, "who", [f"p{i % 20}" for i in range(60)])
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    settings = {}
+    if private:
+        settings = {"privacy": Privacy(9.0, n=20, random_state=0), "bounds": {"h": (-4, 4), "y": (-4, 4)}}
+    found = []
+    for rows in (None, "who"):
+        data = fdadp.open_curves(tmp_path / "rows.csv", curves={"h": "h"}, rows=rows)
+        model = ScalarRegression("y ~ lf(h)", progress=False, **settings).fit(data, groups="who")
+        found.append(model.fitted_.fit.coefficients)
+    np.testing.assert_array_equal(*found)
+    if not private:
+        frame = frame.set_index("who")
+        by_index = ScalarRegression("y ~ z", progress=False).fit(frame.rename(columns={"h0": "z"}), groups="who")
+        by_column = ScalarRegression("y ~ z", progress=False).fit(
+            frame.rename(columns={"h0": "z"}).reset_index(), groups="who"
+        )
+        np.testing.assert_array_equal(by_index.vcov(), by_column.vcov())
