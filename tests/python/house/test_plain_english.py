@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 
 import plain_english as english  # noqa: E402
 
-MOST_WAITING = 29
+MOST_WAITING = 12
 """Pages, docstrings and errors that did not pass when the check was made. Set it to what is left."""
 
 PAGE = """# A heading; it is no sentence; not at all
