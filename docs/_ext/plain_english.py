@@ -2,8 +2,7 @@
 
 A page, the docstrings of a file and the errors of a file each pass or fail as a whole. The limits: 20 words a sentence
 on average, 35 in the longest, one semicolon and one colon a sentence, no forbidden words. Code, tables, formulas,
-headings, references and literal names are not sentences. `WAITING` lists what does not pass yet. The list may only
-shrink: what passes must leave it, and nothing may be added.
+headings, references and literal names are not sentences.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-WAITING = Path(__file__).with_name("plain_english_waiting.txt")
 
 MEAN, LONGEST = 20.0, 35
 FEW = 5
@@ -238,35 +236,15 @@ def table(measured: list[Measured]) -> list[str]:
     lines = [f"{'':64} {'sentences':>9} {'mean':>5} {'longest':>7} {'joined':>6} {'forbidden':>9}"]
     for own in measured:
         figures = f"{len(own.sentences):9} {own.mean:5.1f} {max(own.lengths):7} {len(own.joined):6}"
-        lines.append(f"{own.name:64} {figures} {len(own.forbidden):9}  {'' if own.passes else 'waiting'}".rstrip())
+        lines.append(f"{own.name:64} {figures} {len(own.forbidden):9}  {'' if own.passes else 'fails'}".rstrip())
     return lines
-
-
-def waiting() -> list[str]:
-    """What does not pass yet, as the list has it."""
-    return [line for line in WAITING.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
-
-
-def judged(measured: list[Measured], listed: list[str]) -> list[str]:
-    """What is wrong: what fails and is not listed, what passes or is gone and still is."""
-    by_name = {own.name: own for own in measured}
-    wrong = []
-    for name, own in by_name.items():
-        if own.passes and name in listed:
-            wrong.append(f"{name} passes: take it out of {WAITING.name}")
-        elif not own.passes and name not in listed:
-            wrong += [f"{name}: {fault}" for fault in own.faults()]
-    return wrong + [f"{name} is gone: take it out of {WAITING.name}" for name in listed if name not in by_name]
 
 
 def main(arguments: list[str]) -> int:
     """Print the figures and what is wrong; 1 if anything is. With names: what is to be mended in these."""
     kinds = {"pages": pages(), "docstrings": docstrings(), "errors": errors()}
     measured = [own for kind in kinds.values() for own in kind]
-    if arguments == ["--write"]:
-        lines = ["# What docs/_ext/plain_english.py does not pass yet. It may only shrink.", ""]
-        WAITING.write_text("\n".join(lines + [own.name for own in measured if not own.passes]) + "\n", encoding="utf-8")
-    elif arguments:
+    if arguments:
         for own in measured:
             if own.name.endswith(tuple(arguments)):
                 print(*table([own])[1:], *own.faults(), sep="\n")
@@ -278,7 +256,7 @@ def main(arguments: list[str]) -> int:
         done = sum(each.passes for each in own)
         print(f"{kind}: {done} of {len(own)} pass; mean {every.mean:.1f}, longest {max(every.lengths)}, ", end="")
         print(f"{len(every.joined)} joined, {len(every.forbidden)} forbidden")
-    wrong = judged(measured, waiting())
+    wrong = [f"{own.name}: {fault}" for own in measured if not own.passes for fault in own.faults()]
     print("".join(f"{fault}\n" for fault in wrong), end="")
     print("plain English: ok" if not wrong else f"plain English: {len(wrong)} faults")
     return bool(wrong)
