@@ -226,7 +226,7 @@ def check_groups(groups: Any, n: int) -> None:
     try:
         check_ids(groups, n)
     except PrivacyError as exc:
-        raise InputError("groups must have one entry per curve: an id, or a tuple of its parts") from exc
+        raise InputError("groups must have one entry per curve, the id of its person") from exc
 
 
 def _column_labels(data: Any) -> pd.Index[Any]:

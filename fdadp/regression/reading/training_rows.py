@@ -619,7 +619,8 @@ def clusters_of(groups: Any, data: Any, n: int) -> IntArray | None:
         groups = named
     labels = np.asarray(groups, dtype=object)
     if labels.shape != (n,):
-        raise InputError(f"groups must have one label a row, shape ({n},), got shape {labels.shape}")
+        got = labels.size if labels.ndim == 1 else f"shape {labels.shape}"
+        raise InputError(f"groups must have one label a row, {n} in all, got {got}")
     numbers, levels = pd.factorize(labels, use_na_sentinel=True)
     if (numbers < 0).any():
         raise InputError(
