@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from types import ModuleType
 from typing import Any
 
@@ -92,6 +93,19 @@ FIRST_DAY = (
 )
 """Names of `fdadp` that a newcomer meets, in the order in which they are met."""
 
+GROUPS = {
+    "Fit and save": r"fit|fit_chunks|fit_transform|plan|made_of|ledger_|save|load",
+    "Predict": r"predict.*|sample|score|transform|inverse_transform|complete",
+    "Effects and their errors": r"coef|coefficients_|vcov|bands?|bootstrap|surface|surface_se|local_blups|table_"
+    r"|baseline_hazard|mean_curve_|.*_sd_|icc_interval",
+    "Tests and choice of models": r"test_terms|anova|compare|check|concurvity|loo_|loo_se_|aic_|r2_|explained_deviance_"
+    r"|term_edf_",
+    "Summaries and pictures": r"summary|plot.*|residuals|to_frame|to_html",
+}
+"""Members of a fitted model by what they are for: patterns of names."""
+MANY = 10
+"""Members of a class that are grouped, at least."""
+
 WHOLE = ("fdadp.errors",)
 """Modules whose names share one page."""
 
@@ -132,6 +146,21 @@ def _homes() -> tuple[dict[str, str], dict[str, str], dict[str, list[str]]]:
 
 
 HOMES, PATHS, OWN = _homes()
+
+
+def grouped(path: str, name: str) -> list[tuple[str, list[str]]]:
+    """Members of an estimator under the headings of `GROUPS`, the rest last; nothing of smaller or other classes."""
+    of = getattr(importlib.import_module(path), name)
+    members: dict[str, None] = {}
+    for base in of.__mro__:
+        if not base.__module__.startswith(("sklearn.", "builtins")):
+            described = (n for n, own in vars(base).items() if n[0] != "_" and callable(own) | hasattr(own, "__get__"))
+            members |= dict.fromkeys(n for n in described if inspect.getdoc(inspect.getattr_static(of, n)))
+    if len(members) < MANY or "fit" not in members:
+        return []
+    found = {title: [n for n in members if re.fullmatch(pattern, n)] for title, pattern in GROUPS.items()}
+    rest = [n for n in members if not any(n in own for own in found.values())]
+    return [(title, own) for title, own in [*found.items(), ("More", rest)] if own]
 
 
 def page(path: str) -> str:
