@@ -118,7 +118,10 @@ def _cubic_feature_rows(x, lower, upper, scale, n_intervals, ends, s_first, s_va
 
 @kernel
 def _largest_row_sum(x, lower, upper, scale, n_intervals, degree, ends, coordinates, bounds, column_factor):  # type: ignore[no-untyped-def]
-    """Return max over (i, j) of column_factor[j] * |B(x_ij) coordinates|_1, looking only where bounds allow it."""
+    """Return max over (i, j) of column_factor[j] * |B(x_ij) coordinates|_1, looking only where bounds allow it.
+
+    Bounds are of points within [lower, upper]. B-splines grow beyond, so that each point there is looked at.
+    """
     basis = np.empty(degree + 1)
     largest = 0.0
     n, points = x.shape
@@ -127,7 +130,8 @@ def _largest_row_sum(x, lower, upper, scale, n_intervals, degree, ends, coordina
         for j in range(points):
             position = (x[i, j] - lower) / (upper - lower) * n_bins
             bin_ = min(max(int(position), 0), n_bins - 1)
-            if bounds[bin_] * column_factor[j] > largest:
+            outside = x[i, j] < lower or x[i, j] > upper
+            if outside or bounds[bin_] * column_factor[j] > largest:
                 first = _bsplines(x[i, j], lower, upper, scale, n_intervals, degree, ends, basis)
                 total = 0.0
                 for column in range(coordinates.shape[1]):

@@ -60,6 +60,18 @@ def test_row_norm_skips_nothing(seed):
     np.testing.assert_allclose(features.row_norm(cx, cs)(x), (by_x * by_s).max(), rtol=1e-12)
 
 
+def test_row_norm_beyond_the_range_does_not_depend_on_the_order_of_the_curves():
+    """It was .45 of the largest here: points outside were skipped by the bounds of points inside."""
+    rng = np.random.default_rng(4)
+    features = feature_map()
+    x = rng.normal(0, 3, size=(40, 23))  # as with fit_chunks(x_range=) narrower than the curves
+    cx, cs = rng.normal(size=(7, 7)), rng.normal(size=(6, 6))
+    by_x = np.abs(features.x_basis.design(x.ravel()) @ cx).sum(axis=1).reshape(x.shape)
+    by_s = np.abs(features.s_basis.design(features.grid) @ cs).sum(axis=1)
+    for order in (np.arange(40), np.argsort(-by_x.max(axis=1)), np.argsort(by_x.max(axis=1))):
+        np.testing.assert_allclose(features.row_norm(cx, cs)(x[order]), (by_x * by_s).max(), rtol=1e-12)
+
+
 @pytest.mark.parametrize(("m", "points", "size"), [(1, 5, 3), (7, 30, 20), (300, 31, 17)])
 def test_integrals_of_few_curves_have_the_bits_of_the_kernel(monkeypatch, m, points, size):
     rng = np.random.default_rng(0)
