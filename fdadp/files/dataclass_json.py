@@ -87,7 +87,7 @@ def unpack(tree: Any, numbers: FloatArray, allowed: Callable[[type], bool]) -> A
         held = {name: unpack(item, numbers, allowed) for name, item in tree["fields"].items()}
         return _class(str(tree["class"]), allowed)(**held)
     if isinstance(tree, Mapping) and "mapping" in tree:
-        return {key: unpack(item, numbers, allowed) for key, item in tree["mapping"]}
+        return {_key(key): unpack(item, numbers, allowed) for key, item in tree["mapping"]}
     if isinstance(tree, Mapping) and "index" in tree:
         return labels_from_json(tree["index"])
     if isinstance(tree, Mapping):
@@ -97,6 +97,11 @@ def unpack(tree: Any, numbers: FloatArray, allowed: Callable[[type], bool]) -> A
     if isinstance(tree, list):
         return tuple(unpack(item, numbers, allowed) for item in tree)
     return tree
+
+
+def _key(key: Any) -> Any:
+    """A key of a mapping; JSON makes lists of tuples."""
+    return tuple(key) if isinstance(key, list) else key
 
 
 def _class(path: str, allowed: Callable[[type], bool]) -> type:

@@ -67,12 +67,14 @@ def variance_test(model: Any, name: str, *, draws: int = 9999, seed: int = 0) ->
         )
     if fitted.private or errors.grouped:
         raise InputError(f"model must be without {'privacy' if fitted.private else 'groups'}, got one with")
+    whole(draws, "draws", least=19)
+    if errors.persons is not None and name in errors.persons.names:
+        return errors.persons.tested(name, draws, seed)
     place = place_of(form, name)
     penalties = form.designs[place].penalties
     if len(penalties) != 1 or not (penalties > 0).all():
         raise InputError(f"name must be of a random effect, such as re(g), got {name!r}")
     which, known = np.arange(form.slices[place].start, form.slices[place].stop), fitted.family.known_scale
-    whole(draws, "draws", least=19)
     with one_blas_thread():
         spectrum = EffectSpectrum.of(fitted.fit, which, known)
         statistic, simulated = ratio_test(spectrum, known, draws, generator(seed))

@@ -406,7 +406,8 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
     shares = shares_explained(observed, family, mean, edf, null_deviance)
     warn_of_unidentified(errors.fit)
     curves, numbers = training.curves, training.curves is None
-    left = observed.y - mean
+    kept = errors.residuals
+    left = observed.y - mean if kept is None or kept.weights is not None else kept.values  # once in memory
     return Fitted(
         response=FittedResponse(
             name=spec.response,
@@ -496,7 +497,8 @@ def estimate_whole(
     training, persons = read_rows(asked, settings, by_person=bool(own))
     observed, made = training.observed, map(Linear, training.covariates.completion.indicators.values())
     seen, every = observed.summary(training.points), (*spec.parsed.terms, *made)
-    if not own and persons is None and any(isinstance(term, RandomEffect) for term in every):
+    explained = len(every) > 1 or spec.parsed.intercept
+    if not own and persons is None and explained and any(isinstance(term, RandomEffect) for term in every):
         own = large_effect(every, settings, seen, observed)
     random = {term.name for term in own}
     form = designs(spec, [term for term in every if term.name not in random], seen, training.points)

@@ -205,7 +205,9 @@ class ScalarRegression(Regressor, TermModel):
         if type == "terms":
             form = fitted.fit.form
             parts = form.contributions(form.features(records), fitted.fit.coefficients)
-            return {name: shown(part[:, 0]) for name, part in zip(fitted.names, parts, strict=True)}
+            if fitted.persons is not None:
+                parts += fitted.persons.contributions(records, t)
+            return {name: shown(part[:, 0]) for name, part in zip(self.term_names_, parts, strict=True)}
         if type == "sd":
             fitted.settings.refuse_other_families("type='sd'")
             return shown(np.sqrt(fitted.fit.sigma2 * self._variances(data, grids, records.n)))

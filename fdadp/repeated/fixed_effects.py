@@ -19,6 +19,9 @@ from fdadp.repeated.two_level_model import covariance_gradient, precisions_of, r
 from fdadp.solve.form.long_form_design import System
 from fdadp.solve.smoothing.penalized_least_squares import PenalizedLeastSquares
 
+LEAST_NOISE = 1e-6
+"""Share of the variance of rows that a search starts from at least, where rows of a person leave no noise."""
+
 
 @dataclass(frozen=True, eq=False)
 class MeanTerm:
@@ -573,7 +576,8 @@ def white_levels(
 
     noise = sums.noise_variance() or float(np.trace(sums.rows_scatter)) / sums.k / max(sums.spare_rows, 1)
     # A person's curve has about the variance that rows have on the functions.
-    size = max(float(np.trace(sums.total[sums.p :, sums.p :])) / sums.n_rows / sums.k, 1e-300)
+    size = max(float(np.trace(sums.total[sums.p :, sums.p :])) / sums.n_rows / sums.k, 1e-100)
+    noise = max(noise, LEAST_NOISE * size)  # no row beyond one a person, or rows that are alike
     scale = [sums.k / max(float(np.trace(Q)), 1e-300) / size / J for Q in precisions]
     start = np.concatenate((np.full(free, -np.log(noise)), np.log(scale), [np.log(noise)]))
     options: Any = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000, "maxfun": 4000}

@@ -213,6 +213,11 @@ class PersonCurves:
         return self.known.effects
 
     @property
+    def numbers(self) -> bool:
+        """Whether the response is a number, and each person has one."""
+        return self.grid.size == 1
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of what persons and sites add: ``"re(id)"``, ``"re(id):week"``, ``"re(site)"``."""
         own = [f"{self.name}:{column}" if column else self.name for column in self.random]
@@ -246,7 +251,8 @@ class PersonCurves:
         """Variance at an average t and row of persons, sites, rows and noise: ``variance``, ``share`` and ``sd``."""
         sites = {} if self.sites is None else {"site": self.sites.S}
         own = self.between - sum(sites.values(), np.zeros_like(self.between))
-        return variance_table(self.phi, self.levels, sites | {"person": own})
+        found = variance_table(self.phi, self.levels, sites | {"person": own})
+        return found.drop("row") if self.numbers else found  # one with its noise
 
     def icc(self, *, noise: bool = False) -> float:
         """Share of the variance that is between persons, over all t; with or without the noise below the line."""
@@ -354,10 +360,13 @@ class PersonCurves:
             raise InputError(f"axes of {name} are {column}, t, got points of {unknown!r}")
         who = tuple(np.atleast_1d(np.asarray(given.get(column, known.labels.levels), dtype=object)).tolist())
         low, high = self.grid[[0, -1]]
-        points = np.atleast_1d(np.asarray(given.get("t", np.linspace(low, high, POINTS[2])), dtype=np.float64))
+        every = self.grid if self.numbers else np.linspace(low, high, POINTS[2])
+        points = np.atleast_1d(np.asarray(given.get("t", every), dtype=np.float64))
         if points.min() < low or points.max() > high:
             raise InputError(f"t must lie within [{low:g}, {high:g}], got [{points.min():g}, {points.max():g}]")
         codes, phi, shown = known.labels.codes(who), self.functions(points), {column: who, "t": points}
+        if self.numbers:
+            del shown["t"]
         a = 0 if at_site else self.names.index(name)
         value = known.effects[codes, a] @ phi.T
         if covariance is None:
@@ -467,6 +476,8 @@ class PersonCurves:
             "given": f"curves of persons have the given covariance on {k} functions, and errors are white",
         }
         names = " and ".join(dict.fromkeys((self.name, *self.names[len(self.random) :])))
+        if self.numbers:
+            return [f"{names}: a number each, of {len(self.persons):,}.", f"ICC {self.icc(noise=True):.3f}."]
         said = [
             f"{names}: {what[self.kind]}.",
             f"ICC {self.icc():.3f}, with noise {self.icc(noise=True):.3f}.",

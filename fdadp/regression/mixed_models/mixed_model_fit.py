@@ -102,14 +102,15 @@ def person_terms(terms: Sequence[TermSpec], settings: ModelSettings) -> tuple[Ra
 def large_effect(
     terms: Sequence[TermSpec], settings: ModelSettings, seen: TrainingSummary, observed: Observations
 ) -> tuple[RandomEffect, ...]:
-    """The curves of levels, ``re(id, k=8)``, that have too many coefficients to stack, as ``covariance="spline"``.
+    """Curves of levels, ``re(id, k=8)``, or numbers, that are too many to stack, as ``covariance="spline"``.
 
     None where such a fit is refused: other random effects, weights, gaps, errors of another kind.
     """
     random = [term for term in terms if isinstance(term, RandomEffect)]
-    if len(random) != 1 or random[0].k is None or not settings.of_curves or observed.weighted or not observed.whole:
+    if len(random) != 1 or random[0].by is not None or observed.weighted or not observed.whole:
         return ()
-    if random[0].by is not None:
+    k = random[0].k if settings.of_curves else 1
+    if k is None:
         return ()
     if settings.family.name != "gaussian" or settings.on_eigenfunctions or settings.errors != "iid":
         return ()
@@ -117,9 +118,9 @@ def large_effect(
         return ()
     if not isinstance(settings.smoothing, str) or settings.smoothing != "reml":
         return ()
-    if random[0].k * len(Levels.of(seen, random[0].column)) <= STACKED:
+    if k * len(Levels.of(seen, random[0].column)) <= STACKED:
         return ()
-    return (replace(random[0], covariance="spline"),)
+    return (replace(random[0], k=k, covariance="spline"),)
 
 
 def fit_by_person(
@@ -203,7 +204,7 @@ def fit_by_person(
         )
     if groups is not None and isinstance(observed, Observations):
         _same_groups(outer, observed, groups)
-    found = replace(found, successive=left.successive.correlation())
+    found = replace(found, successive=0.0 if found.numbers else left.successive.correlation())
     return _finished(replace(fit, rss=left.rss), smoothed, found, normal, _log_determinant(law), law, left.scores)
 
 
@@ -561,7 +562,8 @@ def _person_curves(
         compared=tuple((names[kept[s.column - first]], s.statistic, s.p_value) for s in slopes if s.column >= first),
         sums=sums,
     )
-    return found if term.white else replace(found, nulls=law.nulls(found.names, found.random))
+    free = not term.white or found.numbers  # the variance of numbers is as free as a covariance
+    return replace(found, nulls=law.nulls(found.names, found.random)) if free else found
 
 
 def _degrees(form: LongForm, mix: FloatArray, law: PersonLaw) -> FloatArray:

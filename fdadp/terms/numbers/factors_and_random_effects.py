@@ -139,9 +139,10 @@ class RandomEffect(TermSpec):
         Column of labels, or of whole numbers that are codes.
     k : int, optional
         A curve for each level, with that many B-splines along the response; default: a number, the same at all t.
-        Levels have coefficients of their own, and time grows with the third power of their number. From 2,000 on a fit
-        takes the sums of ``covariance="spline"`` where the model allows it. A fit that would take more memory than is
-        free, some 90 p² bytes for p coefficients, is refused.
+        Levels have coefficients of their own, and time grows with the third power of their number. Beyond 2,000 a fit
+        takes the sums of ``covariance="spline"`` where the model allows it: curves with `k`, or numbers, all of weight
+        1. Its log-likelihood and AIC are then those of the rows with random effects integrated out. A fit that would
+        take more memory than is free, some 90 p² bytes for p coefficients, is refused.
     m : (int, int)
         Degree less one of the B-splines, and order of the difference penalty.
     covariance : {"free", "spline", "given"}, optional
@@ -241,6 +242,8 @@ class RandomEffect(TermSpec):
             if len(functions) != t.size or functions.shape[1] > t.size:
                 raise InputError(f"functions of {self.name} must be at {t.size} points, got {len(functions)}")
             return functions, 1 / np.array([self.values])
+        if t.size == 1:  # a number
+            return np.ones((1, 1)), np.ones((1, 1))
         along = along_response(t, self.k or 1, self.m, values=True, name=f"k of {self.name}")
         one = _Groups(
             name=self.name, columns=(), levels=Levels(self.column, (0,)), own_penalties=np.ones((1, 1)), **along
