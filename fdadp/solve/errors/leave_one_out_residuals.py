@@ -60,12 +60,13 @@ class Residuals:
         learned: LearnedPrecision | None = None,
     ) -> Residuals:
         """What linear predictors leave of observations: working residuals, where the family has a link."""
+        if observed.whole and family.name == "gaussian":
+            return cls(observed.records, observed.y - eta, None, observed.points, precision, learned)
         used = observed.used
-        seen, plain = used > 0, observed.whole and family.name == "gaussian"
+        seen = used > 0
         working = family.working(np.where(seen, observed.y, family.placeholder), eta)
-        weights = None if plain else used * working.fisher
         left = np.where(seen, working.residual / np.maximum(working.fisher, 1e-300), 0.0)
-        return cls(observed.records, left, weights, observed.points, precision, learned)
+        return cls(observed.records, left, used * working.fisher, observed.points, precision, learned)
 
     @classmethod
     def together(cls, parts: Sequence[Residuals]) -> Residuals:

@@ -133,8 +133,12 @@ class Observations:
     @property
     def used(self) -> FloatArray:
         """Weights, 0 where nothing was observed."""
-        weights = np.ones_like(self.y) if self.weights is None else self.weights
-        return np.where(np.isnan(self.y), 0.0, weights)
+        return self.used_of(slice(None))
+
+    def used_of(self, rows: slice) -> FloatArray:
+        """The same of some of the responses."""
+        y = self.y[rows]
+        return np.where(np.isnan(y), 0.0, 1.0 if self.weights is None else self.weights[rows])
 
     @property
     def of_records(self) -> FloatArray | None:
@@ -253,9 +257,10 @@ class Observations:
     @property
     def level(self) -> float:
         """Mean of the responses less their offsets."""
-        weights = self.used
-        seen = weights > 0
-        return float(np.average((self.y - self.added())[seen], weights=weights[seen]))
+        total = weight = 0.0
+        for y, weights, *offset in _seen(self, *(() if self.offset is None else (self.offset,))):
+            total, weight = total + float(weights @ (y - offset[0] if offset else y)), weight + float(weights.sum())
+        return total / weight
 
     def below(self, level: float | FloatArray) -> Observations:
         """The same with lower responses: sums of squares about zero lose the digits of what lies far from it.
@@ -267,18 +272,20 @@ class Observations:
 
     def null_deviance(self, family: Family) -> float:
         """Deviance of a model that is one mean."""
-        weights = self.used
-        seen = weights > 0
-        y, weights = self.y[seen], weights[seen]
-        about = family.predictor(np.array(likeliest_mean(self, family, float(weights @ y) / float(weights.sum()))))
-        return 2 * float(weights @ family.half_deviance(y, np.full(y.size, about)))
+        total, weight = np.sum([(w @ y, w.sum()) for y, w in _seen(self)], axis=0)
+        about = family.predictor(np.array(likeliest_mean(self, family, float(total / weight))))
+        return 2 * sum(float(w @ family.half_deviance(y, np.full(y.size, about))) for y, w in _seen(self))
 
     def predictor(self, form: LongForm, coefficients: FloatArray) -> FloatArray:
         """The linear predictor with its offset, in the shape of the response."""
         if (at := self.points) is not None:
             return form.predictor_at(self.records, at.record, at.t, coefficients) + self.added()
-        features = form.features(self.records) if self.features is None else self.features
-        return np.asarray(sum(form.contributions(features, coefficients), self.added()))
+        out = np.empty(self.y.shape)
+        for rows, (features, _) in zip(row_blocks(self.n), self.of_terms(form), strict=True):
+            out[rows] = form.added_up(features, coefficients)
+        if self.offset is not None:
+            out += self.offset
+        return out
 
 
 def likeliest_mean(observed: Summable, family: Family, mean: float) -> float:
@@ -309,9 +316,8 @@ def _pulled(family: Family, mean: float, chunk: Observations) -> FloatArray:
 
 def log_likelihood(observed: Observations, family: Family, eta: FloatArray, fit: AdditiveFit) -> float:
     """Log-likelihood of observations with a linear predictor, at the likeliest scale of a fit to all of them."""
-    weights = observed.used
-    seen, scale = weights > 0, 1.0 if family.known_scale else max(fit.rss / fit.n_rows, 1e-300)
-    return family.log_likelihood(observed.y[seen], eta[seen], weights[seen], scale)
+    scale = 1.0 if family.known_scale else max(fit.rss / fit.n_rows, 1e-300)
+    return sum(family.log_likelihood(y, own, weights, scale) for y, weights, own in _seen(observed, eta))
 
 
 def shares_explained(
@@ -342,15 +348,24 @@ def shares_explained(
 
 def _beside(observed: Observations, mean: FloatArray) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | float]]:
     """Responses, means and roots of weights of what was observed, some at a time."""
-    step = max(AT_A_TIME // max(math.prod(mean.shape[1:]), 1), 1)
-    used = None if observed.whole else observed.used
-    for start in range(0, len(mean), step):
+    whole = observed.whole
+    for y, weights, fitted in _seen(observed, mean):
+        yield y, fitted, 1.0 if whole else np.sqrt(weights)
+
+
+def _seen(observed: Observations, *beside: FloatArray) -> Iterator[tuple[FloatArray, ...]]:
+    """Responses that were observed, their weights, and what has the same shape, one by one and some at a time."""
+    step = max(AT_A_TIME // max(math.prod(observed.y.shape[1:]), 1), 1)
+    whole = observed.whole
+    for start in range(0, len(observed.y), step):
         rows = slice(start, start + step)
-        if used is None:
-            yield observed.y[rows].ravel(), mean[rows].ravel(), 1.0
+        if whole:
+            y, *others = (each[rows].ravel() for each in (observed.y, *beside))
+            yield y, np.ones(y.size), *others
         else:
-            seen = used[rows] > 0
-            yield observed.y[rows][seen], mean[rows][seen], np.sqrt(used[rows][seen])
+            weights = observed.used_of(rows)
+            seen = weights > 0
+            yield observed.y[rows][seen], weights[seen], *(each[rows][seen] for each in beside)
 
 
 def fit_terms(

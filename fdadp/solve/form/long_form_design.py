@@ -17,7 +17,7 @@ from functools import cached_property, reduce
 import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
-from fdadp.terms.records import Records
+from fdadp.terms.records import Records, row_blocks
 from fdadp.terms.spec import TermDesign
 
 ROWS_AT_A_TIME = 2**22
@@ -123,7 +123,19 @@ class LongForm:
 
     def predictor(self, records: Records, coefficients: FloatArray, t: FloatArray | None = None) -> FloatArray:
         """The linear predictor, shape (n, T)."""
-        return np.asarray(sum(self.contributions(self.features(records, t), coefficients, t)))
+        return self.added_up(self.features(records, t), coefficients, t)
+
+    def added_up(
+        self, features: Sequence[FloatArray], coefficients: FloatArray, t: FloatArray | None = None
+    ) -> FloatArray:
+        """Sum of all :meth:`contributions`, of some thousands of records at a time; shape (n, T)."""
+        out = np.empty((len(features[0]), len(self.t if t is None else t)))
+        for rows in row_blocks(len(out)):
+            first, *others = self.contributions([own[rows] for own in features], coefficients, t)
+            out[rows] = first
+            for part in others:
+                out[rows] += part
+        return out
 
     @staticmethod
     def functions(design: TermDesign, coefficients: FloatArray) -> FloatArray:
