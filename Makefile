@@ -18,6 +18,8 @@ DOCS_ARGS ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start hundreds of processes: where bytecode may not be written, each one compiles fdadp again.
 unexport PYTHONDONTWRITEBYTECODE
+# Two processes of tests fill two cores: threads of BLAS would wait for one another, and compute while they wait.
+test audits: export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -30,8 +32,9 @@ demo: $(VENV)/.stamp-plots ## weather without privacy, 3,000 simulated people wi
 	$(PY) -m fdadp demo $(DEMO_ARGS)
 
 test: $(VENV)/.stamp-dev rpy2 ## run all tests and doctests but those of audits (R's too where R is there or can be installed)
-	$(PY) -m pytest $(PROCESSES) --most-cpu $(MOST_CPU) $(PYTEST_ARGS)
-	@sh .ci/r-package.sh tests
+	@log=$$(mktemp); sh .ci/r-package.sh tests >$$log 2>&1 & r=$$!; trap 'kill $$r; rm $$log; exit 130' INT TERM; \
+	$(PY) -m pytest $(PROCESSES) --most-cpu $(MOST_CPU) $(PYTEST_ARGS); python=$$?; \
+	wait $$r; r=$$?; cat $$log; rm $$log; exit $$((python > r ? python : r))
 
 audits: $(VENV)/.stamp-dev ## audits, simulations and deployed runs that take seconds each
 	$(PY) -m pytest tests/python -m "statistics and not long" $(PROCESSES) $(PYTEST_ARGS)

@@ -50,7 +50,12 @@ def test_what_is_slow_is_left_out_but_for_one_test_of_each_file(report, tmp_path
     times = {"all_slow": {"a": 3.0, "b[x::y]": 2.0}, "mixed": {"c": 0.1, "d": 0.3}, "quick": {"e": 0.1, "f": 0.2}}
     for name in times:
         (tmp_path / f"{name}.py").touch()
-    cases = [f'<testcase classname="{k}" name="{n}" time="{v}"/>' for k, of in times.items() for n, v in of.items()]
+    parts = '<property name="cpu_seconds" value="0.05"/><property name="cpu_seconds" value="{}"/>'  # setup and call
+    cases = [
+        f'<testcase classname="{k}" name="{n}" time="9"><properties>{parts.format(v - 0.05)}</properties></testcase>'
+        for k, of in times.items()
+        for n, v in of.items()
+    ]
     (tmp_path / "main.xml").write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>")
     assert report.slow(tmp_path / "main.xml", 0.3) == 0
     assert capsys.readouterr().out.split() == ["--deselect=all_slow.py::a", "--deselect=mixed.py::d"]
