@@ -74,11 +74,13 @@ def left_running(home: str | None) -> Iterator[tuple[str, float]]:
 
 @pytest.fixture(autouse=True)
 def few_cohorts_in_examples(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forecasts of survival in docstrings are of 4 cohorts, 32 to 64 else."""
-    if isinstance(request.node, pytest.DoctestItem) and request.node.path.name == "forecast_of_survival.py":
-        from fdadp.planner import forecast_of_survival
+    """Forecasts in docstrings are of 4 cohorts, 12 to 64 else."""
+    if isinstance(request.node, pytest.DoctestItem) and request.node.path.name.startswith("forecast_of_"):
+        from fdadp.planner import forecast_of_mixed_models, forecast_of_multilevel_fpca, forecast_of_survival
 
-        monkeypatch.setattr(forecast_of_survival, "COHORTS", forecast_of_survival.Cohorts(4, 4, 1.0))
+        for of_several in (forecast_of_mixed_models, forecast_of_survival):
+            monkeypatch.setattr(of_several, "COHORTS", of_several.Cohorts(4, 4, 1.0))
+        monkeypatch.setattr(forecast_of_multilevel_fpca, "COHORTS", 4)
 
 
 class CPUTime:
@@ -158,7 +160,7 @@ class CPUTime:
 
 
 def pytest_collection_finish() -> None:
-    """Let the collector of garbage run seldom: tests and modules all stay, and to look at them took a tenth of the time."""
+    """Let the collector of garbage run seldom: tests and modules all stay, to look at them was a tenth of the CPU."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
 

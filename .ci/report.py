@@ -4,7 +4,7 @@ report.py versions            what is installed where this runs
 report.py kernels             the kernels that NumPy's and SciPy's OpenBLAS use where they agree
 report.py kernel NAME         fails unless both use those of processor NAME ("own": any); a crash if these do not work
 report.py tests REPORT.xml    how many tests passed, failed, were skipped; fails when none passed
-report.py slow REPORT.xml S   an option of pytest per test that took S seconds of CPU or more, but for one a file: leave it out
+report.py slow REPORT.xml S   an option of pytest per test of S seconds of CPU or more, but for one a file: leave it out
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ def slow(report: Path, seconds: float) -> int:
             file = Path(*parts[:i]).with_suffix(".py")
             if file.exists():
                 test = "::".join([file.as_posix(), *parts[i:], case.get("name", "")])
-                took = sum(float(own.get("value", 0)) for own in case.iter("property") if own.get("name") == "cpu_seconds")
+                parts_of = (own for own in case.iter("property") if own.get("name") == "cpu_seconds")
+                took = sum(float(own.get("value", 0)) for own in parts_of)
                 files.setdefault(file.as_posix(), []).append((took, test))
                 break
     for tests_ in files.values():

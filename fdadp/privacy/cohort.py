@@ -19,6 +19,7 @@ they rely on instead is proved in ``_loss_minimisers`` and ``_matrix_noise``.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import math
 from collections.abc import Iterator, Mapping
@@ -280,7 +281,7 @@ class Cohort(SumReleases, MinimumReleases):
             **{f"public input: {key}": _plain(value) for key, value in self.public.items()},
             "fdadp": __version__,
             "numpy": np.__version__,
-            "opendp": importlib.metadata.version("opendp"),
+            "opendp": _version_of("opendp"),
         }
         noise = self._kernel.noise
         if_only = noise.assumption if isinstance(noise, DistributedNoise) else None
@@ -376,6 +377,11 @@ class Cohort(SumReleases, MinimumReleases):
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise PrivacyError("a Cohort cannot be copied or pickled: it holds private rows")
+
+
+@functools.cache
+def _version_of(package: str) -> str:
+    return importlib.metadata.version(package)  # reads a file
 
 
 def _by_range(releases: list[Release]) -> dict[str, str]:

@@ -10,6 +10,17 @@ from_python <- function(code, name) {
   reticulate::py_to_r(reticulate::py_run_string(code, convert = FALSE)[[name]])
 }
 
+# Forecasts of this process are of four cohorts, 12 to 128 else: R's and Python's are compared, and not judged.
+few_cohorts <- function() {
+  reticulate::py_run_string("
+from fdadp.planner import forecast_of_formulas, forecast_of_mixed_models, forecast_of_multilevel_fpca, forecast_of_survival
+from fdadp.planner.forecast_settings import Cohorts
+for of_several in (forecast_of_formulas, forecast_of_mixed_models, forecast_of_survival):
+    of_several.COHORTS = Cohorts(4, 4, 1.0)
+forecast_of_multilevel_fpca.COHORTS = 4
+")
+}
+
 # A function of a package that need not be there; loading it makes our methods known to it.
 generic_of <- function(package, name) {
   testthat::skip_if_not(nzchar(system.file(package = package)), paste("package", package, "is not there"))

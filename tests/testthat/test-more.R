@@ -44,6 +44,7 @@ everything = dict(share=forecast.share, n=forecast.smallest_n, text=str(forecast
 
 test_that("plans of levels, survival and hazards are Python's", {
   skip_without_python()
+  few_cohorts()
   python <- from_python("
 from fdadp.planner import plan_hazards, plan_levels, plan_mixed, plan_survival
 texts = [plan_levels(1000, 3, 1.0, 1e-6, rows=[0.0, 0.5, 0.5], n_components=2, icc=0.4),
@@ -78,6 +79,7 @@ texts = [str(one) for one in texts]
 
 test_that("the plan of a formula is Python's, whatever the family", {
   skip_without_python()
+  few_cohorts()
   python <- from_python("
 import fdadp
 bounds = {'X': (-4.0, 4.0), 'my age': (18.0, 90.0), 'died': (0.0, 1.0)}
@@ -98,6 +100,7 @@ everything = dict(share=forecast.share, text=str(forecast), age=forecast.importa
 
 test_that("what an earlier study found is told to a plan as in Python", {
   skip_without_python()
+  few_cohorts()
   python <- from_python("
 import fdadp
 bounds = {'X': (-4.0, 4.0), 'age': (18.0, 90.0), 'y': (-12.0, 12.0)}

@@ -33,6 +33,7 @@ test_that("how the rows of a person count is chosen in every fit, and said", {
 
 test_that("forecasts are of either way to count rows", {
   skip_without_python()
+  few_cohorts()
   plan <- function(...) plan_dp(1000, 1, 1e-6, formula = y ~ x, bounds = list(x = c(-3, 3), y = c(-8, 8)), ...)
   expect_match(plan(person_rows = "sum", max_rows = 6)$text, "each row counts once; rows of a person at most +6")
   expect_error(plan(person_rows = "sum"), "max_rows must be given with person_rows='sum'", fixed = TRUE)

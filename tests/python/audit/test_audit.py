@@ -61,9 +61,9 @@ def test_moments_cost_at_most_their_budget_and_show_nothing_else():
 
 
 def test_a_few_tapes_of_moments():
-    result = replay_audit(replay_pairs(4, mechanism="moments", seed=4), seed=4)
+    result = replay_audit(replay_pairs(3, mechanism="moments", seed=4), seed=4)
     assert result.passed, str(result)
-    assert result.finished == 4 and 0.5 < result.ratios.max() <= 1.0
+    assert result.finished == 3 and 0.5 < result.ratios.max() <= 1.0
 
 
 @pytest.mark.long
@@ -256,7 +256,10 @@ def test_runs_that_fail_before_their_first_release_have_shown_nothing():
 )
 def test_mutants_go_red(monkeypatch, mutant, kwargs, finding):
     mutant(monkeypatch)
-    result = replay_audit(pairs(**kwargs))
+    for pair in pairs(**kwargs):  # until one shows it
+        result = replay_audit([pair])
+        if any(finding in text or "error" in text for text in result.problems):
+            break
     assert not result.passed
     assert any(finding in text or "error" in text for text in result.problems), result.problems
     assert "VIOLATION" in str(result)

@@ -244,7 +244,10 @@ def test_the_unmutated_pairs_pass(formula):
 )
 def test_mutants_go_red(monkeypatch, mutant, kwargs, finding):
     mutant(monkeypatch)
-    result = replay_audit(pairs(**kwargs))
+    for pair in pairs(**kwargs):  # until one shows it
+        result = replay_audit([pair])
+        if any(finding in text for text in result.problems):
+            break
     assert not result.passed
     assert any(finding in text for text in result.problems), result.problems
 

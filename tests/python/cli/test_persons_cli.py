@@ -109,7 +109,7 @@ def test_components_of_persons_do_not_depend_on_the_order_of_rows(form: str, pri
     files, told = six(DAYS, "visit")[form]
     whose = ["--id=person"] if private else ["--table=table.csv", "--id=visit", "--groups=person"]
     found = []
-    for seed in (None, 1, 2):
+    for seed in (None, 1):
         written(files, seed)
         run("mfpca", *told, *whose, "--components=1,1", *(LEVELS if private else []))
         model = (PrivateMultilevelFPCA if private else MultilevelFPCA).load("mfpca.npz")
@@ -124,7 +124,7 @@ def test_hazards_do_not_depend_on_the_order_of_rows(form: str, private: bool) ->
     own = [f"--curves=X={curves}", *more, "--table=table.csv", "--id=pid", "--times=0:8:5"]
     own += [*PUBLIC, *BUDGET] if private else ["--missing=X=linear"] if form == "gaps" else []
     fits = []
-    for seed in (None, 1, 2):
+    for seed in (None, 1):
         written(files, seed)
         said = run("fit", SURV, *own)
         assert private or f"joined {N} of {N} by pid" in said

@@ -103,9 +103,23 @@ def test_a_run_that_computes_too_much_fails_and_what_it_leaves_running_is_named(
     (tmp_path / "conftest.py").write_text(CONFTEST.read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "test_one.py").write_text(LEAVES_ONE, encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # they load packages for a second
     found = {}
     for most in ("1e-9", "9"):
-        command = [sys.executable, "-m", "pytest", "-q", "-n", processes, "-p", "no:cacheprovider", "--most-cpu", most]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "xdist",
+            "-n",
+            processes,
+            "-p",
+            "no:cacheprovider",
+            "--most-cpu",
+            most,
+        ]
         command += ["--rootdir", str(tmp_path), "-c", os.devnull, str(tmp_path)]
         more = {"PID": str(tmp_path / "pid"), "PYTHONPATH": ""}
         run = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment | more)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -33,15 +34,31 @@ def test_pairs_of_settings(x, y, z):
     assert x in "ab" and {y, z} <= {0, 1}
 
 
+COLLECTIONS = """
+import sys
+import pytest
+
+class Names:
+    def pytest_collection_finish(self, session):
+        print("\\nkept:", *[item.originalname for item in session.items if "settings[" in item.name])
+
+for marked in ("not statistics", "statistics", "statistics or not statistics"):
+    options = ["-q", "-s", "--collect-only", "-p", "no:cacheprovider", "-m", marked]
+    assert pytest.main([*options, sys.argv[1]], plugins=[Names()]) == 0
+"""
+
+
 def test_runs_share_the_product(pytestconfig):
     """No case is lost, and none runs twice."""
-    found = {}
-    for marked in ("not statistics", "statistics", "statistics or not statistics"):
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "--collect-only", "-p", "no:cacheprovider"]
-        command += ["-m", marked, __file__]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=pytestconfig.rootpath)
-        names = [line.partition("::")[2].partition("[")[0] for line in run.stdout.splitlines() if "settings[" in line]
-        found[marked] = Counter(names)
-    quick, audits, both = found.values()
+    command, environment = (
+        [sys.executable, "-c", COLLECTIONS, __file__],
+        os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )
+    run = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, cwd=pytestconfig.rootpath, env=environment
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    kept = [line.split()[1:] for line in run.stdout.splitlines() if line.startswith("kept:")]
+    quick, audits, both = map(Counter, kept)
     assert quick == {"test_some_settings": 3, "test_pairs_of_settings": 4}
     assert quick + audits == both == {"test_some_settings": 6, "test_pairs_of_settings": 8}

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fdadp.cli.main import app
+
 SLOW = {"pandas", "sklearn", "scipy.stats", "scipy.signal", "matplotlib", "statsmodels", "joblib", "skfda", "tqdm"}
 
 IMPORT = """
@@ -50,11 +52,18 @@ PRIVACY = "privacy=Privacy(epsilon=5, delta=1e-6, n=60), bounds={name: bounds[na
 NAMES = {"additive": '"X", "Y"', "curves": '"X", "Y", "age"', "numbers": '"X", "z", "age"'}
 
 
-def slow_packages_of(program: str) -> set[str]:
-    asked = f"\nprint('loaded:', *[name for name in {sorted(SLOW)!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program + asked], capture_output=True, text=True)
+ASKED = f"\nprint('loaded:', *[name for name in {sorted(SLOW)!r} if name in sys.modules])\n"
+
+
+def slow_packages_after(program: str) -> list[set[str]]:
+    """Slow packages that are loaded wherever a program asks."""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return set(done.stdout.splitlines()[-1].split()[1:])
+    return [set(line.split()[1:]) for line in done.stdout.splitlines() if line.startswith("loaded:")]
+
+
+def slow_packages_of(program: str) -> set[str]:
+    return slow_packages_after(program + ASKED)[-1]
 
 
 def test_the_names_of_the_first_day_load_no_slow_package() -> None:
@@ -65,11 +74,24 @@ def test_a_slow_package_is_seen() -> None:
     assert "scipy.stats" in slow_packages_of(IMPORT + "import scipy.stats")
 
 
-@pytest.mark.parametrize("private", [False, True])
-@pytest.mark.parametrize("kind", list(MODELS))
-def test_a_fit_and_its_predictions_load_no_slow_package(kind: str, private: bool) -> None:
-    own = PRIVACY % NAMES[kind] if private else ""
-    assert slow_packages_of(IMPORT + DATA + MODELS[kind].format(own, f", {own}" if own else "")) == set()
+FITS = [(kind, private) for private in (False, True) for kind in MODELS]
+
+
+@pytest.fixture(scope="module")
+def loaded_by_fits() -> dict[tuple[str, bool], set[str]]:
+    """Slow packages after each fit with its predictions, one after the other in one process."""
+    program = IMPORT + DATA
+    for kind, private in FITS:
+        own = PRIVACY % NAMES[kind] if private else ""
+        program += MODELS[kind].format(own, f", {own}" if own else "") + ASKED
+    return dict(zip(FITS, slow_packages_after(program), strict=True))
+
+
+@pytest.mark.parametrize(("kind", "private"), FITS)
+def test_a_fit_and_its_predictions_load_no_slow_package(
+    loaded_by_fits: dict[tuple[str, bool], set[str]], kind: str, private: bool
+) -> None:
+    assert loaded_by_fits[kind, private] == set()
 
 
 def test_predictions_of_a_saved_model_at_the_command_line_load_no_slow_package(tmp_path: Path) -> None:
@@ -85,6 +107,5 @@ for command in {!r}:
     app(command, standalone_mode=False)
 """
     model, out = str(tmp_path / "model.npz"), str(tmp_path / "predicted.csv")
-    fit = [["fit", str(x), str(y), "--out", model]]
-    subprocess.run([sys.executable, "-c", program.format(fit)], check=True, capture_output=True)
+    app(["fit", str(x), str(y), "--out", model], standalone_mode=False)
     assert slow_packages_of(program.format([["predict", model, str(x), "--out", out]])) <= {"pandas"}

@@ -34,6 +34,12 @@ every_mode_on_tape = pytest.mark.parametrize(
 )
 
 
+@pytest.fixture(autouse=True)
+def few_starts(monkeypatch):
+    """Of k-means on the cells of a histogram, 20 else: no test here asks how good its clusters are."""
+    monkeypatch.setattr("fdadp.learners.kmeans._RESTARTS", 2)
+
+
 def predictions(model, X):
     """What the model says about new rows, whatever it can say."""
     names = ("predict", "predict_proba", "transform", "decision_function")

@@ -194,6 +194,7 @@ def test_pictures_and_the_command_line(tmp_path):
 FORMULA_BOUNDS = {"X": (0.0, 10.0), "age": (18, 90), "sex": ["f", "m"]}
 
 
+@pytest.mark.usefixtures("four_cohorts")
 def test_a_formula_is_simulated_and_its_plan_names_what_is_left_out():
     forecast = plan("Y ~ ff(X) + s(age) + C(sex)", 500, 1.0, 1e-6, bounds=FORMULA_BOUNDS, grids={"X": 21, "Y": 21})
     assert 0.8 < forecast.share < 1 and forecast.worst_share <= forecast.share
@@ -269,6 +270,7 @@ def of_families(n, seed):
     return {"X": x, "z": z}, eta / eta.std(), rng, s
 
 
+@pytest.mark.usefixtures("four_cohorts")
 @pytest.mark.parametrize(("family", "response"), [("binomial", "y"), ("poisson", "visits")])
 def test_the_plan_of_a_family_is_that_of_the_fit_and_its_forecast_about_what_that_explains(family, response):
     formula = f"{response} ~ lf(X) + z"

@@ -209,7 +209,7 @@ def test_that_delta_is_nearly_reached_by_a_person_who_contradicts_all_others():
 
 def exact_replaced_delta(epsilon, mu, ridge, rows):
     """δ(ε) of one of two rows in place of the other, labels in their signs: in two dimensions, by the same change."""
-    w = np.linspace(-1.0, 1.0, 1401) * 9 / (mu * ridge)
+    w = np.linspace(-1.0, 1.0, 701) * 9 / (mu * ridge)
     w1, w2 = np.meshgrid(w, w, indexing="ij")
 
     def density(y):

@@ -259,11 +259,11 @@ def test_only_the_kernel_opens_the_vault():
     for path in (ROOT / "fdadp").rglob("*.py"):
         if path.relative_to(ROOT / "fdadp").parts[0] == "privacy" and path.stem in kernel:
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
-        names += [a.name for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom) for a in n.names]
-        names += [n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)]
-        names += [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        names = [n.module or "" for n in nodes if isinstance(n, ast.ImportFrom)]
+        names += [a.name for n in nodes if isinstance(n, ast.Import | ast.ImportFrom) for a in n.names]
+        names += [n.attr for n in nodes if isinstance(n, ast.Attribute)]
+        names += [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
         offenders += [f"{path.name}: {x}" for x in names if inside.search(x) and len(x) < 40]
     assert offenders == []
 

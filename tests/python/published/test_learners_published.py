@@ -50,7 +50,7 @@ def data(n=500):
 
 @pytest.mark.parametrize("model", ALL, ids=lambda m: getattr(m, "variant", getattr(m, "scheme", type(m).__name__)))
 def test_it_says_that_it_is_not_private(model):
-    X, y = data()
+    X, y = data(60)
     with pytest.warns(NotPrivateWarning, match="NOT differentially private"):
         model.fit(X, y)
     assert model.privacy_spent_ is None

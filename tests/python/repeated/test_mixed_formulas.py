@@ -10,6 +10,7 @@ from scipy.stats import t as student
 
 from fdadp import FunctionalRegression, Privacy, ScalarRegression, terms
 from fdadp.errors import FdadpError, InputError
+from fdadp.regression.mixed_models import mixed_model_fit
 from fdadp.regression.mixed_models.smoothed_terms import LOGARITHMS, SmoothedTerms
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.repeated.fixed_effects import fixed_effects
@@ -379,14 +380,17 @@ def test_splines_by_sums_are_the_fit_of_the_stacked_coefficients():
     assert again.fitted_.fit.criterion > mine.criterion
 
 
-def test_many_curves_of_persons_go_through_the_sums():
-    data = waves(4, 260)
-    few = {name: column[data["id"] < 240] for name, column in data.items()}
+def test_many_curves_of_persons_go_through_the_sums(monkeypatch):
+    """As many coefficients as 400 here, so that few persons do."""
+    assert mixed_model_fit.STACKED == 2000
+    monkeypatch.setattr(mixed_model_fit, "STACKED", 400)
+    data = waves(4, 52)
+    few = {name: column[data["id"] < 48] for name, column in data.items()}
     assert FunctionalRegression("Y ~ x + re(id, k=4)").fit(few).persons_ is None
     many = FunctionalRegression("Y ~ x + re(id, k=8)").fit(data)
     assert many.persons_.kind == "spline" and "within a person" in str(many.summary())  # not by white errors
     with_curves = FunctionalRegression("Y ~ concurrent(X) + re(id, k=8)")
-    small = {name: column[data["id"] < 255] for name, column in data.items()} | {"X": data["Y"][data["id"] < 255] ** 2}
+    small = {name: column[data["id"] < 51] for name, column in data.items()} | {"X": data["Y"][data["id"] < 51] ** 2}
     assert with_curves.fit(small).persons_ is None
 
 

@@ -68,8 +68,11 @@ def canary_of_seven_rows(data, kind, rng):
     return out, rows
 
 
-def neighbours(kinds=tuple(CANARIES), variants=tuple(VARIANTS), laws=("mean", "exchangeable")):
+def neighbours(kinds=tuple(CANARIES), variants=tuple(VARIANTS), laws=("mean", "exchangeable"), half=None):
+    """Neighbours of all settings, or of half of them, 0 or 1: each kind with each variant, laws in turn."""
     for number, (kind, variant, law) in enumerate(itertools.product(kinds, variants, laws)):
+        if half not in (None, (kinds.index(kind) + variants.index(variant) + laws.index(law)) % 2):
+            continue
         first, rows = canary_of_seven_rows(sample(40, number), kind, np.random.default_rng(number))
         second = {name: column.copy() for name, column in first.items()}
         for name, column in second.items():
@@ -97,10 +100,11 @@ def neighbours(kinds=tuple(CANARIES), variants=tuple(VARIANTS), laws=("mean", "e
         yield Neighbours(f"{kind}, {variant}, {law}", run, first, second, budget.total)
 
 
-def test_fits_cost_at_most_their_budget_and_show_nothing_else():
-    result = replay_audit(neighbours(), seed=3)
+@pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.statistics)])
+def test_fits_cost_at_most_their_budget_and_show_nothing_else(half):
+    result = replay_audit(neighbours(half=half), seed=3)
     assert result.passed, str(result)
-    assert 0.9 < result.changes.max() <= 1 and result.finished == 32
+    assert 0.9 < result.changes.max() <= 1 and result.finished == 16
 
 
 def test_the_audit_notices_a_kernel_that_clips_rows_and_not_persons(monkeypatch):
