@@ -162,7 +162,7 @@ class CPUTime:
 def pytest_collection_finish() -> None:
     """Let the collector of garbage run seldom: tests and modules all stay, to look at them was a tenth of the CPU."""
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(20_000, 10, 10)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -47,6 +47,7 @@ def page(name: str) -> str:
         ("files", "joined 300 of 300 by id", "private.ledger.json"),
     ],
 )
+@pytest.mark.usefixtures("four_cohorts")
 def test_commands_of_the_shell_run(
     name: str, printed: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
