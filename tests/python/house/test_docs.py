@@ -230,8 +230,7 @@ def test_tables_of_the_private_page_and_of_the_limits_are_the_recorded_ones() ->
         assert [abs(float(a) - float(b)) <= 0.0051 for a, b in zip(figures, row, strict=True)] == [True] * 3
 
 
-OLDER = ("logistic",)
-RECORDED_BEFORE = {"learners/results/speed.md", *(f"federated/results/{name}.md" for name in OLDER)}
+RECORDED_BEFORE = {"learners/results/speed.md"}
 """Results of runs of a quarter of an hour and more that were not made again since; each says its version."""
 
 
