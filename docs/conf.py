@@ -8,7 +8,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
-from api_pages import HOMES, grouped  # noqa: E402
+from api_pages import GROUPED, HOMES  # noqa: E402
 
 import fdadp  # noqa: E402
 import fdadp.errors  # noqa: E402
@@ -60,7 +60,7 @@ nb_merge_streams = True
 
 # API. Never "inherited-members" here: it would beat what the template of classes says.
 autosummary_generate = True
-autosummary_context = {"grouped": grouped}
+autosummary_context = {"grouped": GROUPED}
 autodoc_typehints = "none"
 toc_object_entries_show_parents = "hide"
 autodoc_default_options = {"exclude-members": "set_output, get_metadata_routing"}

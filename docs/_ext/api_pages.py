@@ -148,9 +148,10 @@ def _homes() -> tuple[dict[str, str], dict[str, str], dict[str, list[str]]]:
 HOMES, PATHS, OWN = _homes()
 
 
-def grouped(path: str, name: str) -> list[tuple[str, list[str]]]:
+def _grouped(of: Any) -> list[tuple[str, list[str]]]:
     """Members of an estimator under the headings of `GROUPS`, the rest last; nothing of smaller or other classes."""
-    of = getattr(importlib.import_module(path), name)
+    if not inspect.isclass(of):
+        return []
     members: dict[str, None] = {}
     for base in of.__mro__:
         if not base.__module__.startswith(("sklearn.", "builtins")):
@@ -161,6 +162,15 @@ def grouped(path: str, name: str) -> list[tuple[str, list[str]]]:
     found = {title: [n for n in members if re.fullmatch(pattern, n)] for title, pattern in GROUPS.items()}
     rest = [n for n in members if not any(n in own for own in found.values())]
     return [(title, own) for title, own in [*found.items(), ("More", rest)] if own]
+
+
+GROUPED = {
+    f"{path}.{name}": groups
+    for path, names in OWN.items()
+    for name in names
+    if (groups := _grouped(getattr(importlib.import_module(path), name)))
+}
+"""Headings and members by class."""
 
 
 def page(path: str) -> str:

@@ -91,7 +91,7 @@ def coordinator(
     out: Annotated[Path, typer.Option(help="File for the totals, which are public.")],
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "0.0.0.0",
     port: Annotated[int, typer.Option(help="Port to listen at; 0: one that is free.")] = 8443,
-    linger: Annotated[float, typer.Option(help="Seconds to stay after the end, for owners that ask again.")] = 60.0,
+    linger: Annotated[float, typer.Option(help="Seconds to stay after the end, for owners that ask again.")] = 600.0,
 ) -> None:
     """At the coordinator: collect the owners' signed messages and forward them, until all have the model.
 

@@ -203,7 +203,7 @@ def coordinate(
     out: str | Path,
     *,
     log: Log | None = None,
-    linger: float = 60.0,
+    linger: float = 600.0,
     patience: float = 30.0,
     ready: Callable[[], object] = lambda: None,
 ) -> None:
@@ -223,7 +223,7 @@ def coordinate(
     log : Log, optional
         By default lines on stderr.
     linger : float
-        Seconds for which owners that missed the last reply can ask again, after the end.
+        Seconds for which owners that missed the last reply can ask again, after the end: longer than a restart takes.
     patience : float
         Seconds in which a message must have arrived.
     ready : callable

@@ -153,13 +153,13 @@ def by_service(parties: Parties) -> None:
     parties.type(HOSPITALS, first)
     for party in HOSPITALS:
         parties.send(f"safe/owner-{party}.pem.pub", tuple({0, *HOSPITALS}), party)
-    serving = parties.begin(0, coordinator)
+    parties.begin(0, coordinator)
     parties.until(lambda: f"port {parties.port}" in (parties.of(0) / "log").read_text())
     for party in HOSPITALS:
         for name in ("contract.json", "tls/ca.crt", f"tls/owner-{party}.crt"):
             parties.send(name, (party,))
     parties.type(HOSPITALS, second)
-    parties.until(lambda: serving.poll() == 0)
+    parties.until(lambda: (parties.of(0) / "totals").exists())
 
 
 def by_flower(parties: Parties) -> None:

@@ -111,7 +111,7 @@ def run_killed(home: Path, deaths: dict[int, list[str]], pause: float) -> None:
     at = {name: str(home / name) for name in ("contract.json", "tls", "totals-0", "store-0")}
     parties = {0: Party(home / "0", ["coordinator", at["contract.json"], "--tls", at["tls"], "--store", at["store-0"],
                                      "--out", at["totals-0"], "--host", HOST, "--port", str(port),
-                                     "--linger", str(5 + 3 * pause)],
+                                     "--linger", str(5 + 3 * pause + 3 * min(pause, 15.0))],  # starts take seconds, too
                         deaths.get(0, []))}  # fmt: skip
     for i, part in enumerate(np.array_split(X, OWNERS), start=1):
         np.savez(home / f"rows-{i}.npz", part)
