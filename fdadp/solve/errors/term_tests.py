@@ -164,7 +164,7 @@ class LargestRatio:
     Attributes
     ----------
     drawn : ndarray
-        Largest ratios of Gaussian draws; empty where no row has an error.
+        Largest ratios of Gaussian draws, which nothing uses where `alone`; empty where no row has an error.
     alone : bool
         Whether all rows are multiples of one number, whose law is exact.
 
@@ -198,7 +198,7 @@ class LargestRatio:
         _, size, directions = np.linalg.svd(spread.T @ spread)
         kept = size > 1e-10 * size[0]
         if kept.sum() == 1:  # one number: no need to draw
-            return cls(-ndtri((np.arange(draws) + 0.5) / (2 * draws)), alone=True)
+            return cls(np.ones(1), alone=True)
         spread = spread @ directions[kept].T
         rng = np.random.default_rng(seed)
         largest = np.empty(draws)
@@ -211,7 +211,7 @@ class LargestRatio:
         """Half-width of bands in standard errors, whose variance at each point has `left` degrees of freedom."""
         if not self.drawn.size:
             return 0.0
-        widest = float(np.quantile(self.drawn, level))
+        widest = float(-ndtri((1 - level) / 2) if self.alone else np.quantile(self.drawn, level))
         return -float(student_quantile(float(ndtr(-widest)), left)) if np.isfinite(left) else widest
 
     def p(self, ratio: float, left: float) -> float:
