@@ -91,7 +91,7 @@ names_of <- function(values) if (is.matrix(values)) rownames(values) else names(
 #' @param type Of residuals: `"response"`, `"pearson"`.
 #' @param nsim,seed Number of simulated responses, and the seed (`NULL`: R's generator as it stands).
 #' @return `coef()`: a named vector, or a data frame of coordinates, `value`, `se`, `lower` and `upper`. `confint()`: a list of such data
-#'   frames, which prints in a few lines a term. `summary()`: a list with `terms`, a table of the tests, and `text`. `logLik()` takes points as independent, and `AIC()` and
+#'   frames, which prints in a few lines a term. `summary()`: a list with `terms`, a table of the tests, and `coefficients`, a matrix of those that are numbers. `logLik()` takes points as independent, and `AIC()` and
 #'   `BIC()` with it, as mgcv does. `simulate()`: a list of responses like the training ones; Gaussian errors are whole residual curves drawn with
 #'   replacement, so that they depend along the curve as those do. `nobs()`: the number of rows. `deviance()`: of the family, and for Gaussian responses
 #'   the sum of squared residuals, over all points; `df.residual()`: the number of points less `edf`. `terms()`: R's terms object of the formula;
@@ -230,10 +230,18 @@ as_test <- function(table, heading) {
 #' @rdname fdadp-methods
 #' @export
 summary.fdadp_regression <- function(object, ...) {
+  found <- call_on_fit("coefficient_table", object)
   keep <- c("call", "formula", "family", "n", "t", "edf", "r.sq", "dev.expl", "sigma2", "criterion", "sp", "smoothing", "se", "persons")
   structure(c(unclass(object)[intersect(keep, names(object))], list(
-    terms = tests_of(object), text = call_on_fit("summary_text", object)$text
+    terms = tests_of(object), coefficients = coefficient_table(found$table), grids = found$grids
   )), class = "summary.fdadp_regression")
+}
+
+coefficient_table <- function(found) {
+  columns <- c("estimate", "std. error", "t", "p")
+  table <- matrix(as.double(unlist(found[columns])), ncol = 4, dimnames = list(unlist(found$name), columns))
+  colnames(table)[4] <- "Pr(>|t|)" # so printCoefmat() knows it
+  table
 }
 
 #' @rdname fdadp-methods
@@ -241,18 +249,16 @@ summary.fdadp_regression <- function(object, ...) {
 print.summary.fdadp_regression <- function(x, ...) {
   regression_head(x)
   cat("\n")
-  lines <- strsplit(x$text, "\n")[[1]]
-  from <- grep("estimate +std. error", lines)
-  if (length(from)) {
-    rules <- grep("^[-=]+$", lines)
-    writeLines(c(lines[from:(rules[rules > from + 1][1] - 1)], ""))
+  if (nrow(x$coefficients)) {
+    stats::printCoefmat(x$coefficients, signif.stars = FALSE, has.Pvalue = TRUE)
+    cat("\n")
   }
   print(x$terms)
   cat("\nR-sq. = ", format(x$r.sq, digits = 4), "   deviance explained = ", format(100 * x$dev.expl, digits = 4), " %\n", x$smoothing, " = ",
     format(x$criterion, digits = 6), "   scale = ", format(x$sigma2, digits = 4), "   n = ", x$n, if (length(x$t)) paste(" curves on", grid_text(x$t)), "\n",
     sep = ""
   )
-  writeLines(grep("^Grid of ", lines, value = TRUE))
+  writeLines(x$grids)
   if (!is.null(x$persons)) {
     cat("\n")
     print(x$persons$variances, digits = 4)

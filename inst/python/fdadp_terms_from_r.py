@@ -17,6 +17,7 @@ import pandas as pd
 
 from fdadp import FunctionalRegression, ScalarRegression, inference, terms
 from fdadp.errors import InputError
+from fdadp.regression.fitted import summary_tables
 from fdadp.regression.fitted.coefficient_functions import place_of
 from fdadp.terms.spec import TermSpec
 
@@ -329,9 +330,13 @@ def test_of_variance(fit: Mapping[str, Any], term: str, draws: Any, seed: Any) -
     return {"statistic": found.statistic, "p": found.p_value}
 
 
-def summary_text(fit: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables as text."""
-    return {"text": str(model_of(fit).summary())}
+def coefficient_table(fit: Mapping[str, Any]) -> dict[str, Any]:
+    """Coefficients that are numbers, and the lines that say the grids of the curves."""
+    model = model_of(fit)
+    names = "name", "estimate", "std. error", "t", "p"
+    table = zip(*summary_tables.coefficient_table(model.fitted_), strict=True)
+    grids = [line for line in str(model.summary()).splitlines() if line.startswith("Grid of ")]
+    return {"table": dict(zip(names, map(list, table), strict=False)), "grids": grids}
 
 
 def coefficients_of(fit: Mapping[str, Any]) -> dict[str, Any]:

@@ -123,7 +123,10 @@ test_that("a summary of numbers has the table of coefficients, and one number it
   skip_without_python()
   a <- people_of()
   fit <- fdadp(y ~ lf(X) + age + C(sex), data = a)
-  expect_output(print(summary(fit)), "estimate std. error.*\\(Intercept\\).*age.*C\\(sex\\)\\[m\\].*Wald tests")
+  table <- coef(summary(fit))
+  expect_identical(rownames(table), c("(Intercept)", "age", "C(sex)[m]"))
+  expect_equal(unname(table["age", "t"]), unname(table["age", 1] / table["age", 2]))
+  expect_output(print(summary(fit)), "estimate +std. error.*\\(Intercept\\).*age.*C\\(sex\\)\\[m\\].*Wald tests")
   slope <- average_slopes(fit, "age")
   ratio <- slope$value / slope$se
   expect_gt(ratio, 8)

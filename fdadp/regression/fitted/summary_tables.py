@@ -35,9 +35,10 @@ def summarise(fitted: Fitted) -> Summary:
     """Build the tables: the fit as a whole, numbers, smooth terms, smoothing parameters, and notes."""
     result = Summary()
     result.tables.append(SimpleTable(_facts(fitted), title=_title(fitted)))
-    numbers = _numbers(fitted)
+    numbers = coefficient_table(fitted)
     if numbers:
-        result.tables.append(SimpleTable(numbers, headers=["", "estimate", "std. error", "t", "p"]))
+        rows = [(of, f"{b:.4g}", f"{se:.4g}", f"{z:.2f}", _p(p)) for of, b, se, z, p in numbers]
+        result.tables.append(SimpleTable(rows, headers=["", "estimate", "std. error", "t", "p"]))
     smooths = _smooths(fitted)
     if smooths:
         result.tables.append(SimpleTable(smooths, headers=["term", "edf", "at most", "Wald", "df", "p"]))
@@ -118,10 +119,10 @@ def is_parametric(design: TermDesign) -> bool:
     return not varies(design) and not functions and not len(design.penalties)
 
 
-def _numbers(fitted: Fitted) -> list[tuple[str, ...]]:
-    """Coefficients that are numbers: estimate, standard error, t statistic and p-value."""
+def coefficient_table(fitted: Fitted) -> list[tuple[str, float, float, float, float]]:
+    """Coefficients that are numbers: name, estimate, standard error, t statistic and p-value."""
     fit, covariance = fitted.fit, fitted.errors.covariance(None)
-    found: list[tuple[str, ...]] = []
+    found: list[tuple[str, float, float, float, float]] = []
     for design in fit.form.designs:
         if not is_parametric(design):
             continue
@@ -136,7 +137,7 @@ def _numbers(fitted: Fitted) -> list[tuple[str, ...]]:
             value = float(row @ fit.coefficients[effect.place])
             se = float(np.sqrt(row @ covariance[effect.place, effect.place] @ row))
             z = value / se if se > 0 else np.nan
-            found.append((label, f"{value:.4g}", f"{se:.4g}", f"{z:.2f}", _p(2 * float(student_beyond(abs(z), left)))))
+            found.append((label, value, se, z, 2 * float(student_beyond(abs(z), left))))
     return found
 
 
