@@ -37,7 +37,7 @@ def summarise(fitted: Fitted) -> Summary:
     result.tables.append(SimpleTable(_facts(fitted), title=_title(fitted)))
     numbers = coefficient_table(fitted)
     if numbers:
-        rows = [(of, f"{b:.4g}", f"{se:.4g}", f"{z:.2f}", _p(p)) for of, b, se, z, p in numbers]
+        shown: list[tuple[str, ...]] = [(of, f"{b:.4g}", f"{se:.4g}", f"{z:.2f}", _p(p)) for of, b, se, z, p in numbers]
         result.tables.append(SimpleTable(rows, headers=["", "estimate", "std. error", "t", "p"]))
     smooths = _smooths(fitted)
     if smooths:
