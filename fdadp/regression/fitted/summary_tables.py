@@ -38,7 +38,7 @@ def summarise(fitted: Fitted) -> Summary:
     numbers = coefficient_table(fitted)
     if numbers:
         shown: list[tuple[str, ...]] = [(of, f"{b:.4g}", f"{se:.4g}", f"{z:.2f}", _p(p)) for of, b, se, z, p in numbers]
-        result.tables.append(SimpleTable(rows, headers=["", "estimate", "std. error", "t", "p"]))
+        result.tables.append(SimpleTable(shown, headers=["", "estimate", "std. error", "t", "p"]))
     smooths = _smooths(fitted)
     if smooths:
         result.tables.append(SimpleTable(smooths, headers=["term", "edf", "at most", "Wald", "df", "p"]))
