@@ -298,11 +298,17 @@ class PenalizedLeastSquares:
         else:
             found = self._reml_minima()
             if judge is not None:
-                found = judged(self._criteria, judge._criteria, found, self._centre, self._bounds(LOG_RANGE))
+                own = self._criteria, judge._criteria
+                found = judged(*own, found, self._centre, self._bounds(LOG_RANGE), judge._smoothest())
         return [self.solve(np.exp(lowest), k) for k, (lowest, *_) in enumerate(found)]
 
     def _bounds(self, log_range: float) -> tuple[FloatArray, FloatArray]:
         return self._centre - log_range, self._centre + log_range
+
+    def _smoothest(self) -> Criteria:
+        """The criteria on the smoothest coordinates, where there are many; else those of all."""
+        of, count = self._criteria, SMOOTHEST * len(self._n_penalties)
+        return of.smoothest(count) if len(self._centre) and of.penalties.shape[1] > 1.5 * count else of
 
     def _reml_minima(self) -> list[list[FloatArray]]:
         """Minima of REML for each response, the lowest first.
@@ -310,8 +316,7 @@ class PenalizedLeastSquares:
         Where there are many coordinates the search is rehearsed on the smoothest ones. Smoothing parameters mean the
         same there, a step costs a small part, and the minima are nearly those of all.
         """
-        of, count = self._criteria, SMOOTHEST * len(self._n_penalties)
-        few = of.smoothest(count) if len(self._centre) and of.penalties.shape[1] > 1.5 * count else of
+        of, few = self._criteria, self._smoothest()
         parts = apart(self.penalties, self._n_penalties)
         starts = starts_of(few.reml_values, self.total.size, self._centre, parts, flat=1e-7 * self.n)
         jumps = len(self._centre) > GRID_OF_ALL

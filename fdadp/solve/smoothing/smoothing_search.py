@@ -213,6 +213,7 @@ def judged(
     found: list[list[FloatArray]],
     centre: FloatArray,
     bounds: tuple[FloatArray, FloatArray],
+    few: Criteria,
 ) -> list[list[FloatArray]]:
     """Put first, of the minima of REML for each of K responses, the one that a judge likes best.
 
@@ -230,10 +231,12 @@ def judged(
         Where penalties and data weigh the same.
     bounds
         As for :func:`~fdadp.solve.smoothing.smoothing_search.newton`.
+    few : Criteria
+        The judge's on the smoothest coordinates: its own minima are but starts.
     """
     every, tolerance = np.arange(len(found)), 1e-9 * of.dof
     starts = [[*known, *(centre + shift for shift in (DIAGONAL, 0.0, -DIAGONAL))] for known in found]
-    liked = [best for best, *_ in minima(judge.reml, starts, bounds, 1e-4 * judge.dof)]
+    liked = [best for best, *_ in minima(few.reml, starts, bounds, 1e-4 * judge.dof)]
     usual, middle = newton(of.reml, np.tile(centre, (every.size, 1)), every, bounds, tolerance)
     _, below = newton(of.reml, np.clip(liked, *bounds), every, bounds, tolerance)
     out = []
