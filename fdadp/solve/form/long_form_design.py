@@ -216,35 +216,40 @@ class LongForm:
         return np.asarray(np.sqrt(np.maximum(np.concatenate(found), 0.0)))
 
     def _separable_errors(self, records: Records, covariance: FloatArray, t: FloatArray | None) -> FloatArray:
-        """The same where features are the same at all t: first the covariance of each record's functions of t.
+        """The same where features are the same at all t: each pair of terms adds its products of features.
 
-        A record costs p²/2 for all points together, not for each; one of two terms is on the left once.
+        What they are multiplied by is at the points, or at products of functions of t where these are fewer.
         """
-        along = self.along_at(t)
+        along, points = self.along_at(t), len(self.t if t is None else t)
         kept = kept_of(self.designs)
         full = np.zeros((kept.size, kept.size))
         full[np.ix_(kept, kept)] = covariance
-        wide, places = [own.shape[1] for own in along], _ends([design.kept.size for design in self.designs])
-        by_feature = [
-            full[: place.stop, place].reshape(place.stop, -1, size).transpose(1, 0, 2).reshape(-1, place.stop * size)
-            for place, size in zip(places, wide, strict=True)
-        ]
-        pairs = {
-            (i, j): (1 + (i < j)) * (along[i][:, :, None] * along[j][:, None]).reshape(len(along[i]), -1).T
-            for j in range(len(along))
-            for i in range(j + 1)
-        }
+        places = _ends([design.kept.size for design in self.designs])
+        pairs = []
+        for j, i in ((j, i) for j in range(len(along)) for i in range(j + 1)):
+            size = (self.designs[i].n_features, along[i].shape[1], self.designs[j].n_features, along[j].shape[1])
+            own = full[places[i], places[j]].reshape(size).transpose(0, 2, 1, 3).reshape(*size[::2], -1)
+            products = (1 + (i < j)) * (along[i][:, :, None] * along[j][:, None]).reshape(points, -1).T
+            pairs.append((i, j, own, products) if len(products) < points else (i, j, own @ products, None))
+        most = max(min(own.shape[0] * own.shape[1], own.shape[1] * own.shape[2]) + own.shape[2] for *_, own, _ in pairs)
         found = []
-        step = ROWS_AT_A_TIME // (kept.size * max(wide) + len(along[0]) * sum(wide))
-        for block in (records[rows] for rows in records.blocks(step)):
-            features, variance = self.features(block, t), np.zeros((block.n, len(along[0])))
-            for (i, j), products in pairs.items():
-                if i == 0:
-                    half = (features[j] @ by_feature[j]).reshape(block.n, -1, wide[j])
-                part = half[:, places[i]].reshape(block.n, features[i].shape[1], -1)
-                variance += (features[i][:, None] @ part).reshape(block.n, -1) @ products
+        for block in (records[rows] for rows in records.blocks(ROWS_AT_A_TIME // (most + points))):
+            features, variance = self.features(block, t), np.zeros((block.n, points))
+            for i, j, own, products in pairs:
+                part = _quadratic(features[i], own, features[j])
+                variance += part if products is None else part @ products
             found.append(variance)
         return np.asarray(np.sqrt(np.maximum(np.concatenate(found), 0.0)))
+
+
+def _quadratic(left: FloatArray, middle: FloatArray, right: FloatArray) -> FloatArray:
+    """``Σ_pq left_p middle_pqc right_q`` of each row, shape (n, c)."""
+    p, q, c = middle.shape
+    if c < p:
+        half = (left @ middle.reshape(p, -1)).reshape(len(left), q, c)
+        return np.asarray((right[:, None] @ half)[:, 0])
+    products = (left[:, :, None] * right[:, None]).reshape(len(left), p * q)
+    return np.asarray(products @ middle.reshape(-1, c))
 
 
 def kept_of(designs: Sequence[TermDesign]) -> BoolArray:
