@@ -225,8 +225,8 @@ class LongForm:
         full = np.zeros((kept.size, kept.size))
         full[np.ix_(kept, kept)] = covariance
         places = _ends([design.kept.size for design in self.designs])
-        pairs = []
-        for j, i in ((j, i) for j in range(len(along)) for i in range(j + 1)):
+        pairs: list[tuple[int, int, FloatArray, FloatArray | None]] = []
+        for i, j in itertools.combinations_with_replacement(range(len(along)), 2):
             size = (self.designs[i].n_features, along[i].shape[1], self.designs[j].n_features, along[j].shape[1])
             own = full[places[i], places[j]].reshape(size).transpose(0, 2, 1, 3).reshape(*size[::2], -1)
             products = (1 + (i < j)) * (along[i][:, :, None] * along[j][:, None]).reshape(points, -1).T
@@ -235,9 +235,9 @@ class LongForm:
         found = []
         for block in (records[rows] for rows in records.blocks(ROWS_AT_A_TIME // (most + points))):
             features, variance = self.features(block, t), np.zeros((block.n, points))
-            for i, j, own, products in pairs:
+            for i, j, own, at_points in pairs:
                 part = _quadratic(features[i], own, features[j])
-                variance += part if products is None else part @ products
+                variance += part if at_points is None else part @ at_points
             found.append(variance)
         return np.asarray(np.sqrt(np.maximum(np.concatenate(found), 0.0)))
 
