@@ -51,4 +51,9 @@ def plot_estimates(frame: pd.DataFrame, labels: Sequence[str], title: str, axes:
         ax.set_title(label if len(shown) > 1 else title)
         ax.set_xlabel("t")
     drawn[0].legend(frameon=False, fontsize="small")
+    if len(shown) > 1:  # one scale, or a small curve would look like a large one
+        drawn[0].set_ylabel(title)
+        low, high = zip(*(ax.get_ylim() for ax in drawn), strict=True)
+        for ax in drawn:
+            ax.set_ylim(min(low), max(high))
     return figure
