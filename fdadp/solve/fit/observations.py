@@ -19,7 +19,7 @@ from fdadp.solve.fit.additive_fit import AdditiveFit, Triangle, fit_gaussian
 from fdadp.solve.fit.family_fit import fit_family
 from fdadp.solve.fit.theta_search import fit_with_theta
 from fdadp.solve.form.families_with_theta import FamilyWithTheta
-from fdadp.solve.form.long_form_design import LongForm, LongSums, System
+from fdadp.solve.form.long_form_design import LongForm, LongSums, System, added_up
 from fdadp.solve.form.ordered_categories import Ordered, one_constant
 from fdadp.solve.form.response_families import Family
 from fdadp.solve.form.weighted_least_squares import (
@@ -133,12 +133,7 @@ class Observations:
     @property
     def used(self) -> FloatArray:
         """Weights, 0 where nothing was observed."""
-        return self.used_of(slice(None))
-
-    def used_of(self, rows: slice) -> FloatArray:
-        """The same of some of the responses."""
-        y = self.y[rows]
-        return np.where(np.isnan(y), 0.0, 1.0 if self.weights is None else self.weights[rows])
+        return _used(self, slice(None))
 
     @property
     def of_records(self) -> FloatArray | None:
@@ -282,7 +277,7 @@ class Observations:
             return form.predictor_at(self.records, at.record, at.t, coefficients) + self.added()
         out = np.empty(self.y.shape)
         for rows, (features, _) in zip(row_blocks(self.n), self.of_terms(form), strict=True):
-            out[rows] = form.added_up(features, coefficients)
+            out[rows] = added_up(form, features, coefficients)
         if self.offset is not None:
             out += self.offset
         return out
@@ -353,6 +348,12 @@ def _beside(observed: Observations, mean: FloatArray) -> Iterator[tuple[FloatArr
         yield y, fitted, 1.0 if whole else np.sqrt(weights)
 
 
+def _used(observed: Observations, rows: slice) -> FloatArray:
+    """Weights of some of the responses, 0 where nothing was observed."""
+    y = observed.y[rows]
+    return np.where(np.isnan(y), 0.0, 1.0 if observed.weights is None else observed.weights[rows])
+
+
 def _seen(observed: Observations, *beside: FloatArray) -> Iterator[tuple[FloatArray, ...]]:
     """Responses that were observed, their weights, and what has the same shape, one by one and some at a time."""
     step = max(AT_A_TIME // max(math.prod(observed.y.shape[1:]), 1), 1)
@@ -363,7 +364,7 @@ def _seen(observed: Observations, *beside: FloatArray) -> Iterator[tuple[FloatAr
             y, *others = (each[rows].ravel() for each in (observed.y, *beside))
             yield y, np.ones(y.size), *others
         else:
-            weights = observed.used_of(rows)
+            weights = _used(observed, rows)
             seen = weights > 0
             yield observed.y[rows][seen], weights[seen], *(each[rows][seen] for each in beside)
 

@@ -123,19 +123,7 @@ class LongForm:
 
     def predictor(self, records: Records, coefficients: FloatArray, t: FloatArray | None = None) -> FloatArray:
         """The linear predictor, shape (n, T)."""
-        return self.added_up(self.features(records, t), coefficients, t)
-
-    def added_up(
-        self, features: Sequence[FloatArray], coefficients: FloatArray, t: FloatArray | None = None
-    ) -> FloatArray:
-        """Sum of all :meth:`contributions`, of some thousands of records at a time; shape (n, T)."""
-        out = np.empty((len(features[0]), len(self.t if t is None else t)))
-        for rows in row_blocks(len(out)):
-            first, *others = self.contributions([own[rows] for own in features], coefficients, t)
-            out[rows] = first
-            for part in others:
-                out[rows] += part
-        return out
+        return added_up(self, self.features(records, t), coefficients, t)
 
     @staticmethod
     def functions(design: TermDesign, coefficients: FloatArray) -> FloatArray:
@@ -250,6 +238,19 @@ def _quadratic(left: FloatArray, middle: FloatArray, right: FloatArray) -> Float
         return np.asarray((right[:, None] @ half)[:, 0])
     products = (left[:, :, None] * right[:, None]).reshape(len(left), p * q)
     return np.asarray(products @ middle.reshape(-1, c))
+
+
+def added_up(
+    form: LongForm, features: Sequence[FloatArray], coefficients: FloatArray, t: FloatArray | None = None
+) -> FloatArray:
+    """Sum of the contributions of all terms, of some thousands of records at a time; shape (n, T)."""
+    out = np.empty((len(features[0]), len(form.t if t is None else t)))
+    for rows in row_blocks(len(out)):
+        first, *others = form.contributions([own[rows] for own in features], coefficients, t)
+        out[rows] = first
+        for part in others:
+            out[rows] += part
+    return out
 
 
 def kept_of(designs: Sequence[TermDesign]) -> BoolArray:
