@@ -4,7 +4,7 @@ report.py versions            what is installed where this runs
 report.py kernels             the kernels that NumPy's and SciPy's OpenBLAS use where they agree
 report.py kernel NAME         fails unless both use those of processor NAME ("own": any); a crash if these do not work
 report.py tests REPORT.xml    how many tests passed, failed, were skipped; fails when none passed
-report.py slow REPORT.xml S   an option of pytest per test of S seconds of CPU or more, but for one a file: leave it out
+report.py slow REPORT.xml S K the tests of S seconds of CPU, but for the quickest of a file, and of a function below K
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def tests(report: Path) -> int:
     return 0
 
 
-def slow(report: Path, seconds: float) -> int:
-    """Print a --deselect for every test of the report that took so long, but for the quickest of its file."""
+def slow(report: Path, seconds: float, quickest: float) -> int:
+    """Print every test that took so long, but for the quickest of its file and, below `quickest`, of its function."""
     if not report.exists():
         return 0
     files: dict[str, list[tuple[float, str]]] = {}
@@ -116,9 +116,13 @@ def slow(report: Path, seconds: float) -> int:
                 files.setdefault(file.as_posix(), []).append((took, test))
                 break
     for tests_ in files.values():
-        for took, test in sorted(tests_)[1:]:
-            if took >= seconds:
-                print(f"--deselect={test}")
+        met: set[str] = set()
+        for k, (took, test) in enumerate(sorted(tests_)):
+            function = test.partition("[")[0]
+            stays = k == 0 or (function not in met and took < quickest)
+            met.add(function)
+            if took >= seconds and not stays:
+                print(test)
     return 0
 
 
@@ -132,7 +136,7 @@ if __name__ == "__main__":
             sys.exit(kernel(name))
         case ["tests", path]:
             sys.exit(tests(Path(path)))
-        case ["slow", path, seconds]:
-            sys.exit(slow(Path(path), float(seconds)))
+        case ["slow", path, seconds, quickest]:
+            sys.exit(slow(Path(path), float(seconds), float(quickest)))
         case _:
             sys.exit(__doc__)

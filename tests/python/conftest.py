@@ -90,9 +90,20 @@ def known(value):
     return value if isinstance(value, Hashable) and not is_dataclass(value) else id(value)
 
 
+OF_SECONDS = Path(__file__).with_name("of_seconds.txt")
+"""Tests that take .25 s of CPU or more, but for one of each file, and one of each function that has one below .6 s.
+
+Written by ``python .ci/report.py slow REPORT 0.25 0.6``, of a report of ``make test``. They run with the audits.
+"""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of a test that is `each_once`, cases that have no value of a parameter for the first time are audits."""
+    """Tests of seconds are audits. So are cases of an `each_once` with no value for the first time."""
+    of_seconds = set(OF_SECONDS.read_text(encoding="utf-8").splitlines())
+    for item in items:
+        if item.nodeid in of_seconds:
+            item.add_marker("statistics")
     marked = defaultdict(list)
     for item in items:
         apart = item.get_closest_marker("long") or item.get_closest_marker("statistics")

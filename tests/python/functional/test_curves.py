@@ -143,7 +143,7 @@ def test_fdatairregular_on_a_given_grid() -> None:
         ([[1.0, 2.0], [3.0]], "X must be numeric with one curve per row, got list"),
         ({"a": 1}, "X must be numeric with one curve per row, got dict"),
         (np.array([[1j, 2.0]]), "X must be numeric with one curve per row, got ndarray: complex values"),
-        (pd.DataFrame([["x", 1.0]]), "X must be numeric with one curve per row, got 'x' in row 0, at point 0 of its curve"),
+        (pd.DataFrame([["x", 1.0]]), "X must be numeric with one curve per row, got 'x' in row 0, at point 0"),
         (None, r"X must be two-dimensional \(curves, points\), got shape \(\)"),
         ([1.0, 2.0], r"X must be two-dimensional \(curves, points\), got shape \(2,\)"),
         (np.ones((2, 3, 1)), r"X must be two-dimensional \(curves, points\), got shape \(2, 3, 1\)"),

@@ -57,8 +57,20 @@ def test_what_is_slow_is_left_out_but_for_one_test_of_each_file(report, tmp_path
         for n, v in of.items()
     ]
     (tmp_path / "main.xml").write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>")
-    assert report.slow(tmp_path / "main.xml", 0.3) == 0
-    assert capsys.readouterr().out.split() == ["--deselect=all_slow.py::a", "--deselect=mixed.py::d"]
+    assert report.slow(tmp_path / "main.xml", 0.3, 0.0) == 0
+    assert capsys.readouterr().out.split() == ["all_slow.py::a", "mixed.py::d"]
+    assert report.slow(tmp_path / "main.xml", 0.3, 0.5) == 0
+    assert capsys.readouterr().out.split() == ["all_slow.py::a"]  # d is the quickest case of its function, below .5 s
+
+
+def test_tests_of_seconds_are_there() -> None:
+    """A name that is no test any more would stay in the list for ever."""
+    root = next(folder for folder in Path(__file__).resolve().parents if (folder / "setup.cfg").exists())
+    listed = (root / "tests" / "python" / "of_seconds.txt").read_text(encoding="utf-8").splitlines()
+    assert listed == sorted(set(listed))
+    for name in sorted({line.partition("[")[0] for line in listed}):
+        file, _, function = name.partition("::")
+        assert f"def {function.rpartition('::')[2]}(" in (root / file).read_text(encoding="utf-8"), name
 
 
 def test_the_kernels_asked_for_must_be_in_use(report):
