@@ -84,7 +84,7 @@ class MinimumReleases:
         ‖b‖ ~ Gamma(D, 1/ε'), ε' = ε/K - log(1 + 1/(4Λ))) and 1 % for noise on the minimiser, which covers that it was
         computed in floating point and that b lies on a lattice: given the exact minimiser, what was computed differs
         from it by at most a public bound (``_loss_minimisers.steps_from_real``). Replace: ‖b‖ about doubled
-        (``accounting.replaced_multiplier``).
+        (``epsilon_mu_rho.replaced_multiplier``).
         """
         if isinstance(self._kernel.noise, DistributedNoise):
             raise PrivacyError(
