@@ -237,7 +237,10 @@ def peak() -> float:
 
 
 def ask(name: str, folder: Path, limit: float) -> dict[str, float] | None:
-    """One run of a case with the package in a folder; None where it does not end in so many CPU seconds."""
+    """One run of a case with the package in a folder; None where it does not end in so many CPU seconds.
+
+    Not a number where the package refuses the work, such as for want of memory.
+    """
     env = {**os.environ, "PYTHONPATH": str(folder), "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 
     def bound() -> None:
@@ -247,6 +250,8 @@ def ask(name: str, folder: Path, limit: float) -> dict[str, float] | None:
     done = subprocess.run(command, env=env, capture_output=True, text=True, preexec_fn=bound)
     if done.returncode < 0:
         return None
+    if done.returncode and "fdadp.errors.InputError" in done.stderr:
+        return {"seconds": float("nan"), "memory": float("nan")}
     if done.returncode:
         raise RuntimeError(f"{name} in {folder}: {done.stderr[-2000:]}")
     return dict(json.loads(done.stdout.splitlines()[-1]))
@@ -283,6 +288,8 @@ def middle(found: list[dict[str, float] | None], kind: str) -> str:
     if None in found:
         return "no end"
     value = median(one[kind] for one in found if one is not None)
+    if np.isnan(value):
+        return "refused"
     return f"{value:.2f}" if kind == "seconds" else f"{value:.0f}"
 
 
