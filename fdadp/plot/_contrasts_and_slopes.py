@@ -53,7 +53,7 @@ def plot_estimates(frame: pd.DataFrame, labels: Sequence[str], title: str, axes:
     drawn[0].legend(frameon=False, fontsize="small")
     if len(shown) > 1:  # one scale, or a small curve would look like a large one
         drawn[0].set_ylabel(title)
-        ends = np.array([ax.get_ylim() for ax in drawn])
+        scales = np.array([ax.get_ylim() for ax in drawn])
         for ax in drawn:
-            ax.set_ylim(ends[:, 0].min(), ends[:, 1].max())
+            ax.set_ylim(scales[:, 0].min(), scales[:, 1].max())
     return figure
