@@ -23,8 +23,8 @@
 #
 # Each moment $s$ of the temperature curve contributes to the precipitation at $t$ by some smooth function of the
 # temperature. Were that function a straight line, $F(x, s, t) = \beta(s, t)\,x$, this would be the functional linear
-# model. This notebook fits the model, looks at it, asks how well it predicts stations it has not seen, and at the end
-# looks at a published way to make it "private" and at why that way does not keep its promise.
+# model. This notebook fits the model, draws it, and measures how well it predicts stations it has not seen. The end
+# shows a published way to make it "private", and why that way does not keep its promise.
 #
 # All data are bundled: no network is needed. It runs in about a minute.
 
@@ -76,9 +76,9 @@ _ = fig.legend(handles, colours, loc="outside lower center", ncols=4, frameon=Fa
 #
 # ## The fit
 #
-# The response is expanded in its leading eigenfunctions (as many as explain 95 % of the smooth variance), and the score
-# of each of them gets a smooth surface of its own, whose smoothness in $x$ and in $s$ is chosen by REML. There is
-# nothing to tune by hand.
+# The fit expands the response in its leading eigenfunctions, as many as explain 95 % of the smooth variance. The score
+# of each eigenfunction gets a smooth surface of its own. REML chooses how smooth the surface is in $x$ and in $s$.
+# There is nothing to tune by hand.
 
 # %%
 model = AdditiveFunctionOnFunction().fit(X, Y)
@@ -96,8 +96,9 @@ fig = plot.eigenfunctions(model, labels=Y_LABELS)
 # ## The surface $F$
 #
 # One panel for each of four times $t$ of the precipitation. Within a panel: the time $s$ of the temperature on the
-# horizontal axis, the temperature on the vertical one. Red: temperatures that go with *more* precipitation than
-# average at $t$; blue: with less. The surface is centred, so that over the stations its mean at each $s$ is zero.
+# horizontal axis, the temperature on the vertical one. Red marks temperatures that go with *more* precipitation than
+# average at $t$, and blue those that go with less. The surface is centred, so that over the stations its mean at each
+# $s$ is zero.
 #
 # Where no station has such a temperature at that time of year, the surface is an extrapolation and is hatched: it
 # should not be interpreted. Nor should a single spot be: the temperatures at two times of a year are strongly
@@ -225,9 +226,9 @@ table.drop(columns=["dataset", "splits", "draws"]).round(3)
 # %% [markdown]
 # Read literally (`local`), the scheme destroys the model. Only the reading with Δ divided by $n$, for which there is no
 # justification, comes down to the error of the mean curve as ε grows to 0.2. The coverage of our intervals (solid)
-# stays where it should be, because they know how much noise was added and become as wide as it takes: coverage alone
-# says little. The published intervals (dashed) do not know of the noise. They keep the width of the fit without
-# privacy, so that their coverage rises with ε, as in the literature, from a third of what they promise.
+# stays where it should be, because they include the noise that was added and become as wide as it takes. So coverage
+# alone says little. The published intervals (dashed) leave the noise out and keep the width of the fit without privacy.
+# So their coverage rises with ε, as in the literature, from a third of what they promise.
 #
-# With 35 stations no method can do much better at such ε: the information is not there. A guarantee that is true
-# end to end, and how many people it takes to be useful, is what the rest of fdadp is about.
+# With 35 stations no method can do much better at such ε: the information is not there. The rest of fdadp is about a
+# guarantee that is true end to end, and about how many people it takes to be useful.

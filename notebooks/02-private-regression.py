@@ -73,8 +73,8 @@ for axis, curves, name in ((left, people.X, "X"), (right, people.Y, "Y")):
 #
 # ## What must be public, and why
 #
-# A private fit has to know a few things *before* it reads the first curve. If they were taken from the data, they would
-# carry a piece of somebody out with them, without any noise: the largest value of X is one person's value. So they are
+# A private fit needs a few values *before* it reads the first curve. If they were taken from the data, they would carry
+# a piece of somebody out with them, without any noise: the largest value of X is one person's value. So they are
 # declared, and fdadp refuses to guess.
 #
 # | declared | why |
@@ -100,9 +100,9 @@ def promise(epsilon: float) -> Privacy:
 
 
 # %% [markdown]
-# What does ε mean? Somebody who knows everything about everyone but you, and would bet even odds that you are in the
-# data, may after seeing *everything* published change these odds at most by the factor $e^\varepsilon$ (except with
-# probability about δ).
+# What does ε mean? Somebody knows everything about everyone but you, and would bet even odds that you are in the data.
+# After seeing *everything* published, these odds change at most by the factor $e^\varepsilon$, except with probability
+# about δ.
 
 # %%
 pd.DataFrame(
@@ -113,11 +113,11 @@ pd.DataFrame(
 # %% [markdown]
 # ## Three fits, and one without privacy
 #
-# The call is that of the ordinary fit, with a `privacy` setting. Each fit is on its own here, as if only one of
-# them would ever be published. Whoever publishes all three has spent more than the largest, and fdadp warns of it
+# The call is that of the ordinary fit, with a `privacy` setting. Each fit is on its own here, as if only one of them
+# would ever be published. Whoever publishes all three has spent more than the largest, and fdadp warns of it
 # (`NotAccountedWarning`); these people are simulated, so the warning is switched off here. How to keep account comes
-# below. The ordinary fit gets a spline basis as rich as the private ones have (12 x 7) and eight components; with
-# its defaults, which suit smaller samples, it would do less well here than the private fits.
+# below. The ordinary fit gets a spline basis as rich as the private ones have (12 x 7) and eight components. Its
+# defaults suit smaller samples. With them it would do less well here than the private fits.
 
 # %%
 warnings.simplefilter("ignore", NotAccountedWarning)
@@ -156,10 +156,9 @@ pd.DataFrame(results).T.round(3)
 
 # %% [markdown]
 # With 3,000 people the price of a private fit is a few hundredths of the explained share, the more the smaller ε is.
-# How many differs from draw to draw of the noise. The intervals know about the noise: they contain the sampling error,
-# the noise that was added, and the scatter of people about their mean. The size of that scatter was itself measured
-# privately, so that the coverage of a single fit misses its mark by a few percent, the more so the smaller ε; over
-# many fits it comes out right.
+# How many differs from draw to draw of the noise. The intervals contain the sampling error, the noise that was added,
+# and the scatter of people about their mean. The size of that scatter was itself measured privately. So the coverage of
+# a single fit misses its mark by a few percent, the more so the smaller ε. Over many fits it comes out right.
 #
 # ### The surfaces
 #
@@ -206,9 +205,10 @@ _ = axes[0].legend(frameon=False, fontsize="small")
 # %% [markdown]
 # ## The ledger
 #
-# What a data custodian signs. The first line is the verdict; then what is protected *and what is not*; each release
-# with the bound on one person's contribution (*clip*), the noise and its cost; the public inputs; the versions of the
-# libraries. It is the same as text (`print(model.ledger_)`), HTML (here) and JSON (`model.ledger_.to_json()`).
+# A data custodian signs the ledger. Its first line is the verdict. Then it says what is protected, *and what is not*.
+# It lists each release with the bound on one person's contribution (*clip*), the noise and its cost. The public inputs
+# and the versions of the libraries follow. The ledger is the same as text (`print(model.ledger_)`), HTML (here) and
+# JSON (`model.ledger_.to_json()`).
 
 # %%
 fits[1.0].ledger_
@@ -330,7 +330,7 @@ print(audit("dp-aff", draws=20, tapes=9))
 #
 # DTI2, from R's package `refund`: diffusion-tensor images of people with multiple sclerosis, several scans of each. X
 # is the mean diffusivity along the corpus callosum, Y the parallel diffusivity along the corticospinal tract. The
-# promise has to be to *people*, not to scans, so `groups` says whose scan each is. A person's scans are averaged
+# promise has to be to *people*, not to scans, so `groups` gives the person of each scan. A person's scans are averaged
 # before anything is cut off or noised, so that who came more often does not weigh more.
 #
 # The public bounds come from physics: diffusivities are positive, and water at body temperature diffuses freely at
@@ -401,9 +401,9 @@ pd.DataFrame(results).T.round(3)
 # nothing (`edf`) and gives, in effect, a private mean curve. At ε = 1 with 76 people even the mean curve is blurred
 # visibly, more so with the default prior. The intervals say so: they are much wider than without privacy.
 #
-# This is not a weakness of one algorithm. One person in 76 can move a mean by more than a percent of the range, and
-# at ε = 1 just that must be hidden, in many numbers at once. What can be had at n = 95 and ε ≤ 1 is a smooth mean
-# curve and an honest width of the band. A surface takes some hundreds of people, and a signal.
+# This is not a weakness of one algorithm. One person in 76 can move a mean by more than a percent of the range, and at
+# ε = 1 just that must be hidden, in many numbers at once. At n = 95 and ε ≤ 1 one can have a smooth mean curve, and a
+# band that is as wide as it must be. A surface takes some hundreds of people, and a signal.
 #
 # Still less is refused, with the number of people or the ε that would do:
 
@@ -463,7 +463,7 @@ pd.DataFrame(
 )
 
 # %% [markdown]
-# Same people, same ε on the label. The published scheme takes mean curve, eigenfunctions, smoothing and the size of
-# the noise straight from the data, so that the label is no guarantee about anyone; read literally it also destroys the
-# model. The private fit at n = 200 is rough (n · ε = 200 is near the lower end of what is of use), but what it says is
-# covered, all of it, and its ledger has nothing to list under "without noise".
+# Same people, same ε on the label. The published scheme takes mean curve, eigenfunctions, smoothing and the size of the
+# noise straight from the data, so that the label is no guarantee about anyone; read literally it also destroys the
+# model. The private fit at n = 200 is rough, as n · ε = 200 is near the lower end of what is of use. But the guarantee
+# covers all that it says, and its ledger has nothing to list under "without noise".

@@ -195,9 +195,9 @@ else:
 # %% [markdown]
 # ### How long it takes
 #
-# Times on a shared machine mean little; ratios within one run mean more. fdadp fits all components, with the FPCA of
-# $Y$ and what its intervals need; mgcv fits the components, one after the other, in the same process. Medians of three
-# turns.
+# Times on a shared machine mean little; ratios within one run mean more. Of the two, fdadp fits all components, with
+# the FPCA of $Y$ and what its intervals need. In the same process mgcv fits the components, one after the other.
+# Medians of three turns.
 
 # %%
 if LIVE:

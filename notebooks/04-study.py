@@ -90,7 +90,7 @@ print(mean.summary())
 
 # %% [markdown]
 # The second forecasts the next day from the first, the age and what is usual (half the last value and half the mean of
-# a patient's own day). Ranges are left out: the study knows them.
+# a patient's own day). Ranges are left out, for the study holds them.
 
 # %%
 forecast = FunctionalRegression(
@@ -111,8 +111,8 @@ print(study)
 # %% [markdown]
 # ## What is refused
 #
-# A fit that does not say whose each row is (tools drop `groups=` easily); other ranges than those of the study; and
-# more than is left. Nothing is read, and nothing spent.
+# A fit is refused without the person of every row, for tools drop `groups=` easily. It is refused with other ranges
+# than those of the study, and where it asks for more than is left. Nothing is read, and nothing spent.
 
 # %%
 again = PrivateMean(privacy=Privacy(study=study.path, epsilon=0.5), bounds=ranges)
@@ -154,9 +154,10 @@ print(study.verify(changed)[0].partition(", whose")[0])
 # %% [markdown]
 # ## The certificate
 #
-# One page for the data protection officer: what was promised, in odds and in numbers; what was released; what is *not*
-# protected; where the ranges are from; what accuracy was to be expected (from public values alone), and what the
-# releases say of it. It prints on two sides; the same as JSON lies beside it.
+# The certificate is one page for the data protection officer. It says what was promised, in odds and in numbers, what
+# was released, and what is *not* protected. It names the source of each range. It says what accuracy was to be expected
+# from public values alone, and what the releases say of it. It prints on two sides, and the same as JSON lies beside
+# it.
 
 # %%
 expected = plan("`next day` ~ ff(rate) + age", n=n, epsilon=1.0, delta=1e-6, bounds=study_bounds, prior="persistence")

@@ -15,12 +15,12 @@
 # # Private learners, and what they must be told
 #
 # `fdadp.learners` has naive Bayes, logistic, linear and additive regression, boosted stumps, forests, k-means and
-# principal components; some of them are shown here. They have scikit-learn's interface and stand on the same kernel as
-# the functional regressions: private rows are seen by the kernel alone, everything else is computed from its noisy
-# answers, and each fit has a ledger.
+# principal components; some of them are shown here. They have scikit-learn's interface and use the same kernel as the
+# functional regressions. Only the kernel sees private rows. Everything else is computed from its noisy answers, and
+# each fit has a ledger.
 #
-# What a learner needs to know besides (classes, bounds, bins, iterations) is **public and must be given**. A learner
-# that looked it up in the data would tell on the data.
+# The other settings of an estimator (classes, bounds, bins, iterations) are **public and must be given**. A fit that
+# looked them up in the data would give the data away.
 #
 # The noise here is seeded, so that the notebook can be checked: the ledgers say "not for release". Without
 # `random_state` it comes from OpenDP. Digits and diabetes come with scikit-learn.

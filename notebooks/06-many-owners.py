@@ -18,8 +18,8 @@
 # worth having. Together they would; but none may hand its curves to another, and there is no custodian whom all of
 # them trust.
 #
-# fdadp fits the model all the same. Every private estimator whose releases are sums with Gaussian noise can be fitted
-# by many owners: each computes its own exact integer sums, adds *its share* of the noise, and hides the result by masks
+# fdadp fits the model all the same. Many owners can fit every private estimator whose releases are sums with Gaussian
+# noise. Each owner computes its own exact integer sums and adds *its share* of the noise. It hides the result by masks
 # that it has agreed on with each other hospital. A **coordinator** forwards what they say. In the sum over all owners
 # the masks cancel: that is the private release, with the noise that one trusted custodian would have added.
 #
@@ -96,8 +96,8 @@ together = federated_models.fit(run.contract, None, run.totals_)
 print(together.ledger_)
 
 # %% [markdown]
-# The statement of the ledger now has conditions that it does not have with one custodian: how many shares must stay
-# secret, what hospitals that collude could see, and that the masks rest on bounded computing power.
+# The statement of the ledger now has conditions that it does not have with one custodian. It says how many shares must
+# stay secret and what hospitals that collude could see. It says that the masks rest on bounded computing power.
 #
 # ## Was it worth it?
 
@@ -234,9 +234,9 @@ for epsilon in (0.5, 1.0, 2.0, 4.0):
 pd.DataFrame(rows).set_index("ε").round(3)
 
 # %% [markdown]
-# `"cldp"` is the condensed-local scheme of a patent. Its α is a claim about records that are *near* each other in
-# some metric; the ε of the table is what it means for any two records, which is the only number that can be compared.
-# The ledger says both, and what a trusted shuffler would make of it.
+# `"cldp"` is the condensed-local scheme of a patent. Its α is a claim about records that are *near* each other in some
+# metric. The ε of the table holds for any two records, and is the only number that can be compared. The ledger says
+# both, and what a trusted shuffler would make of it.
 
 # %%
 print(local.ledger_)

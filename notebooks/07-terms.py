@@ -14,11 +14,11 @@
 # %% [markdown]
 # # Terms: curves explained by curves, numbers and labels
 #
-# A regression of curves is a sum of *terms*. Each says how one covariate acts: through an integral over its whole past
-# (`ff`), at the same moment (`concurrent`), by a smooth function of a number (`s`), by a curve for each level of a
-# factor (`C`). `FunctionalRegression` takes any mixture of them, as a formula, and fits all of them at once by
-# penalised least squares; how smooth each is, is chosen by REML. The models are those of R's `refund`, to the last
-# digits.
+# A regression of curves is a sum of *terms*. Each term says how one covariate acts. It may act through an integral over
+# its whole past (`ff`) or at the same moment (`concurrent`). It may act by a smooth function of a number (`s`), or by a
+# curve for each level of a factor (`C`). `FunctionalRegression` takes any mixture of them, as a formula, and fits all
+# of them at once by penalised least squares. REML chooses how smooth each is. The models are those of R's `refund`, to
+# the last digits.
 #
 # The models here are **not private**: their coefficients depend on every
 # training curve. For private fits see [the second notebook](02-private-regression.ipynb).

@@ -77,8 +77,9 @@ train, test = ({name: value[rows] for name, value in stays.items()} for rows in 
 print(f"{half} stays to fit, {len(who) - half} to judge; {stays['died'].mean():.1%} died")
 
 # %% [markdown] tags=["load_icu"]
-# The models: who the patient is; the curves beside it, acting by their level (`lf`) or by a smooth function of their
-# values (`af`, as both a slow and a racing heart are bad signs); and the clinicians' scores.
+# The first model uses who the patient is. Two models add the curves, which act by their level (`lf`) or by a smooth
+# function of their values (`af`). The latter is there because both a slow and a racing heart are bad signs. The last
+# model adds the clinicians' scores.
 
 # %% tags=["load_icu"]
 formulas = {

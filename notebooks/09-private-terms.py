@@ -76,8 +76,8 @@ def explained(predicted):
 # ## What is public
 #
 # Before anybody looks at the table, we write down what is known without it: between which values curves and numbers
-# lie, and which wards there are. These bounds are public; they must not be read off the data. They are hints: too wide
-# costs a little accuracy, a value outside counts as one at the bound. A ward that is not in the list counts as none.
+# lie, and which wards there are. These bounds are public; they must not be read off the data. Bounds that are too wide
+# cost a little accuracy, and a value outside counts as one at the bound. A ward that is not in the list counts as none.
 
 # %%
 FORMULA = "Y ~ ff(X) + age + C(ward) + shoe"
@@ -121,8 +121,9 @@ print(model.summary())
 # %% [markdown]
 # ## Ledger
 #
-# Everything that was read from the table left it with noise, and is written down: what it was, how large one person's
-# part could be, how much noise there was and which share of the budget it took. The first line is the promise.
+# Everything that was read from the table left it with noise, and is written down. The ledger says what it was and how
+# large one person's part could be. It says how much noise there was, and which share of the budget it took. The first
+# line is the promise.
 
 # %%
 print(model.ledger_)
@@ -191,15 +192,15 @@ pd.DataFrame(held).T.round(3)
 # %% [markdown]
 # ## Tests and importances
 #
-# Tests of the terms know the noise as well. Shoe size should not be found; a null hypothesis that is true is rejected
-# in about one fit of twenty. Whatever one tests here costs nothing more: only released numbers are used.
+# Tests of the terms account for the noise as well. Shoe size should not be found; a null hypothesis that is true is
+# rejected in about one fit of twenty. Whatever one tests here costs nothing more: only released numbers are used.
 
 # %%
 model.test_terms()
 
 # %% [markdown]
-# Importances say which part of the explained variance comes from each term. The fit holds, for each term, several
-# beliefs on how much it counts, and weighs them by what was released; a term that explains nothing is switched off.
+# Importances say which part of the explained variance comes from each term. The fit tries several weights for each
+# term, and chooses among them by what was released. A term that explains nothing is switched off.
 
 # %%
 model.importances_
@@ -207,10 +208,10 @@ model.importances_
 # %% [markdown]
 # ## A synthetic cohort
 #
-# `sample` draws people from the releases. It costs nothing more, and may be handed to anyone. What it keeps: the mean,
-# how covariates act, how large errors are. What it does not know, as nothing of it was released: shapes of `X` (they
-# are the prior's, at the released location and scale) and how covariates hang together. `Y` inherits that from `X`. So
-# use it to write and try an analysis, not to find out something new about the covariates.
+# `sample` draws people from the releases. It costs nothing more, and may be handed to anyone. It keeps the mean, the
+# effects of covariates, and the size of errors. Nothing was released about the shapes of `X` or about how covariates
+# hang together. So the shapes are the prior's, at the released location and scale. `Y` inherits that from `X`. So use
+# it to write and try an analysis, not to find out something new about the covariates.
 
 # %%
 sample = model.sample(1000)  # a data frame with columns of curves; as arrays:
@@ -265,7 +266,7 @@ rows["truth"] = {"AUC": auc(others["ill"], chance), "mean distance from the true
 pd.DataFrame(rows).T.round(3)
 
 # %% [markdown]
-# Who is at more risk than whom is told about as well as without privacy. The chances themselves are further off.
+# The fit ranks people by risk about as well as without privacy. The chances themselves are further off.
 
 # %%
 private.test_terms()
@@ -339,8 +340,8 @@ print(*persistence.notes_, sep="\n")
 
 # %% [markdown] tags=["load_icu"]
 # Notes are about what is left once the anchor is taken away: that little of it can be explained is no surprise. The
-# intervals are made for people's rates as they come, rough and smooth, and come close to their 95 %, but not in each
-# hour nor for each kind of curve; [the page on forecasts](../docs/forecasts.md) has the table, and says which settings
+# intervals are made for people's rates as they come, rough and smooth. They come close to their 95 %, but not in each
+# hour nor for each kind of curve. [The page on forecasts](../docs/forecasts.md) has the table, and says which settings
 # were chosen by looking at such data. Means of the stays with slow, middle and fast hearts on the first day (nobody's
 # curve is shown), with the mean of their anchors, and of the intervals, which are made for one person each:
 
@@ -366,5 +367,5 @@ plt.show()
 # * *Fewer features*: the plan affords a few dozen. Narrow peaks, rough curves and heavy tails are lost first.
 # * *Fewer people*: with a few hundred and ε = 1 the loss is large, and with too few the fit is refused.
 # * *Bounds and levels must be known*, not looked up in the data; `plan` helps to see what wide ones cost.
-# * *No residuals, no bootstrap, no checks of the basis*: they need the rows, of which none are kept.
+# * *No residuals, no bootstrap, no checks of the basis*: they need the rows, and no row is kept.
 # * *One fit*: a second on the same people costs another ε, unless both share a `Budget`.

@@ -155,8 +155,8 @@ print(model.persons_.variances.round(3))
 # %% [markdown]
 # ## People we know, and people we do not
 #
-# The habit of a known person is predicted from their days, that of a stranger is the mean. Intervals for a new day know
-# the difference.
+# The habit of a known person is predicted from their days, that of a stranger is the mean. Intervals for a new day take
+# the difference into account.
 
 # %%
 new = {"weekend": np.zeros(2), "age": np.array([50.0, 50.0]), "person": np.array([np.argmax(counts), -1])}
