@@ -26,10 +26,14 @@
 #'   in by an `"fpca"` of sparse curves.
 #' @param ... Passed on to the default method.
 #'
-#' @return An object of class `affr`, plain R data, with among others `coefficients` (component, x, s), `sp`, `edf`,
-#'   `efunctions` (one a column, of unit L2 norm), `evalues`, `pve`, `mu`, `sigma2`, `residual.variance`, `r.sq`, `s`, `t`,
-#'   `x.range`, `fitted.values` and `residuals`. Methods: [predict][predict.affr], [plot][plot.affr], `print`,
-#'   `summary`, `coef`, `fitted`, `residuals`; [surface()] gives F.
+#' @return An object of class `affr`, plain R data. It has among others:
+#'   * `coefficients` (component, x, s), `sp` and `edf`;
+#'   * `efunctions` (one a column, of unit L2 norm), `evalues`, `pve` and `mu`;
+#'   * `sigma2`, `residual.variance` and `r.sq`;
+#'   * `s`, `t`, `x.range`, `fitted.values` and `residuals`.
+#'
+#'   Methods: [predict][predict.affr], [plot][plot.affr], `print`, `summary`, `coef`, `fitted`, `residuals`; [surface()]
+#'   gives F.
 #' @references Kim, Staicu, Maity, Carroll and Ruppert (2018), Additive Function-on-Function Regression,
 #'   *Journal of Computational and Graphical Statistics* 27(1), 234-244. \doi{10.1080/10618600.2017.1356730}
 #' @seealso [dp_affr()], [fdadp_config()]
@@ -102,8 +106,9 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = NULL, npc = 0.95, method 
 #' small kernel that clips, adds up and adds noise from OpenDP. The result holds no training curve, no fitted value and
 #' no residual of one, and not the call's data either.
 #'
-#' *Not protected*: bounds or epsilon chosen by looking at the data; pictures and errors computed from the training curves; fits
-#' repeated until one looks good; running time; facts about groups of people. [ledger()] says the same of each fit.
+#' *Not protected* are bounds or epsilon chosen by looking at the data, and pictures and errors computed from the
+#' training curves. Nor are fits repeated until one looks good, running time, and facts about groups of people.
+#' [ledger()] says the same of each fit.
 #'
 #' @inheritParams affr
 #' @param epsilon,delta The budget. `delta` left out or 0 means pure epsilon; else below 1 / n.
@@ -128,7 +133,7 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = NULL, npc = 0.95, method 
 #' @param max_rows With `person_rows = "sum"`: rows of a person that count at most, a public number.
 #' @param seed For simulations only: noise that can be repeated. The ledger then says "not for release". Without
 #'   it the noise is secure, and [set.seed()] has no influence on it.
-#' @param allow_useless Fit even where n times epsilon is so small that the mean curve would do as well.
+#' @param allow_useless Fit even where n times epsilon is so small that the mean curve would predict equally well.
 #' @param missing How gaps of `X` are filled, each within its row, so at no cost of privacy: `"linear"`, or `"smooth"` with public settings. Of `Y` a
 #'   row counts where it was observed; a row never observed contributes zero.
 #' @param k,npc Of `mechanism = "published"`, as in [affr()]; the others choose by a public plan.

@@ -9,10 +9,10 @@
 #' [reticulate::use_python()] or [reticulate::use_virtualenv()], or because a virtual environment
 #' is called `r-fdadp`. It must hold the Python package fdadp in the version of the R package.
 #'
-#' The Python package is not on PyPI. With reticulate 1.41 or newer, the option `fdadp.source` (or the
-#' environment variable `FDADP_SOURCE`), set before `library(fdadp)` to a folder or a
-#' `git+https://` address that holds it, declares it by `reticulate::py_require()`, and reticulate then
-#' makes an environment by itself.
+#' The Python package is not on PyPI. With reticulate 1.41 or newer, set the option `fdadp.source` (or the environment
+#' variable `FDADP_SOURCE`) before `library(fdadp)`. Its value is a folder, or a `git+https://` address, that holds the
+#' Python package. The R package then declares it by `reticulate::py_require()`, and reticulate makes an environment by
+#' itself.
 #'
 #' @return `fdadp_available()`: `TRUE` or `FALSE`. `fdadp_config()`: a list of class `fdadp_config` with `ok`,
 #'   the versions of `R`, `reticulate`, `numpy`, `fdadp` (the R package), the path `python`, and, where not `ok`,

@@ -1,10 +1,11 @@
 #' Curves to try things with
 #'
 #' `canadian_weather()`: temperature and log10 precipitation of 35 Canadian weather stations, 365 days (bundled).
-#' `simulate_affr()`: curves from an additive function-on-function model whose truth is known.
-#' `write_people()`: a file of simulated patients, as people have them: semicolons, decimal commas, gaps, heart rates of a day, and days in hospital.
+#' `simulate_affr()`: curves from an additive function-on-function model whose truth is known. `write_people()`: a file
+#' of simulated patients, as people have them. It has semicolons, decimal commas, gaps, heart rates of a day, and days
+#' in hospital.
 #'
-#' @param scenario 1: nearly linear; 2: strongly non-linear; 3: not separable.
+#' @param scenario 1 is nearly linear, 2 is strongly non-linear, and 3 is not separable.
 #' @param n Number of pairs of curves, or of patients.
 #' @param seed Of the simulation; R's own generator is not used.
 #' @param n_points Points of the even grid on \[0, 1\].

@@ -14,9 +14,10 @@
 #'   first, then make the matrix. Where the data frame and a matrix in it both have row names that are text, rows are joined as those of a list.
 #' @param bounds What is public of each column and of the response, by name: `c(low, high)` of curves and numbers, the levels of labels, as
 #'   `list(X = c(-4, 4), age = c(18, 90), region = c("north", "south"), Y = c(-8, 8))`.
-#' @param labels `"public"`: names of rows are public, and others in one of the columns are refused before the first read. By default they are
-#'   private: where all columns of a list have some, and no `groups` are given, a name is a person's id, and rows are joined by it; so are those of a matrix
-#'   with row names and the data frame that holds it. Else rows belong together by their position, as the ledger says.
+#' @param labels `"public"`: names of rows are public, and others in one of the columns are refused before the first
+#'   read. By default they are private. Where all columns of a list have some, and no `groups` are given, a name is a
+#'   person's id, and rows are joined by it. So are those of a matrix with row names and the data frame that holds it.
+#'   Else rows belong together by their position, as the ledger says.
 #' @param groups The person of each row, where people have several: a column of `data`, as `id` or `"id"`, or a vector; rows whose person is `NA` are not used.
 #' @param grids Grids of matrices by column, `list(X = s)`; default: their attribute `"grid"`, their column names, or even on \[0, 1\].
 #' @param yind Grid of the response, likewise.
@@ -29,7 +30,7 @@
 #' @param within With `re(id, covariance = "free")`: names of columns that vary within persons. Their effects come from rows of one person, those of others
 #'   from means of persons, where each person counts once; `person_rows = "exchangeable"` weighs all rows as generalised least squares would.
 #' @param object,x A fit of `dp_fdadp()`.
-#' @param newdata A data frame or list with the columns of which the formula speaks.
+#' @param newdata A data frame or list with the columns that the formula names.
 #' @param se.fit Also give pointwise standard errors, which include the noise?
 #' @param interval `"prediction"`: also give pointwise prediction intervals for new responses.
 #' @param level Nominal coverage.
@@ -38,10 +39,16 @@
 #' @param nsim Number of rows to draw.
 #' @param ... Not used.
 #'
-#' @return An object of class `dp_fdadp`, plain R data: `term.names`, `importances`, `notes`, `plan`, `ledger`, `sigma2`, `r.sq`, `t`. [ledger()] tells
-#'   what was released. `predict()` gives means of new rows, with `se.fit` or `interval` a list; `coef()` a coefficient function with its band, `summary()` the
-#'   tables, `simulate()` a list of columns of a synthetic cohort, drawn from the releases at no further cost; `confint()` a list of what `coef()` gives;
-#'   `nobs()` the declared or released number of people. What needs training rows, such as `deviance()` or `logLik()`, is an error.
+#' @return An object of class `dp_fdadp`, plain R data: `term.names`, `importances`, `notes`, `plan`, `ledger`,
+#'   `sigma2`, `r.sq`, `t`. [ledger()] tells what was released. Its methods return:
+#'   * `predict()`: means of new rows, with `se.fit` or `interval` a list;
+#'   * `coef()`: a coefficient function with its band;
+#'   * `confint()`: a list of such functions;
+#'   * `summary()`: the tables;
+#'   * `simulate()`: a list of columns of a synthetic cohort, drawn from the releases at no further cost;
+#'   * `nobs()`: the declared or released number of people.
+#'
+#'   What needs training rows, such as `deviance()` or `logLik()`, is an error.
 #' @seealso [fdadp()] without privacy, [plan_dp()]
 #' @examples
 #' if (fdadp_available()) {

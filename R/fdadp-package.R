@@ -1,10 +1,10 @@
 #' fdadp: functional data regression with differential privacy
 #'
-#' Additive function-on-function regression, curves predicting curves:
-#' \deqn{Y_i(t) = \mu(t) + \int F\{X_i(s), s, t\}\,ds + \varepsilon_i(t).}
-#' [fdadp()] fits curves, or numbers, on any terms. [affr()] fits the model above without privacy, [dp_affr()] and [dp_fdadp()] with an end-to-end guarantee of
-#' differential privacy; [ledger()] tells what was released, [plan_dp()] what a private fit
-#' will be worth. The work is done by the Python package of the same name, through
+#' Additive function-on-function regression, curves predicting curves: \deqn{Y_i(t) = \mu(t) + \int F\{X_i(s), s,
+#' t\}\,ds + \varepsilon_i(t).} [fdadp()] fits curves, or numbers, on any terms. [affr()] fits the model above without
+#' privacy. [dp_affr()] and [dp_fdadp()] fit with an end-to-end guarantee of differential privacy. [ledger()] says what
+#' was released, and [plan_dp()] says what a private fit will be worth. The work is done by the Python package of the
+#' same name, through
 #' \pkg{reticulate}; [fdadp_config()] says whether it is there and, if not, what to do.
 #'
 #' Curves are matrices with one curve a row, data frames of numeric columns, matrix columns of

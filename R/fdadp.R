@@ -26,20 +26,25 @@
 #' weights. Arguments are evaluated in R.
 #'
 #' @section Several curves a person:
-#' `re(id, covariance = "free")` gives each person a curve, and rows smooth errors, both with any covariance, found by REML from sums over the rows of
-#' persons: 70,000 rows take some seconds. [ranef()][fdadp-methods] gives the curves of persons, `fit$persons` the shares of the variance (`icc`, with noise
-#' `icc.noise`, along t `icc.curve`). Predictions of persons of the fit have their own curves, those of others are the population's. Standard errors then
-#' trust both covariances and count that smoothing parameters are estimated (`se = "unconditional"`); with `groups = id` they only trust that persons
-#' are independent. `re(id, slopes = week)` are curves and slopes of persons, lme4's `(1 + week | id)`, without the curves with `intercept = FALSE`;
-#' `re(site, covariance = "free") + re(id, covariance = "free")` persons within sites.
+#' `re(id, covariance = "free")` gives each person a curve, and rows smooth errors, both with any covariance. REML finds
+#' both covariances from sums over the rows of persons, so that 70,000 rows take some seconds. [ranef()][fdadp-methods]
+#' gives the curves of persons. `fit$persons` has the shares of the variance (`icc`, with noise `icc.noise`, along t
+#' `icc.curve`). Predictions of persons of the fit have their own curves, those of others are the population's. Standard
+#' errors then assume both covariances and count that smoothing parameters are estimated (`se = "unconditional"`). With
+#' `groups = id` they assume only that persons are independent. `re(id, slopes = week)` are curves and slopes of
+#' persons, lme4's `(1 + week | id)`, without the curves with `intercept = FALSE`; `re(site, covariance = "free") +
+#' re(id, covariance = "free")` persons within sites.
 #'
 #' @param formula `Y ~ ff(X1) + s(age) + region`; `0 +` leaves out the constant and the mean curve.
 #' @param data A data frame with matrix columns, or a list of columns: matrices or `fd` objects with one curve a row, numbers, factors.
 #'   Rows of a data frame belong together as they stand, and a matrix with other row names is refused. Two files: [merge()] first, then make the matrix.
-#' @param family `"gaussian"`, `"binomial"`, `"poisson"`, `"gamma"`, or R's family objects of these with the links identity, logit, log and log;
-#'   `"negative_binomial"` (mgcv's `nb()`) with theta by REML, or `"negative_binomial(2)"` (`negbin(2)`); `"scaled_t"` (`scat()`) with nu and sigma by
-#'   REML, or `"scaled_t(4, 0.5)"`; `"ordered"` (`ocat()`) for numbers of ordered categories or an ordered factor, with cut points by REML, or
-#'   `"ordered(-1, 0.5, 2)"`.
+#' @param family One of:
+#'   * `"gaussian"`, `"binomial"`, `"poisson"`, `"gamma"`, or R's family objects of these with the links identity,
+#'     logit, log and log;
+#'   * `"negative_binomial"` (mgcv's `nb()`) with theta by REML, or `"negative_binomial(2)"` (`negbin(2)`);
+#'   * `"scaled_t"` (`scat()`) with nu and sigma by REML, or `"scaled_t(4, 0.5)"`;
+#'   * `"ordered"` (`ocat()`) for numbers of ordered categories or an ordered factor, with cut points by REML, or
+#'     `"ordered(-1, 0.5, 2)"`.
 #' @param subset Which rows to use: row numbers, or `TRUE` and `FALSE`, evaluated in `data`. It holds for every column, `groups`, `weights` and
 #'   `offset`, also for those that are not in `data`. Not with `ydata`.
 #' @param person_rows With groups, what the fit is about: `"mean"`, the default, counts each person once, by the mean of its rows; `"sum"` counts each
@@ -55,20 +60,32 @@
 #' @param yind Grid of the response, likewise.
 #' @param ydata Curves observed at points of their own: a data frame of `.obs` (number of the row in `data`), `.index` and `.value`, as in refund; the left side
 #'   of the formula is then a name alone. Fitted values and residuals are then one for each row of `ydata`, predictions curves.
-#' @param se What is believed of errors, for standard errors, bands and tests: `"curve"`: they may depend within a curve (the default); `"cluster"`: within a
-#'   group (the default with `groups`); `"iid"`: independent, as refund has it (the default where the response is a number).
-#' @param errors What estimates believe of errors along a curve: `"iid"`, least squares as in refund; `"curve"`, weighted by a smooth covariance along the
-#'   curve: more accurate where errors are smooth, with larger bases along the response.
-#' @param response_basis What effects are of t: `"splines"`, penalised, each term its own, as in refund; or `"eigen"`, combinations of the leading
-#'   eigenfunctions of the responses, whose scores are regressions of numbers with smoothing parameters of their own: `fdadp(Y ~ sff(X),
-#'   response_basis = "eigen")` is the model of [affr()]. `sp` is then a matrix with one row an eigenfunction.
+#' @param se What standard errors, bands and tests assume of residuals:
+#'   * `"curve"`: they may depend within a curve (the default);
+#'   * `"cluster"`: they may depend within a group (the default with `groups`);
+#'   * `"iid"`: they are independent, as refund has it (the default where the response is a number).
+#' @param errors What estimates assume of errors along a curve:
+#'   * `"iid"`: least squares as in refund;
+#'   * `"curve"`: weighted by a smooth covariance along the curve, which is more accurate where errors are smooth, with
+#'     larger bases along the response.
+#' @param response_basis What effects are of t:
+#'   * `"splines"`: penalised, each term its own, as in refund;
+#'   * `"eigen"`: combinations of the leading eigenfunctions of the responses. Their scores are regressions of numbers
+#'     with smoothing parameters of their own. `fdadp(Y ~ sff(X), response_basis = "eigen")` is the model of [affr()].
+#'     `sp` is then a matrix with one row an eigenfunction.
 #' @param npc With `"eigen"`: number of eigenfunctions, or the share of variance that they must explain, in (0, 1].
 #'
-#' @param missing What to do about `NA` in covariates: `"raise"` an error; of all curves fill gaps by straight lines (`"linear"`), `"smooth"` each curve, use
-#'   the components of the training curves (`"fpca"`), or replace sparse curves by what is expected of them (`"pace"`); of all numbers fill in the mean and add a
-#'   term that says where (`"indicator"`). By column: `list(X = "linear", age = "indicator")`.
-#' @param k Of terms that give no number of functions along the response: `"auto"`, 15 or as many as it has points, and curves are centred about their
-#'   mean curve; `"refund"`, 5 functions and curves as they are, as in refund.
+#' @param missing What to do about `NA` in covariates:
+#'   * `"raise"` an error;
+#'   * of all curves fill gaps by straight lines (`"linear"`), or `"smooth"` each curve;
+#'   * of all curves use the components of the training curves (`"fpca"`), or replace sparse curves by what is expected
+#'     of them (`"pace"`);
+#'   * of all numbers fill in the mean and add a term that says where (`"indicator"`).
+#'
+#'   By column: `list(X = "linear", age = "indicator")`.
+#' @param k Of terms that give no number of functions along the response:
+#'   * `"auto"`: 15 or as many as it has points, and curves are centred about their mean curve;
+#'   * `"refund"`: 5 functions and curves as they are, as in refund.
 #' @param t_period Where t is a circle, its length, such as 24 for hours of a day: the mean curve and all effects are then periodic along t, mgcv's
 #'   `bs = "cc"`. Along s it is `ff(X, period = 24)`.
 #' @param variance Of a number: terms of the logarithm of its variance, `~ s(x)`, for Gaussian rows without groups. Mean and variance are fitted in turn, so that

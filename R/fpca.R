@@ -7,8 +7,11 @@
 #' @param argvals Grid of the curves; default even on \[0, 1\].
 #' @param npc Number of components: a whole number, or below 1 the share of variance that they must explain. `NULL` with
 #'   `method = "ssvd"`: chosen by a threshold.
-#' @param method `"face"`: covariance smoothed by FACE; `"dense"`: the plain covariance; `"sc"`: sparse curves, by conditional
-#'   expectation; `"ssvd"`: smoothed singular value decomposition.
+#' @param method One of:
+#'   * `"face"`: covariance smoothed by FACE;
+#'   * `"dense"`: the plain covariance;
+#'   * `"sc"`: sparse curves, by conditional expectation;
+#'   * `"ssvd"`: smoothed singular value decomposition.
 #' @param Y.pred Curves whose scores are wanted, on the same grid; default `Y`.
 #' @param ... Settings of the Python class `FPCA`: `n_knots`, `n_basis`, `shrink`, `refine`, `quadrature`, `max_components`.
 #' @param x An object of class `fdadp_fpca`.

@@ -10,9 +10,11 @@
 #' @param newdata,newdata1,newdata2 Rows to average over, as of `predict()`, with all columns of the formula: that of the question is changed in them. Default: the training rows, which a private fit does not keep.
 #' @param average Shall answers be averaged over the rows? Else there is one for each row.
 #' @param t Points of the response; default its grid.
-#' @param scale `"response"`: means, by the delta method where a family has a link; `"link"`: the linear predictor.
+#' @param scale `"response"` is means, by the delta method where a family has a link, and `"link"` is the linear
+#'   predictor.
 #' @param level Of intervals and bands.
-#' @param se What is believed of errors: `"curve"`, `"cluster"`, `"iid"`, `"unconditional"`; default that of the fit.
+#' @param se What standard errors assume of residuals: `"curve"`, `"cluster"`, `"iid"`, `"unconditional"`; default that
+#'   of the fit.
 #' @param grids Grids of matrices by column.
 #' @param twicing How often residuals are smoothed again, and what is found is added. The penalty biases averages over a smooth effect. Each time takes away
 #'   more of the bias, and makes intervals wider.
@@ -58,9 +60,9 @@ mean_difference <- function(object, newdata1, newdata2, average = FALSE, t = NUL
 #' model is fitted again. `anova()` asks another question: whether the terms by which two fits differ have any effect.
 #'
 #' @param object,other Two fits of [fdadp()] to the same rows, Gaussian and without privacy, with any terms.
-#' @return A data frame of a row for each fit, that of fewer degrees of freedom first: `edf`, the error `loo` with its standard error `se`; in the second row
-#'   the `gain` over the first, in pairs of curves or persons, and its standard error `gain_se`; and which fit is `preferred`: the smaller one, unless
-#'   the gain is larger than its standard error.
+#' @return A data frame of a row for each fit, that of fewer degrees of freedom first. It has `edf`, and the error `loo`
+#'   with its standard error `se`. The second row has the `gain` over the first, in pairs of curves or persons, and its
+#'   standard error `gain_se`. `preferred` is the smaller fit, unless the gain is larger than its standard error.
 #' @seealso [fdadp-methods]
 #' @examples
 #' if (fdadp_available()) {
@@ -82,7 +84,7 @@ compare_predictions <- function(object, other) {
 #'
 #' @param object A fit of [fdadp()] to numbers, without groups.
 #' @param term Name of a random effect, as `print()` shows it: `"re(g)"`.
-#' @param draws Number of draws from the law of the ratio without the effect, at least 19.
+#' @param draws Number of draws of the ratio from its distribution without the effect, at least 19.
 #' @param seed Of the draws.
 #' @return An object of class `htest`: `statistic` and `p.value`.
 #' @references Crainiceanu and Ruppert (2004), Likelihood ratio tests in linear mixed models with one variance component, *Journal of the Royal Statistical Society* B 66,

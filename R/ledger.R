@@ -6,10 +6,13 @@
 #' @param object A fit of [dp_affr()], [dp_fdadp()], [mfpca()] or [survival_regression()], or what [private_survival()] released.
 #' @param x A ledger.
 #' @param ... Not used.
-#' @return A list of class `fdadp_ledger`: `headline`, `mechanism`, `private`, `for.release`, `epsilon`, `delta`, `mu` and `curve`
-#'   (the guarantee in Gaussian DP, and what it is at other `delta`; for fits with a `delta`), `statement`,
-#'   `releases` (a data frame, one release a row), `unnoised` (what is part of the output without noise), `details`, and the
-#'   whole as `text` and as `json`. `NULL` for a fit without privacy.
+#' @return A list of class `fdadp_ledger`, or `NULL` for a fit without privacy. It has:
+#'   * `headline`, `mechanism`, `private`, `for.release`, `epsilon` and `delta`;
+#'   * `mu` and `curve`, for fits with a `delta`: the guarantee in Gaussian DP, and what it is at other `delta`;
+#'   * `statement` and `details`;
+#'   * `releases`: a data frame, one release a row;
+#'   * `unnoised`: what is part of the output without noise;
+#'   * the whole as `text` and as `json`.
 #' @inherit dp_affr examples
 #' @export
 ledger <- function(object) {

@@ -58,9 +58,10 @@ new_curves <- function(object, newdata) {
 #' @param object A fit of [affr()] or [dp_affr()].
 #' @param x,s,t Values of the predictor and points of the domains of X and Y: where to evaluate.
 #' @param se.fit Give standard errors, too; those of private fits count the noise of privacy.
-#' @return `surface()`: the array F\[x, s, t\], centred: for each (s, t) it has mean zero over the training curves (in a private
-#'   fit: over those of the public prior); with `se.fit` a list of it (`fit`) and of such an array of standard errors
-#'   (`se.fit`). `coef()`: the array (component, x, s) of the values from which it is made.
+#' @return `surface()` returns the array F\[x, s, t\], centred. For each (s, t) it has mean zero over the training
+#'   curves, or in a private fit over those of the public prior. With `se.fit` it is a list of this array (`fit`) and of
+#'   such an array of standard errors (`se.fit`). `coef()` returns the array (component, x, s) of the values from which
+#'   it is made.
 #' @examples
 #' if (fdadp_available()) {
 #'   weather <- canadian_weather()
@@ -81,10 +82,17 @@ surface <- function(object, x, s, t, se.fit = FALSE) {
 #' @param object,x A fit of [affr()] or [dp_affr()], or its summary.
 #' @param nsim,seed Number of simulated responses, and the seed (`NULL`: R's generator as it stands).
 #' @param ... Not used.
-#' @return `coef()`: the array (component, x, s) of values of the surface's components at evenly spread points. `fitted()` and
-#'   `residuals()`: matrices, one training curve a row; for a private fit an error, as it keeps neither. `deviance()`: the sum of squares
-#'   of the residuals (an error there, too); `sigma()`: the residual standard deviation, over all t; `nobs()`: the number of curves; `df.residual()`: that less `edf`, for each
-#'   component; `formula()` and `terms()`: of a fit by a formula; `simulate()`: a list of responses, with whole residual curves drawn with replacement.
+#' @return By method:
+#'   * `coef()`: the array (component, x, s) of values of the surface's components at evenly spread points.
+#'   * `fitted()` and `residuals()`: matrices, one training curve a row. For a private fit they are an error, as it
+#'     keeps neither.
+#'   * `deviance()`: the sum of squares of the residuals. It is an error for a private fit, too.
+#'   * `sigma()`: the residual standard deviation, over all t.
+#'   * `nobs()`: the number of curves.
+#'   * `df.residual()`: that less `edf`, for each component.
+#'   * `formula()` and `terms()`: of a fit by a formula.
+#'   * `simulate()`: a list of responses, with whole residual curves drawn with replacement.
+#'
 #'   Likelihood and tests are there for the same model by [fdadp()], with `response_basis = "eigen"`.
 #' @name affr-methods
 NULL
@@ -183,7 +191,11 @@ nobs.affr <- function(object, ...) object$n
 #'
 #' @param x A fit of [affr()] or [dp_affr()].
 #' @param t Points of the domain of Y at which F(x, s, t) is shown; default: three, evenly spread.
-#' @param type `"image"`: heat maps with contour lines and a key of colours, hatched where no training curve was (of a private fit that is not known); `"persp"`: in perspective; `"components"`: mean and eigenfunctions.
+#' @param type One of:
+#'   * `"image"`: heat maps with contour lines and a key of colours, hatched where no training curve was (of a private
+#'     fit that is not known);
+#'   * `"persp"`: in perspective;
+#'   * `"components"`: mean and eigenfunctions.
 #' @param n Number of grid points in x and in s.
 #' @param ... Passed on to [graphics::image()], [graphics::persp()] or [graphics::matplot()].
 #' @return The array of surfaces (or the matrix of functions) that is shown, invisibly.

@@ -5,33 +5,40 @@
 #' private**, unless `privacy` is given: then both levels are released with one clipped contribution a person, and no scores.
 #'
 #' @param Y Curves, in any form that [affr()] takes; `NA` with `method = "reml"`.
-#' @param id Whose each row is: numbers or labels. Where `id` has names and `Y` has names of rows, they are joined by these; with `privacy` rows
-#'   belong together by position.
+#' @param id The person of each row, as numbers or labels. Where `id` has names and `Y` has names of rows, they are
+#'   joined by these; with `privacy` rows belong together by position.
 #' @param argvals Grid of the curves; default even on \[0, 1\].
 #' @param npc Number of components, or in (0, 1\] the share of the level's variance that they must explain; two of these for persons and rows, as
 #'   `c(3, 2)`.
-#' @param method `"reml"`: both covariances by restricted maximum likelihood; `"face"`: smoothed moments, subtracted.
+#' @param method `"reml"` finds both covariances by restricted maximum likelihood. `"face"` subtracts smoothed moments.
 #' @param covariates Numbers on which mean curves depend, a matrix or data frame with one row a curve; `"reml"` only.
 #' @param visit Which visit each row is, with `"face"`: each has a mean curve of its own, refund's `twoway = TRUE`.
 #' @param k,knots Of `"reml"` the number of smooth functions along t, by default that of least BIC; of `"face"` the number of knots, by default 35 or
 #'   a third of the points.
 #' @param quadrature `"trapezoid"`, `"simpson"`, `"riemann"`, or `"equal"`, which is refund's.
 #' @param levels Names of both levels in what is given back.
-#' @param privacy `list(epsilon = 1, delta = 1e-6, n = 2000)`: the guarantee, with the arguments that [dp_fdadp()] has: `epsilon`, `delta`, `n`,
-#'   `adjacency`, `labels`, `seed`, `study`, `purpose`. `npc` is then by default 0.95.
+#' @param privacy `list(epsilon = 1, delta = 1e-6, n = 2000)`, the guarantee. Its arguments are those of [dp_fdadp()]:
+#'   `epsilon`, `delta`, `n`, `adjacency`, `labels`, `seed`, `study`, `purpose`. `npc` is then by default 0.95.
 #' @param bounds,max_rows With `privacy`: the public range of the curves' values, `c(low, high)`, and the public number of rows of a person that
 #'   count at most.
 #' @param allow_useless With `privacy`: release even where the noise is more than half of the curves' variance?
 #' @param object,x A fit.
-#' @param newdata,newid,newcovariates,newvisit Curves on the same grid, whose they are, and their covariates or visits. What they tell of a person is used, and
-#'   persons of the fit are not known apart from that.
-#' @param type `"fit"`: predicted curves of the rows; `"complete"`: the rows with their gaps filled; `"person"`: curves of the persons, one each;
-#'   `"scores"`: a list of scores by level.
+#' @param newdata,newid,newcovariates,newvisit Curves on the same grid, the ids of their persons, and their covariates
+#'   or visits. Predictions for a person use these curves alone, also where the person was in the fit.
+#' @param type One of:
+#'   * `"fit"`: predicted curves of the rows;
+#'   * `"complete"`: the rows with their gaps filled;
+#'   * `"person"`: curves of the persons, one each;
+#'   * `"scores"`: a list of scores by level.
 #' @param level Of `plot()`: names of the levels to show, default both.
 #' @param ... Of `plot()`: passed on to [graphics::matplot()]; else not used.
-#' @return A list of class `fdadp_mfpca`, plain R data: `mu`, `argvals`, `sigma2`, `icc` (the share of the variance that is between persons), `icc.noise`
-#'   (with the noise below the line) and by level, as lists, `efunctions` (one a column, of unit L2 norm), `evalues`, `pve`, `npc`. Without privacy also `scores` by
-#'   level (of persons a row each, named by id), `Yhat`, `Yhat.person` (a row a person), `icc.curve`; with it `ledger`, `icc.interval`, `n`.
+#' @return A list of class `fdadp_mfpca`, plain R data. It has:
+#'   * `mu`, `argvals` and `sigma2`;
+#'   * `icc` (the share of the variance that is between persons) and `icc.noise` (with the noise below the line);
+#'   * by level, as lists, `efunctions` (one a column, of unit L2 norm), `evalues`, `pve` and `npc`;
+#'   * without privacy `scores` by level (of persons a row each, named by id), `Yhat`, `Yhat.person` (a row a person)
+#'     and `icc.curve`;
+#'   * with privacy `ledger`, `icc.interval` and `n`.
 #' @references Di, Crainiceanu, Caffo and Punjabi (2009), \doi{10.1214/08-AOAS206}; Cui, Li, Crainiceanu and Xiao (2023),
 #'   \doi{10.1080/10618600.2022.2115500}.
 #' @seealso `re(id, covariance = "free")` in [fdadp()], for effects of covariates

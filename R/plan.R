@@ -1,8 +1,9 @@
 #' What a private fit will be worth
 #'
-#' Predicts, before any data are touched, what [dp_affr()] will explain, by simulation from the public prior, and which n
-#' or epsilon would do for a wanted accuracy. What is hopeless is an error that says what it takes. With a formula it is the
-#' fit of [dp_fdadp()] that is planned and simulated, on 16 to 128 cohorts, which takes up to half a minute.
+#' Predicts, before any data are touched, what [dp_affr()] will explain, by simulation from the public prior. It also
+#' finds which n or epsilon is enough for a wanted accuracy. A request too small to be useful is an error that says what
+#' it takes. With a formula it plans the fit of [dp_fdadp()] and simulates it on 16 to 128 cohorts, which takes up to
+#' half a minute.
 #'
 #' @param n Number of people; may be left out where `accuracy` is given.
 #' @param epsilon,delta The budget; `delta` left out or 0 means pure epsilon.
@@ -18,22 +19,36 @@
 #'   8) are simulated, else persons of one row.
 #' @param explained Of [dp_fdadp()], with a formula: the share of the variance of the response that all terms explain in truth, as an earlier
 #'   study found it; default about 0.6. Less is harder to find.
-#' @param effects Of [dp_fdadp()], with a formula: `"rough"`, as fits are prepared for, or `"smooth"`, nearly a level and a slope along t and a slow
-#'   wave or two along s, as pictures of an earlier study show; these are easier to find. `"level"`: hardly anything but the level of a curve has an effect.
-#'   Default: drawn between the first two, anew for each cohort, as
-#'   is what `explained`, `numbers` and `importances` do not say.
+#' @param effects Of [dp_fdadp()], with a formula: one of:
+#'   * `"rough"`, as fits are prepared for;
+#'   * `"smooth"`, nearly a level and a slope along t and a slow wave or two along s, as pictures of an earlier study
+#'     show. These are easier to find.
+#'   * `"level"`, where hardly anything but the level of a curve has an effect.
+#'
+#'   The default is drawn between the first two, anew for each cohort. So are values that `explained`, `numbers` and
+#'   `importances` leave open.
 #' @param numbers Of [dp_fdadp()], with a formula: means and standard deviations of numbers, `list(age = c(55, 14))`, as a published table has them.
-#' @param importances Of [dp_fdadp()], with a formula: how much of the explained variance each term has by itself, as an earlier study found it, for all
-#'   terms by the names that a plan prints, `c("ff(X)" = 0.7, age = 0.3)`; their ratios count.
-#' @param curves Of [dp_fdadp()], with a formula: public curves of at least 20 people, as of an earlier study, by column: `list(X = )`, a matrix with a
-#'   row for each. Default: drawn from the prior, which has rougher ones than most.
+#' @param importances Of [dp_fdadp()], with a formula: how much of the explained variance each term has by itself, as an
+#'   earlier study found it. Give all terms, by the names that a plan prints, as `c("ff(X)" = 0.7, age = 0.3)`; their
+#'   ratios count.
+#' @param curves Of [dp_fdadp()], with a formula: public curves of at least 20 people, as of an earlier study, by
+#'   column. They are given as `list(X = )`, a matrix with a row for each. Default: drawn from the prior, which has
+#'   rougher ones than most.
 #' @param x A plan.
 #' @param ... Not used.
-#' @return A list of class `fdadp_plan`: `share` (of the explainable variance), `rmspe_ratio` and `width_ratio` (of prediction
-#'   errors and intervals to those without privacy), `coverage`, `smallest_n` and `smallest_epsilon` for the wanted accuracy,
-#'   data frames `by_n` and `by_epsilon`, and the whole as `text`. With a formula `share` with its standard error `error`,
-#'   `worst_share` and `best_share` (what the worst tenth of the simulated cohorts has at most, and the best at least), `cohorts`, `explained`,
-#'   `untold` (what was drawn, as it was not said), `coverage`, `importances`, `left_out` (terms that the budget cannot carry), `plan` and `text`.
+#' @return A list of class `fdadp_plan`. Without a formula it has:
+#'   * `share` (of the explainable variance) and `coverage`;
+#'   * `rmspe_ratio` and `width_ratio` (of prediction errors and intervals to those without privacy);
+#'   * `smallest_n` and `smallest_epsilon` for the wanted accuracy;
+#'   * data frames `by_n` and `by_epsilon`, and the whole as `text`.
+#'
+#'   With a formula it has:
+#'   * `share` with its standard error `error`;
+#'   * `worst_share` and `best_share` (what the worst tenth of the simulated cohorts has at most, and the best at
+#'     least);
+#'   * `untold` (what was drawn, as it was not said);
+#'   * `left_out` (terms that the budget cannot carry);
+#'   * `cohorts`, `explained`, `coverage`, `importances`, `plan` and `text`.
 #' @examples
 #' if (fdadp_available()) {
 #'   plan <- plan_dp(n = 1000, epsilon = 1, delta = 1e-6, accuracy = 0.9)
@@ -87,9 +102,13 @@ print.fdadp_plan <- function(x, ...) {
 
 #' What private components, mixed models, survival and hazards will be worth
 #'
-#' Before any data are touched: what private components of persons and of their curves will hold, how well a private mixed model
-#' will know its effects, how wide the limits of a private survival curve will be, and what a private regression of times to an
-#' event will explain. All but survival simulate and fit cohorts, which takes up to half a minute.
+#' Each forecast is made before any data are touched:
+#' * `plan_levels()`: what private components of persons and of their curves will hold;
+#' * `plan_mixed()`: how accurate the effects of a private mixed model will be;
+#' * `plan_survival()`: how wide the limits of a private survival curve will be;
+#' * `plan_hazards()`: what a private regression of times to an event will explain.
+#'
+#' All but survival simulate and fit cohorts, which takes up to half a minute.
 #'
 #' @param n Number of people.
 #' @param max_rows Curves of a person that count at most.
@@ -97,7 +116,7 @@ print.fdadp_plan <- function(x, ...) {
 #' @param explained Share of the variance of curves that effects explain; default drawn about a tenth.
 #' @param epsilon,delta The budget; `delta` left out or 0 means pure epsilon.
 #' @param rows How many curves each person has, or shares of people with 1, 2, ... curves; default 1 to `max_rows`, equally often.
-#' @param npc Components of each level, of which the captured variance is told.
+#' @param npc Components of each level whose captured variance is forecast.
 #' @param icc Share of the smooth variance that is between people.
 #' @param white Share of the variance of single points that is noise.
 #' @param edges,times Public: where time begins, and the ends of intervals.
@@ -113,11 +132,17 @@ print.fdadp_plan <- function(x, ...) {
 #' @param curves As of [plan_dp()].
 #' @param family,baseline `"binomial"` or `"poisson"`; `"auto"`, `"factor"`, `"smooth"` or `"linear"`.
 #' @param adjacency As of [plan_dp()].
-#' @return A list of class `fdadp_plan` with the `text` of the forecast. `plan_levels()`: `captured`, a data frame of `level`, `mean`, `worst`
-#'   and `best` (what the worst tenth of cohorts has at most, and the best at least) and `error`; `icc_width`. `plan_mixed()`: `share`, `worst_share`,
-#'   `best_share`, `standard_errors` (of terms, over the standard deviation of curves), `icc_width`, `cohorts`, `untold`. `plan_survival()`: `widths`, a data frame of `time`, `survival`,
-#'   `width`, `exact_width` (without privacy) and, of two classes, `difference_width`; `coverage`. `plan_hazards()`: `share`, `worst_share`, `best_share`,
-#'   `cohorts`, `untold`, `error`, `mean_error`, `survival_error`. Widths and errors are means over cohorts; the text has their tenths.
+#' @return A list of class `fdadp_plan` with the `text` of the forecast. It also has:
+#'   * `plan_levels()`: `captured`, a data frame of `level`, `mean`, `worst` and `best` (what the worst tenth of cohorts
+#'     has at most, and the best at least) and `error`; `icc_width`.
+#'   * `plan_mixed()`: `share`, `worst_share`, `best_share`, `standard_errors` (of terms, over the standard deviation of
+#'     curves), `icc_width`, `cohorts`, `untold`.
+#'   * `plan_survival()`: `widths`, a data frame of `time`, `survival`, `width`, `exact_width` (without privacy) and, of
+#'     two classes, `difference_width`; `coverage`.
+#'   * `plan_hazards()`: `share`, `worst_share`, `best_share`, `cohorts`, `untold`, `error`, `mean_error`,
+#'     `survival_error`.
+#'
+#'   Widths and errors are means over cohorts; the text has their tenths.
 #' @examples
 #' if (fdadp_available()) {
 #'   plan_survival(2000, epsilon = 1, delta = 1e-6, edges = 0:12, survival = 0.3)$widths

@@ -1,18 +1,22 @@
 #' Predictions of a regression on several terms
 #'
 #' @param object A fit of [fdadp()].
-#' @param newdata A data frame or list with the columns of which the formula speaks. Left out: the training rows.
-#' @param type `"response"`: the mean; `"link"`: the linear predictor; `"terms"`: what each term adds to it; `"sd"`: standard deviations of new numbers about their
-#'   means, which vary in fits with `variance = ~ s(x)`; `"probs"`: probabilities of the classes of families `"binomial"` and `"ordered"` (of which the mean is the
-#'   expected number of the category).
+#' @param newdata A data frame or list with the columns that the formula names. Left out: the training rows.
+#' @param type One of:
+#'   * `"response"`: the mean, for family `"ordered"` the expected number of the category;
+#'   * `"link"`: the linear predictor;
+#'   * `"terms"`: what each term adds to the linear predictor;
+#'   * `"sd"`: standard deviations of new numbers about their means, which vary in fits with `variance = ~ s(x)`;
+#'   * `"probs"`: probabilities of the classes of families `"binomial"` and `"ordered"`.
 #' @param se.fit Also give pointwise standard errors (of the linear predictor, with `type = "link"`, or of probabilities, with `type = "probs"`)?
 #' @param t Where to predict, within the domain of the response; default its grid.
 #' @param grids Grids of new matrices by column; default those of the fit.
 #' @param interval `"prediction"`: also give pointwise prediction intervals for new responses.
 #' @param level Nominal coverage of the intervals.
-#' @param se What is believed of errors: `"curve"`, `"cluster"` (needs groups), `"iid"`, `"unconditional"`; default that of the fit.
-#' @param unconditional `TRUE` is `se = "unconditional"`, as in mgcv: errors are independent, and smoothing parameters estimated (Gaussian fits by REML).
-#'   Standard errors by curves and groups always know that they are.
+#' @param se What standard errors assume of residuals: `"curve"`, `"cluster"` (needs groups), `"iid"`,
+#'   `"unconditional"`; default that of the fit.
+#' @param unconditional `TRUE` is `se = "unconditional"`, as in mgcv: errors are independent, and smoothing parameters
+#'   estimated (Gaussian fits by REML). Standard errors by curves and groups always include that they are estimated.
 #' @param simultaneous Shall prediction intervals hold a whole new curve at once, not each point? They do in the share `level` of new curves (conformal prediction), or of new persons
 #'   where the fit had groups.
 #' @param exclude Names of terms to leave out of the predictor, as in mgcv: `"re(id)"` for a new person. Not with standard errors or intervals.
@@ -75,30 +79,41 @@ names_of <- function(values) if (is.matrix(values)) rownames(values) else names(
 
 #' Looking at a regression on several terms
 #'
-#' `coef()` without a term gives all coefficients, of which `vcov()` is the covariance (their coordinates are those in which penalties are diagonal,
-#' not mgcv's); with a term its coefficient function on a grid, such as \eqn{\beta(s, t)} of `ff(X)`, with bands, and so does `confint()` for
-#' several terms. `anova()` of one fit tests each term, of two nested fits those by which they differ; both are Wald tests with the covariance of
-#' the fit (`se`), because errors along a curve are seldom independent.
+#' `coef()` without a term gives all coefficients, and `vcov()` gives their covariance. Their coordinates are those in
+#' which penalties are diagonal, not mgcv's. With a term `coef()` gives its coefficient function on a grid with bands,
+#' such as \eqn{\beta(s, t)} of `ff(X)`. `confint()` does so for several terms. `anova()` of one fit tests each term,
+#' and of two nested fits those by which they differ. Both are Wald tests with the covariance of the fit (`se`), because
+#' errors along a curve are seldom independent.
 #'
 #' @param object,x A fit of [fdadp()], or its summary.
-#' @param ... Of `coef()`: points of the axes, such as `s = c(0, 0.5), t = 0.2`, or `id = "p7"` of the curves of persons; of `anova()`: another fit. Else not used.
+#' @param ... Of `coef()` points of the axes, such as `s = c(0, 0.5), t = 0.2`, or `id = "p7"` of the curves of persons.
+#'   Of `anova()` another fit. Else not used.
 #' @param level Of the bands.
 #' @param simultaneous Shall the band hold the whole function, not each point?
 #' @param parm Name of a term, as `print()` shows it: `"ff(X)"`, `"s(t)"` (the mean curve), `"(Intercept)"`; of `confint()` names of terms, default
 #'   all.
-#' @param se What is believed of errors: `"curve"`, `"cluster"` (needs groups), `"iid"` (refund's), `"unconditional"`; default that of the fit.
+#' @param se What standard errors assume of residuals: `"curve"`, `"cluster"` (needs groups), `"iid"` (refund's),
+#'   `"unconditional"`; default that of the fit.
 #' @param unconditional `TRUE` is `se = "unconditional"`, as in mgcv: errors are independent, and smoothing parameters estimated (Gaussian fits by REML).
 #' @param type Of residuals: `"response"`, `"pearson"`.
 #' @param nsim,seed Number of simulated responses, and the seed (`NULL`: R's generator as it stands).
-#' @return `coef()`: a named vector, or a data frame of coordinates, `value`, `se`, `lower` and `upper`. `confint()`: a list of such data
-#'   frames, which prints in a few lines a term. `summary()`: a list with `terms`, a table of the tests, and `coefficients`, a matrix of those that are numbers. `logLik()` takes points as independent, and `AIC()` and
-#'   `BIC()` with it, as mgcv does. `simulate()`: a list of responses like the training ones; Gaussian errors are whole residual curves drawn with
-#'   replacement, so that they depend along the curve as those do. `nobs()`: the number of rows. `deviance()`: of the family, and for Gaussian responses
-#'   the sum of squared residuals, over all points; `df.residual()`: the number of points less `edf`. `terms()`: R's terms object of the formula;
-#'   `family()`: R's family with the link of the fit.
-#'   `ranef()`, a generic of package nlme that lme4 hands on, gives the curves of persons of `re(id, covariance = "free")`: a matrix with one curve a
-#'   person, named by their ids, at `t` (default: the grid of the response); `ranef(fit, se.fit = TRUE)` a list of it (`fit`) and of pointwise standard
-#'   errors (`se.fit`). With slopes or sites it is a list of these by term, as `"re(id)"` and `"re(id):week"`.
+#' @return By method:
+#'   * `coef()`: a named vector, or a data frame of coordinates, `value`, `se`, `lower` and `upper`.
+#'   * `confint()`: a list of such data frames, which prints in a few lines a term.
+#'   * `summary()`: a list with `terms`, a table of the tests, and `coefficients`, a matrix of those
+#'     that are numbers.
+#'   * `logLik()` takes points as independent, and `AIC()` and `BIC()` with it, as mgcv does.
+#'   * `simulate()`: a list of responses like the training ones. Gaussian errors are whole residual curves drawn with
+#'     replacement, so that they depend along the curve as those do.
+#'   * `nobs()`: the number of rows.
+#'   * `deviance()`: of the family, and for Gaussian responses the sum of squared residuals, over all points.
+#'   * `df.residual()`: the number of points less `edf`.
+#'   * `terms()`: R's terms object of the formula.
+#'   * `family()`: R's family with the link of the fit.
+#'   * `ranef()`, a generic of package nlme that lme4 hands on, gives the curves of persons of `re(id, covariance =
+#'     "free")`. They are a matrix with one curve a person, named by their ids, at `t` (default: the grid of the
+#'     response). `ranef(fit, se.fit = TRUE)` is a list of this matrix (`fit`) and of pointwise standard errors
+#'     (`se.fit`). With slopes or sites it is a list of these by term, as `"re(id)"` and `"re(id):week"`.
 #' @name fdadp-methods
 #' @examples
 #' if (fdadp_available()) {

@@ -1,8 +1,8 @@
 #' Pictures of a regression on several terms
 #'
-#' A picture of each term's coefficient function: curves with their bands, surfaces as heat maps with contour lines and a key of colours (of more
-#' arguments, at the middle of the others), the levels of a factor side by side. A heat map is hatched where its band holds zero: there not even the
-#' sign is known.
+#' Draws each term's coefficient function. Curves have their bands, and the levels of a factor stand side by side.
+#' Surfaces are heat maps with contour lines and a key of colours; of more arguments, they are drawn at the middle of
+#' the others. A heat map is hatched where its band holds zero: there not even the sign is known.
 #'
 #' @param x A fit of [fdadp()] or [dp_fdadp()], whose bands include the noise.
 #' @param terms Names of terms; default all but the constant.

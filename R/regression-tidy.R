@@ -8,9 +8,12 @@
 #' @param conf.level Their level.
 #' @param data Data frame with one row a curve, or number, to which columns are added; default: the columns of the fit that are numbers or labels.
 #' @param ... Not used.
-#' @return Data frames. `tidy()`: a row for each term, with `edf`, `statistic`, `df` and `p.value` (a private fit: its share of what is explained,
-#'   `importance`); with `conf.int` a row for each point of each coefficient function, `term`, its axes, `estimate`, `std.error`, `conf.low` and `conf.high`.
-#'   `glance()`: one row. `augment()`: `data` with `.fitted` and `.resid`, matrices where responses are curves; of a private fit an error.
+#' @return Data frames:
+#'   * `tidy()`: a row for each term, with `edf`, `statistic`, `df` and `p.value`. A private fit has its share of what
+#'     is explained, `importance`. With `conf.int` there is a row for each point of each coefficient function. It has
+#'     `term`, its axes, `estimate`, `std.error`, `conf.low` and `conf.high`.
+#'   * `glance()`: one row.
+#'   * `augment()`: `data` with `.fitted` and `.resid`, matrices where responses are curves; of a private fit an error.
 #' @name fdadp-tidy
 #' @examples
 #' if (fdadp_available()) {

@@ -1,8 +1,9 @@
 #' A study: a privacy budget in a file
 #'
-#' The custodian of the data makes a study once. Every private fit to its data, from R, Python or the command line, draws on the same file
-#' (`dp_fdadp(..., study = "icu.fdadp")`); what a fit takes is written there before its first row is read, so that a session that ends, or is killed, has spent
-#' at least what it has released. The budget is never reset.
+#' The custodian of the data makes a study once. Every private fit to its data, from R, Python or the command line,
+#' draws on the same file (`dp_fdadp(..., study = "icu.fdadp")`). The cost of a fit is written there before its first
+#' row is read. So a session that ends, or is killed, has spent at least what it has released. The budget is never
+#' reset.
 #'
 #' @param path The study's file; for `study_new()` one that is not there yet, on a disk of this machine.
 #' @param name Of the data, as their custodian calls them.

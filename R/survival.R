@@ -11,8 +11,9 @@
 #' @param data A data frame with matrix columns, or a list of columns. A row a person, or a stretch of time of one.
 #' @param times Increasing: where time begins, and the end of each of at most 100 periods. Default: 0 and the times of events; of
 #'   more than 100 their quantiles, but for Cox's regression. Required with `privacy`, and then chosen without the data.
-#' @param family `"binomial"`: the log-odds of the event in a period; `"poisson"`: proportional hazards.
-#' @param baseline How the hazard depends on the period: `"factor"`, a constant for each; `"smooth"`; `"linear"`; `"auto"` chooses.
+#' @param family `"binomial"` models the log-odds of the event in a period, and `"poisson"` proportional hazards.
+#' @param baseline How the hazard depends on the period: `"factor"` (a constant for each), `"smooth"` or `"linear"`;
+#'   `"auto"` chooses.
 #' @param smoothing `"reml"` or `"gcv"`.
 #' @param missing As in [fdadp()], or of a private fit as in [dp_fdadp()]; default `"raise"`, with `privacy` `"linear"`.
 #' @param grids Grids of matrices by column, `list(X = s)`.
@@ -20,14 +21,18 @@
 #' @param privacy `list(epsilon = 1, delta = 1e-6, n = 3000)`, the guarantee, as in [mfpca()]. All rows of a person are protected together.
 #' @param bounds With `privacy`: what is public of each covariate, as in [dp_fdadp()]. Those of time and event follow from `times`.
 #' @param object,x A fit.
-#' @param newdata A data frame or list with the columns of which the right side of the formula speaks; of `plot()` by default none: the baseline is shown.
-#' @param type `"risk"`: the probability of the event until the last of the times; `"survival"`: curves; `"hazard"`, `"link"`: by period.
+#' @param newdata A data frame or list with the columns that the right side of the formula names. Without it `plot()`
+#'   shows the baseline.
+#' @param type `"risk"` is the probability of the event until the last of the times. `"survival"` gives curves.
+#'   `"hazard"` and `"link"` are by period.
 #' @param terms,level Of `plot()`: names of terms whose effects are shown instead. Level of bands.
 #' @param parm Name of a term, such as `"lf(X)"`; of `confint()` names of terms, default all.
-#' @param ... Of `coef()`: points of the axes; of `plot()`: passed on to [graphics::matplot()]; else not used.
-#' @return `survival_regression()`: an object of class `fdadp_survival`, plain R data: `times`, `term.names`, `coefficients`, `edf`, `baseline` (a data frame of
-#'   periods with `start`, `end`, `hazard`, `survival`, where all other terms are 0), and `ledger` with privacy. `predict()`: a vector (`"risk"`), or a matrix
-#'   with a row a person and the times as column names. `coef()` without a term: all coefficients; with one its function with a band.
+#' @param ... Of `coef()` points of the axes, and of `plot()` passed on to [graphics::matplot()]; else not used.
+#' @return `survival_regression()`: an object of class `fdadp_survival`, plain R data: `times`, `term.names`,
+#'   `coefficients`, `edf`, `baseline` (a data frame of periods with `start`, `end`, `hazard`, `survival`, where all
+#'   other terms are 0), and `ledger` with privacy. `predict()`: a vector (`"risk"`), or a matrix with a row a person
+#'   and the times as column names. `coef()` gives all coefficients without a term, and with one its function with a
+#'   band.
 #' @references Cox (1972), \doi{10.1111/j.2517-6161.1972.tb00899.x}; Breslow (1974), \doi{10.2307/2529620}.
 #' @seealso [private_survival()], [concordance()]
 #' @examples
@@ -190,9 +195,10 @@ plot.fdadp_survival <- function(x, newdata = NULL, terms = NULL, level = 0.95, .
 #' Kaplan and Meier's curve from one private histogram of events and censored times, with limits that include the noise; also by group, with the
 #' log-rank test where there are two.
 #'
-#' @param data A data frame or list of columns. Each row is a person, unless `groups` says whose it is.
+#' @param data A data frame or list of columns. Each row is a person, unless `groups` gives the person of each row.
 #' @param time,event Names of columns: how long each person was seen, and whether that ended with the event (1 or `TRUE`) or not (0 or `FALSE`).
-#' @param edges Public, increasing: where time begins, and the ends of at most 500 intervals. Survival is told at the ends.
+#' @param edges Public, increasing: where time begins, and the ends of at most 500 intervals. Survival is estimated at
+#'   the ends.
 #' @param by A curve for each public class of one column, `list(arm = c("drug", "placebo"))`.
 #' @param privacy `list(epsilon = 1, n = 2000)`: the guarantee, as in [mfpca()].
 #' @param groups The person of each row, where persons have several.

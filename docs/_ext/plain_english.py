@@ -1,6 +1,7 @@
-"""Measure the English of pages, public docstrings and error texts: ``python docs/_ext/plain_english.py``.
+"""Measure the English that people read: ``python docs/_ext/plain_english.py``.
 
-A page, the docstrings of a file and the errors of a file each pass or fail as a whole. The limits: 20 words a sentence
+It reads pages, public docstrings, error texts, notebooks, R's pages, the help of commands, and what a certificate says.
+A page, a notebook, a command, or one such kind of text in a file passes or fails as a whole. The limits: 20 words a sentence
 on average, 35 in the longest, one semicolon and one colon a sentence, no forbidden words. Code, tables, formulas,
 headings, references and literal names are not sentences.
 """
@@ -12,7 +13,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,7 @@ def plain(text: str) -> str:
 
 def of_page(text: str) -> list[str]:
     """Sentences of a page in Markdown."""
+    text = re.sub(r"\A---\n.*?^---$", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"^( *)(```+|~~~+).*?^\1\2\s*?$", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"^\$\$.*?\$\$", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"^(?:\||#|:{3,}|:[\w-]+:|!\[|\(\S+\)=$).*$", "", text, flags=re.MULTILINE)
@@ -164,6 +166,34 @@ def of_docstring(text: str) -> list[str]:
     return found
 
 
+def of_notebook(script: str) -> list[str]:
+    """Sentences of a notebook: its cells in Markdown, as the ``.py`` of the pair has them."""
+    cells = re.findall(r"^# %% \[markdown\].*\n((?:#.*\n)*)", f"{script}\n", re.MULTILINE)
+    return [sentence for cell in cells for sentence in of_page(re.sub(r"^# ?", "", cell, flags=re.MULTILINE))]
+
+
+def of_r(code: str) -> list[str]:
+    """Sentences of R's pages: roxygen's comments in a file of R, without examples, references and links."""
+    lines = (line[2:].removeprefix(" ") if line.startswith("#'") else "@" for line in code.splitlines())
+    found = []
+    for part in re.split(r"^@", "\n".join(["@", *lines]), flags=re.MULTILINE):
+        tag = re.match(r"return|section [^\n]*:|param \S+|(?=\n)", part)
+        if tag:
+            text = re.sub(r"\\d?eqn\{(?:[^{}]|\{[^{}]*\})*\}", f" {FORMULA} ", part[tag.end() :])
+            text = re.sub(r"\\(?:code|doi|pkg)\{([^{}]*)\}", r"`\1`", text)
+            found += of_page(re.sub(r"\[([^][]+)\]\[[^][]+\]|\[(\w+\(\))\]", r"`\1\2`", text))
+    return found
+
+
+def texts_of_code(node: ast.AST) -> Iterator[str]:
+    """Texts of a program but its docstrings and errors, values as one word."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Raise) or (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):
+            continue
+        whole = list(_texts(child)) if isinstance(child, ast.Constant | ast.JoinedStr | ast.BinOp) else []
+        yield from whole or texts_of_code(child)
+
+
 def texts_of_errors(tree: ast.AST) -> Iterator[str]:
     """Texts of a file's errors and warnings: what is raised or warned with, values as one word."""
     for node in ast.walk(tree):
@@ -188,7 +218,8 @@ def _texts(node: ast.expr) -> Iterator[str]:
 
 def pages() -> list[Measured]:
     """Pages of the repository, each measured."""
-    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    first = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "AGENTS.md", "vignettes/fdadp.Rmd")]
+    files = [*first, *sorted((ROOT / "docs").rglob("*.md"))]
     names = [path.relative_to(ROOT).as_posix() for path in files if "_build" not in path.parts]
     return [Measured(name, of_page((ROOT / name).read_text(encoding="utf-8"))) for name in names]
 
@@ -219,15 +250,34 @@ def _measure(found: dict[str, Measured], value: Any) -> None:
         found.setdefault(name, Measured(name)).sentences += of_docstring(inspect.cleandoc(text))
 
 
-def errors() -> list[Measured]:
-    """Texts of errors and warnings, by file."""
-    found = []
-    for path in sorted((ROOT / "fdadp").rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        texts = (re.sub(rf"^{LITERAL}: ", "", plain(text).strip()) for text in texts_of_errors(tree))
-        own = [sentence for text in texts for sentence in sentences(text)]
-        if own:
-            found.append(Measured(f"errors of {path.relative_to(ROOT).as_posix()}", own))
+def of_files(kind: str, pattern: str, read: Callable[[str], list[str]]) -> list[Measured]:
+    """What a reader finds in files, each measured; files without a sentence are left out."""
+    found = [(path, read(path.read_text(encoding="utf-8"))) for path in sorted(ROOT.glob(pattern))]
+    return [Measured(f"{kind} {path.relative_to(ROOT).as_posix()}", own) for path, own in found if own]
+
+
+def of_texts(texts: Iterable[str]) -> list[str]:
+    """Sentences of texts, without the value that some begin with."""
+    return [own for text in texts for own in sentences(re.sub(rf"^{LITERAL}: ", "", plain(text).strip()))]
+
+
+def of_help(text: str) -> list[str]:
+    """Sentences of the help of a command or an option, without its default and its examples."""
+    return of_page(re.sub(r"\(default: .*\)$", "", re.sub(r"\x08.*?(?=\n\n|\Z)", "", text, flags=re.DOTALL)))
+
+
+def helps() -> list[Measured]:
+    """What ``--help`` says, by command: the command, its arguments and options."""
+    from typer.main import get_command
+
+    from fdadp.cli.main import app
+
+    found, left = [], [("fdadp", get_command(app))]
+    while left:
+        name, command = left.pop(0)
+        left += [(f"{name} {key}", own) for key, own in getattr(command, "commands", {}).items()]
+        texts = [command.help, command.epilog, *(getattr(own, "help", None) for own in command.params)]
+        found.append(Measured(f"help of {name}", [own for text in texts if text for own in of_help(text)]))
     return found
 
 
@@ -242,14 +292,24 @@ def table(measured: list[Measured]) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Print the figures and what is wrong; 1 if anything is. With names: what is to be mended in these."""
-    kinds = {"pages": pages(), "docstrings": docstrings(), "errors": errors()}
+    kinds = {
+        "pages": pages(),
+        "docstrings": docstrings(),
+        "errors": of_files("errors of", "fdadp/**/*.py", lambda text: of_texts(texts_of_errors(ast.parse(text)))),
+        "notebooks": of_files("notebook", "notebooks/*.py", of_notebook),
+        "R pages": of_files("R pages of", "R/*.R", of_r),
+        "help": helps(),
+        "certificate": of_files(
+            "certificate,", "fdadp/privacy/certificate/*.py", lambda text: of_texts(texts_of_code(ast.parse(text)))
+        ),
+    }
     measured = [own for kind in kinds.values() for own in kind]
     if arguments:
         for own in measured:
             if own.name.endswith(tuple(arguments)):
                 print(*table([own])[1:], *own.faults(), sep="\n")
         return 0
-    shown = kinds["pages"] + [own for kind in ("docstrings", "errors") for own in kinds[kind] if not own.passes]
+    shown = kinds["pages"] + [own for kind in [*kinds][1:] for own in kinds[kind] if not own.passes]
     print(*table(shown), sep="\n")
     for kind, own in kinds.items():
         every = Measured(kind, [sentence for each in own for sentence in each.sentences])
