@@ -19,7 +19,7 @@
 #'   8) are simulated, else persons of one row.
 #' @param explained Of [dp_fdadp()], with a formula: the share of the variance of the response that all terms explain in truth, as an earlier
 #'   study found it; default about 0.6. Less is harder to find.
-#' @param effects Of [dp_fdadp()], with a formula: one of:
+#' @param effects Of [dp_fdadp()], with a formula, one of:
 #'   * `"rough"`, as fits are prepared for;
 #'   * `"smooth"`, nearly a level and a slope along t and a slow wave or two along s, as pictures of an earlier study
 #'     show. These are easier to find.

@@ -28,11 +28,12 @@
 #' @param terms,level Of `plot()`: names of terms whose effects are shown instead. Level of bands.
 #' @param parm Name of a term, such as `"lf(X)"`; of `confint()` names of terms, default all.
 #' @param ... Of `coef()` points of the axes, and of `plot()` passed on to [graphics::matplot()]; else not used.
-#' @return `survival_regression()`: an object of class `fdadp_survival`, plain R data: `times`, `term.names`,
-#'   `coefficients`, `edf`, `baseline` (a data frame of periods with `start`, `end`, `hazard`, `survival`, where all
-#'   other terms are 0), and `ledger` with privacy. `predict()`: a vector (`"risk"`), or a matrix with a row a person
-#'   and the times as column names. `coef()` gives all coefficients without a term, and with one its function with a
-#'   band.
+#' @return By function:
+#'   * `survival_regression()`: an object of class `fdadp_survival`, plain R data. It has `times`, `term.names`,
+#'     `coefficients`, `edf`, and `ledger` with privacy. `baseline` is a data frame of periods with `start`, `end`,
+#'     `hazard`, `survival`, where all other terms are 0.
+#'   * `predict()`: a vector (`"risk"`), or a matrix with a row a person and the times as column names.
+#'   * `coef()`: all coefficients without a term, and with one its function with a band.
 #' @references Cox (1972), \doi{10.1111/j.2517-6161.1972.tb00899.x}; Breslow (1974), \doi{10.2307/2529620}.
 #' @seealso [private_survival()], [concordance()]
 #' @examples

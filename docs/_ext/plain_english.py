@@ -186,8 +186,8 @@ def of_r(code: str) -> list[str]:
 
 
 def texts_of_code(node: ast.AST) -> Iterator[str]:
-    """Texts of a program but its docstrings and errors, values as one word."""
-    for child in ast.iter_child_nodes(node):
+    """Texts of a program but its docstrings, errors and keys, values as one word."""
+    for child in node.values if isinstance(node, ast.Dict) else ast.iter_child_nodes(node):
         if isinstance(child, ast.Raise) or (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):
             continue
         whole = list(_texts(child)) if isinstance(child, ast.Constant | ast.JoinedStr | ast.BinOp) else []
@@ -256,14 +256,21 @@ def of_files(kind: str, pattern: str, read: Callable[[str], list[str]]) -> list[
     return [Measured(f"{kind} {path.relative_to(ROOT).as_posix()}", own) for path, own in found if own]
 
 
+def of_certificate(code: str) -> list[str]:
+    """Sentences of a program that writes pages: its texts, cut at the marks of headings, paragraphs, items and cells."""
+    marks = r"</?(?:h\d|p|li|ul|div|section|table|t[dhr])\b[^<>]*>"
+    return [own for text in texts_of_code(ast.parse(code)) for own in of_texts(re.split(marks, text))]
+
+
 def of_texts(texts: Iterable[str]) -> list[str]:
     """Sentences of texts, without the value that some begin with."""
     return [own for text in texts for own in sentences(re.sub(rf"^{LITERAL}: ", "", plain(text).strip()))]
 
 
 def of_help(text: str) -> list[str]:
-    """Sentences of the help of a command or an option, without its default and its examples."""
-    return of_page(re.sub(r"\(default: .*\)$", "", re.sub(r"\x08.*?(?=\n\n|\Z)", "", text, flags=re.DOTALL)))
+    """Sentences of the help of a command or an option, without its default, its examples and its JSON."""
+    text = re.sub(r"\x08.*?(?=\n\n|\Z)", "", text, flags=re.DOTALL)
+    return of_page(re.sub(r"\(default: (?:[^()]|\([^()]*\))*\)$", "", re.sub(r"\{.*\}", LITERAL, text)))
 
 
 def helps() -> list[Measured]:
@@ -300,7 +307,7 @@ def main(arguments: list[str]) -> int:
         "R pages": of_files("R pages of", "R/*.R", of_r),
         "help": helps(),
         "certificate": of_files(
-            "certificate,", "fdadp/privacy/certificate/*.py", lambda text: of_texts(texts_of_code(ast.parse(text)))
+            "certificate,", "fdadp/privacy/certificate/*.py", of_certificate
         ),
     }
     measured = [own for kind in kinds.values() for own in kind]

@@ -45,7 +45,7 @@ def mfpca(
 ) -> None:
     """Components of persons and of their curves, where a person has several; with --epsilon privately.
 
-    Whose each curve is says --id, the first column of CURVES, or --groups, a column of --table.
+    The person of each curve is in --id, the first column of CURVES, or in --groups, a column of --table.
 
     \b
     Examples:
@@ -129,7 +129,7 @@ def _rows(curves: Path, whose: option.PersonOptions, how: FileFormat) -> tuple[p
 def survival(
     people: Annotated[Path, typer.Argument(metavar="PEOPLE", help=private_summaries.PEOPLE)],
     time: Annotated[str, typer.Option(help="Column: how long each person was seen.")],
-    event: Annotated[str, typer.Option(help="Column: whether that ended with the event (1), or not (0: censored).")],
+    event: Annotated[str, typer.Option(help="Column that says whether that ended with the event (1), or not (0: censored).")],
     edges: Annotated[str, typer.Option(help=option.EDGES.format("intervals"))],
     by: Annotated[
         str | None, typer.Option(metavar="NAME=CLASSES", help="A curve for each public class, as arm=drug,placebo.")

@@ -42,7 +42,7 @@ def mean(
     private: option.PrivacyOptions,
     bounds: Range = None,
 ) -> None:
-    """Release the mean of curves privately, with a band that knows of the noise.
+    """Release the mean of curves privately, with a band that includes the noise.
 
     \b
     Examples:

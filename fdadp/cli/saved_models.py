@@ -34,7 +34,7 @@ def predict(
     *,
     rows: option.DataOptions,
     times: Annotated[
-        str | None, typer.Option(help="Of times to an event: where survival is told, as 1,4,8. (default: all periods)")
+        str | None, typer.Option(help="Of times to an event: where survival is predicted, as 1,4,8. (default: all periods)")
     ] = None,
     interval: Annotated[
         float | None, typer.Option(help="Level of prediction intervals, written beside it as -lower and -upper.")
@@ -334,7 +334,7 @@ def plot(
         Path | None, typer.Option(help="The figure: .png, .pdf or .svg. (default: the model's name, .png)")
     ] = None,
     term: Annotated[
-        str | None, typer.Option(help="Of a formula: this term; of mfpca: person or row. (default: all; person)")
+        str | None, typer.Option(help="Of a formula this term, of mfpca person or row. (default: all; person)")
     ] = None,
 ) -> None:
     """Draw a saved model: its terms, its surface, a mean curve with its band, eigenfunctions, or survival.

@@ -224,7 +224,7 @@ def _implementation(of: Certificate, told: dict[str, str]) -> dict[str, Any]:
     return {
         "preprocessing_and_hyperparameter_tuning": "Settings follow from public values and from the releases; "
         "what was chosen by looking at the data is not covered.",
-        "mechanisms": f"{of.kinds_of_noise} noise; fdadp {of.versions['fdadp']}; {of.versions['noise']}. "
+        "mechanisms": f"{of.kinds_of_noise} noise; fdadp {of.versions['fdadp']} with {of.versions['noise']}. "
         f"{told['Floating point?']} {told['Timing and other side channels?']}",
         "justification": told["Are the algorithms right?"],
     }

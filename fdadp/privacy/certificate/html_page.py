@@ -76,11 +76,11 @@ def _odds(of: Certificate) -> str:
     )
     lines = "".join(f"<li>{html.escape(line)}</li>" for line in of.meaning)
     whom = f"{one.units} that were {'exchanged' if replaced else 'not used'}"
-    but = " The table leaves out the exceptions named above." if odds.exception or odds.values_exception else ""
+    but = "The table leaves out the exceptions named above. " if odds.exception or odds.values_exception else ""
     return (
         f'<h2>In odds and probabilities</h2><ul>{lines}</ul><table><tr><th class="n">before</th>{head}</tr>{rows}'
         f"</table><p>An attacker who knows {one.others}, and falsely accuses 5 % of {whom}, can identify "
-        f"at most {math.ceil(odds.power * 1000) / 10:g} % of the {one.units} that were used (5 % by guessing).{but} "
+        f"at most {math.ceil(odds.power * 1000) / 10:g} % of the {one.units} that were used (5 % by guessing). {but}"
         "Others may know that persons are alike, and learn about you from them. They would also do so if your data "
         f"{LEFT_OUT[of.adjacency]}.</p>"
     )
