@@ -1,9 +1,9 @@
 """Measure the English that people read: ``python docs/_ext/plain_english.py``.
 
 It reads pages, public docstrings, error texts, notebooks, R's pages, the help of commands, and what a certificate says.
-A page, a notebook, a command, or one such kind of text in a file passes or fails as a whole. The limits: 20 words a sentence
-on average, 35 in the longest, one semicolon and one colon a sentence, no forbidden words. Code, tables, formulas,
-headings, references and literal names are not sentences.
+A page, a notebook, a command, or one such kind of text in a file passes or fails as a whole. The limits: 20 words a
+sentence on average, 35 in the longest, one semicolon and one colon a sentence, no forbidden words. Code, tables,
+formulas, headings, references and literal names are not sentences.
 """
 
 from __future__ import annotations
@@ -250,14 +250,8 @@ def _measure(found: dict[str, Measured], value: Any) -> None:
         found.setdefault(name, Measured(name)).sentences += of_docstring(inspect.cleandoc(text))
 
 
-def of_files(kind: str, pattern: str, read: Callable[[str], list[str]]) -> list[Measured]:
-    """What a reader finds in files, each measured; files without a sentence are left out."""
-    found = [(path, read(path.read_text(encoding="utf-8"))) for path in sorted(ROOT.glob(pattern))]
-    return [Measured(f"{kind} {path.relative_to(ROOT).as_posix()}", own) for path, own in found if own]
-
-
 def of_certificate(code: str) -> list[str]:
-    """Sentences of a program that writes pages: its texts, cut at the marks of headings, paragraphs, items and cells."""
+    """Sentences of a program that writes pages: its texts, cut at marks of headings, paragraphs, items and cells."""
     marks = r"</?(?:h\d|p|li|ul|div|section|table|t[dhr])\b[^<>]*>"
     return [own for text in texts_of_code(ast.parse(code)) for own in of_texts(re.split(marks, text))]
 
@@ -265,6 +259,26 @@ def of_certificate(code: str) -> list[str]:
 def of_texts(texts: Iterable[str]) -> list[str]:
     """Sentences of texts, without the value that some begin with."""
     return [own for text in texts for own in sentences(re.sub(rf"^{LITERAL}: ", "", plain(text).strip()))]
+
+
+def of_errors(code: str) -> list[str]:
+    """Sentences of a program's errors and warnings."""
+    return of_texts(texts_of_errors(ast.parse(code)))
+
+
+FILES: dict[str, tuple[str, Callable[[str], list[str]]]] = {
+    "errors": ("fdadp/**/*.py", of_errors),
+    "notebooks": ("notebooks/*.py", of_notebook),
+    "R pages": ("R/*.R", of_r),
+    "certificate": ("fdadp/privacy/certificate/*.py", of_certificate),
+}
+"""What is measured file by file: where the files are, and what reads them."""
+
+
+def of_files(kind: str, pattern: str, read: Callable[[str], list[str]]) -> list[Measured]:
+    """What a reader finds in files, each measured; files without a sentence are left out."""
+    found = [(path, read(path.read_text(encoding="utf-8"))) for path in sorted(ROOT.glob(pattern))]
+    return [Measured(f"{kind} of {path.relative_to(ROOT).as_posix()}", own) for path, own in found if own]
 
 
 def of_help(text: str) -> list[str]:
@@ -299,17 +313,8 @@ def table(measured: list[Measured]) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Print the figures and what is wrong; 1 if anything is. With names: what is to be mended in these."""
-    kinds = {
-        "pages": pages(),
-        "docstrings": docstrings(),
-        "errors": of_files("errors of", "fdadp/**/*.py", lambda text: of_texts(texts_of_errors(ast.parse(text)))),
-        "notebooks": of_files("notebook", "notebooks/*.py", of_notebook),
-        "R pages": of_files("R pages of", "R/*.R", of_r),
-        "help": helps(),
-        "certificate": of_files(
-            "certificate,", "fdadp/privacy/certificate/*.py", of_certificate
-        ),
-    }
+    kinds = {"pages": pages(), "docstrings": docstrings(), "help": helps()}
+    kinds |= {kind: of_files(kind, *own) for kind, own in FILES.items()}
     measured = [own for kind in kinds.values() for own in kind]
     if arguments:
         for own in measured:

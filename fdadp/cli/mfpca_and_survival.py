@@ -129,7 +129,9 @@ def _rows(curves: Path, whose: option.PersonOptions, how: FileFormat) -> tuple[p
 def survival(
     people: Annotated[Path, typer.Argument(metavar="PEOPLE", help=private_summaries.PEOPLE)],
     time: Annotated[str, typer.Option(help="Column: how long each person was seen.")],
-    event: Annotated[str, typer.Option(help="Column that says whether that ended with the event (1), or not (0: censored).")],
+    event: Annotated[
+        str, typer.Option(help="Column that says whether that ended with the event (1), or not (0: censored).")
+    ],
     edges: Annotated[str, typer.Option(help=option.EDGES.format("intervals"))],
     by: Annotated[
         str | None, typer.Option(metavar="NAME=CLASSES", help="A curve for each public class, as arm=drug,placebo.")

@@ -34,7 +34,8 @@ def predict(
     *,
     rows: option.DataOptions,
     times: Annotated[
-        str | None, typer.Option(help="Of times to an event: where survival is predicted, as 1,4,8. (default: all periods)")
+        str | None,
+        typer.Option(help="Of times to an event: where survival is predicted, as 1,4,8. (default: all periods)"),
     ] = None,
     interval: Annotated[
         float | None, typer.Option(help="Level of prediction intervals, written beside it as -lower and -upper.")

@@ -277,7 +277,7 @@ class Certificate:
         odds, replaced = self.odds, self.adjacency == "replace"
 
         def at_most(factor: float, exception: float) -> str:
-            but = f", except for outcomes with a probability of at most {shown_up(exception, 1)} in all"
+            but = f", except for outcomes with a total probability of at most {shown_up(exception, 1)}"
             return f"change by at most a factor of {shown_up(factor)}{but if exception else ''}"
 
         of = self.protected

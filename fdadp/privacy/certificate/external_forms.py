@@ -88,7 +88,7 @@ def label(of: Certificate) -> dict[str, str]:
     return {
         "Privacy parameters": f"{promised(of.epsilon, of.delta)}{mu}, for all that draws on this budget; spent so far: "
         f"ε = {shown_up(of.spent)}",
-        "Unit of privacy": f"{of.unit}; compared: {of.neighbours}",
+        "Unit of privacy": f"{of.unit}. Compared: {of.neighbours}",
         "Utility": _first(of.accuracy) or "see the plan and the notes of the model",
         "Mechanism": f"{'; '.join(dict.fromkeys(fit.mechanism for fit in of.fits)) or 'nothing was released yet'}; "
         f"noise: {of.kinds_of_noise or 'none drawn yet'}",

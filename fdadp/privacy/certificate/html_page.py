@@ -42,7 +42,7 @@ def _parts(of: Certificate) -> Iterable[str]:
     yield '<div class="two"><div>' + _odds(of) + "</div><div>" + _measures(of) + "</div></div>"
     yield "<h2>Whom, and against what</h2>" + _whom(of)
     yield "<h2>What was released</h2>" + _releases(of)
-    yield "<h2>What is not protected</h2><p>" + html.escape("; ".join(of.not_covered)) + ".</p>"
+    yield '<h2>What is not protected</h2><div class="halves">' + _lines(of.not_covered) + "</div>"
     yield "<h2>What was taken as public</h2>" + _pairs(of.public.items(), "Nothing beside the settings.", "small")
     yield "<h2>How accurate</h2>" + _lines(of.accuracy)
     yield "<h2>Privacy label</h2>" + _pairs(of.label.items(), "", "q small tight")
