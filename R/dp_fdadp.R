@@ -43,7 +43,7 @@
 #'   `sigma2`, `r.sq`, `t`. [ledger()] tells what was released. Its methods return:
 #'   * `predict()`: means of new rows, with `se.fit` or `interval` a list;
 #'   * `coef()`: a coefficient function with its band;
-#'   * `confint()`: a list of such functions;
+#'   * `confint()`: a list of what `coef()` gives;
 #'   * `summary()`: the tables;
 #'   * `simulate()`: a list of columns of a synthetic cohort, drawn from the releases at no further cost;
 #'   * `nobs()`: the declared or released number of people.
