@@ -5,7 +5,8 @@
 
 The pages are put together in docs/_build/source, the site is docs/_build/html. What did not change since the last build
 is neither read nor run again. At the end two programs check the site (_ext/check_site.py) and the English of pages,
-docstrings and errors (_ext/plain_english.py). See it: ``python -m http.server -d docs/_build/html``.
+docstrings, errors, notebooks, R's pages, help and certificates (_ext/plain_english.py). See it:
+``python -m http.server -d docs/_build/html``.
 """
 
 from __future__ import annotations
