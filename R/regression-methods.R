@@ -248,7 +248,7 @@ summary.fdadp_regression <- function(object, ...) {
   found <- call_on_fit("coefficient_table", object)
   keep <- c("call", "formula", "family", "n", "t", "edf", "r.sq", "dev.expl", "sigma2", "criterion", "sp", "smoothing", "se", "persons")
   structure(c(unclass(object)[intersect(keep, names(object))], list(
-    terms = tests_of(object), coefficients = coefficient_table(found$table), grids = found$grids
+    terms = tests_of(object), coefficients = coefficient_table(found$table), notes = as.character(found$notes)
   )), class = "summary.fdadp_regression")
 }
 
@@ -273,7 +273,7 @@ print.summary.fdadp_regression <- function(x, ...) {
     format(x$criterion, digits = 6), "   scale = ", format(x$sigma2, digits = 4), "   n = ", x$n, if (length(x$t)) paste(" curves on", grid_text(x$t)), "\n",
     sep = ""
   )
-  writeLines(x$grids)
+  writeLines(x$notes)
   if (!is.null(x$persons)) {
     cat("\n")
     print(x$persons$variances, digits = 4)

@@ -331,12 +331,12 @@ def test_of_variance(fit: Mapping[str, Any], term: str, draws: Any, seed: Any) -
 
 
 def coefficient_table(fit: Mapping[str, Any]) -> dict[str, Any]:
-    """Coefficients that are numbers, and the lines that say the grids of the curves."""
+    """Coefficients that are numbers, and the lines on grids of curves and on rows of persons."""
     model = model_of(fit)
     names = "name", "estimate", "std. error", "t", "p"
     table = zip(*summary_tables.coefficient_table(model.fitted_), strict=True)
-    grids = [line for line in str(model.summary()).splitlines() if line.startswith("Grid of ")]
-    return {"table": dict(zip(names, map(list, table), strict=False)), "grids": grids}
+    notes = [line for line in str(model.summary()).splitlines() if line.startswith(("Grid of ", "Rows of a person"))]
+    return {"table": dict(zip(names, map(list, table), strict=False)), "notes": notes}
 
 
 def coefficients_of(fit: Mapping[str, Any]) -> dict[str, Any]:

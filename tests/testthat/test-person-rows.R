@@ -15,8 +15,8 @@ test_that("how the rows of a person count is chosen in every fit, and said", {
   for (law in c("mean", "sum")) {
     fits[[law]] <- fdadp(y ~ x, terms, family = "binomial", groups = id, person_rows = law)
   }
-  expect_match(summary(fits$mean)$text, "each person counts once", fixed = TRUE)
-  expect_match(summary(fits$sum)$text, "each row counts once", fixed = TRUE)
+  expect_match(summary(fits$mean)$notes, "each person counts once", fixed = TRUE)
+  expect_match(summary(fits$sum)$notes, "each row counts once", fixed = TRUE)
   expect_gt(max(abs(predict(fits$mean, terms) - predict(fits$sum, terms))), 1e-6)
   said <- function(fit) paste(capture.output(print(ledger(fit))), collapse = "\n")
   told <- list(person_rows = "sum", max_rows = 3, epsilon = 8, delta = 1e-6, n = 300, seed = 1)
