@@ -86,14 +86,14 @@ class ThinPlate:
         if centres.size > MOST_CENTRES:
             centres = centres[np.round(np.linspace(0, centres.size - 1, MOST_CENTRES)).astype(int)]
         mean = float(points.mean())
-        eigenvalues, vectors = _largest(centres, order, k)
+        eigenvalues, vectors = _largest(_radial(centres[:, None] - centres, order), k)
         # mgcv's choice among the orthonormal bases: Householder from the last function to the first.
         on_polynomials = vectors[:, ::-1].T @ _polynomials(centres, mean, order)
         free = np.linalg.qr(on_polynomials, mode="complete")[0][::-1, : order - 1 : -1]
         penalty = np.zeros((k, k))
         penalty[: k - order, : k - order] = free.T @ (eigenvalues[:, None] * free)
         raw = cls(centres, _pieces(centres, vectors @ free, order), mean, np.ones(k), penalty, order)
-        scale = np.sqrt(raw.mean_squares(points))
+        scale = np.sqrt(np.mean(raw.design(points) ** 2, axis=0))
         return replace(raw, scale=scale, penalty=penalty / np.outer(scale, scale))
 
     @property
@@ -101,23 +101,6 @@ class ThinPlate:
         """Coefficients of the functions without a penalty, the constant first, shape (K, order)."""
         k = self.scale.size
         return np.asarray(np.eye(k)[:, k - self.order :] * self.scale[:, None])
-
-    def mean_squares(self, points: FloatArray) -> FloatArray:
-        """Means of the squares of all functions over points (n,), shape (K,): of polynomials by sums of powers."""
-        if points.size <= AT_ONCE:
-            return np.asarray(np.mean(self.design(points) ** 2, axis=0))
-        piece = np.searchsorted(self.centres, points, side="right")
-        step, count = points - self.centres[np.maximum(piece - 1, 0)], len(self.centres) + 1
-        powers, power = [], np.ones_like(step)
-        for _ in range(4 * self.order - 1):
-            powers.append(np.bincount(piece, power, count))
-            power *= step
-        radial = np.zeros(self.pieces.shape[2])
-        for a, one in enumerate(self.pieces):
-            for b, other in enumerate(self.pieces):
-                radial += powers[a + b] @ (one * other)
-        polynomials = (_polynomials(points, self.mean, self.order) ** 2).sum(axis=0)
-        return np.concatenate((radial, polynomials)) / points.size / self.scale**2
 
     def design(self, x: ArrayLike) -> FloatArray:
         """All functions at points (n,), shape (n, K); polynomials of degree below `order` beyond the centres."""
@@ -176,37 +159,19 @@ def _radial(distance: FloatArray, order: int, derivative: int = 0) -> FloatArray
     return values
 
 
-def _times_radial(centres: FloatArray, order: int, v: FloatArray) -> FloatArray:
-    """The radial functions at increasing centres times a vector, by sums of powers of distances from one side each."""
-    most, out, gaps = 2 * order - 1, np.zeros(len(v)), np.diff(centres)
-    for side in (1, -1):
-        steps, sums = gaps[::side], [np.cumsum(v[::side])]  # Σ_{j <= i} (x_i - x_j)^power v_j
-        for power in range(1, most + 1):
-            ahead = sums[0][:-1]
-            for lower in range(1, power):
-                ahead = ahead * steps + comb(power, lower) * sums[lower][:-1]
-            sums.append(np.concatenate(([0.0], np.cumsum(ahead * steps))))
-        out += sums[most][::side]
-    return float(_radial(np.ones(1), order)[0]) * out
-
-
 def _polynomials(x: FloatArray, mean: float, order: int) -> FloatArray:
     return np.vander(x - mean, order, increasing=True)
 
 
-def _largest(centres: FloatArray, order: int, k: int) -> tuple[FloatArray, FloatArray]:
-    """The k eigenvalues of the radial functions at the centres that are largest in absolute value, and their vectors.
-
-    They decrease.
-    """
-    if len(centres) <= max(FEW, 3 * k):
-        eigenvalues, vectors = np.linalg.eigh(_radial(centres[:, None] - centres, order))
+def _largest(matrix: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """The k eigenvalues of a symmetric matrix that are largest in absolute value, decreasing, and their vectors."""
+    if len(matrix) <= max(FEW, 3 * k):
+        eigenvalues, vectors = np.linalg.eigh(matrix)
     else:
-        from scipy.sparse.linalg import LinearOperator, eigsh
+        from scipy.sparse.linalg import eigsh
 
-        start, size = np.cos(np.arange(len(centres))), 2 * (len(centres),)
-        operator = LinearOperator(size, matvec=lambda v: _times_radial(centres, order, v.ravel()), dtype=np.float64)
-        eigenvalues, vectors = eigsh(operator, k=k, which="LM", v0=start, tol=0)
+        start = np.cos(np.arange(len(matrix)))
+        eigenvalues, vectors = eigsh(matrix, k=k, which="LM", v0=start, tol=0)
     largest = np.argsort(-np.abs(eigenvalues))[:k]
     largest = largest[np.argsort(-eigenvalues[largest])]
     return eigenvalues[largest], vectors[:, largest]

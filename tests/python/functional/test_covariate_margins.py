@@ -10,7 +10,6 @@ from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
 from fdadp.errors import InputError
-from fdadp.functional.splines import mgcv_bases
 from fdadp.functional.splines.mgcv_bases import MOST_CENTRES, CubicSplines, ThinPlate, covariate_margin
 
 KNOTS = np.array([0.0, 0.4, 0.7, 1.5, 2.0, 2.2])
@@ -59,35 +58,6 @@ def test_thin_plates_have_the_penalty_that_they_say(order):
     null = basis.null
     np.testing.assert_allclose(basis.design(z) @ null[:, 0], 1, atol=1e-12)
     assert np.abs(basis.penalty @ null).max() == 0
-
-
-UGLY = {
-    "even": lambda rng, n: rng.uniform(size=n),
-    "far from 0": lambda rng, n: 1e6 + rng.normal(size=n),
-    "ties": lambda rng, n: rng.normal(size=n).round(3),
-    "skewed": lambda rng, n: np.exp(2 * rng.normal(size=n)),
-}
-
-
-@pytest.mark.parametrize("order", [1, 2, 3])
-@pytest.mark.parametrize("kind", UGLY)
-def test_thin_plates_by_sums_of_powers_are_those_of_the_matrices(kind, order, monkeypatch):
-    """Eigenvectors from products by sums are those of the dense matrix, and mean squares those of the functions."""
-    rng = np.random.default_rng(5)
-    z = UGLY[kind](rng, 3000)
-    centres = np.unique(z)[:900]
-    dense = mgcv_bases._radial(centres[:, None] - centres, order)
-    v = rng.normal(size=centres.size)
-    size = np.abs(dense) @ np.abs(v)
-    assert (np.abs(mgcv_bases._times_radial(centres, order, v) - dense @ v) <= 1e-12 * size.max()).all()
-    basis = ThinPlate.of(z, 10, order)
-    np.testing.assert_allclose(basis.mean_squares(z), np.mean(basis.design(z) ** 2, axis=0), rtol=1e-10)
-    matrix = mgcv_bases._radial(basis.centres[:, None] - basis.centres, order)
-    monkeypatch.setattr(mgcv_bases, "_times_radial", lambda centres, order, v: matrix @ v)
-    whole = ThinPlate.of(z, 10, order)
-    np.testing.assert_allclose(basis.scale, whole.scale, rtol=1e-9)
-    grid = np.quantile(z, np.linspace(0, 1, 300))
-    np.testing.assert_allclose(basis.design(grid), whole.design(grid), atol=1e-8)
 
 
 def test_thin_plates_of_many_values_use_some_of_them():
