@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from fdadp._common.argument_checks import flag, one_of
+from fdadp._common.argument_checks import flag, is_one_of, one_of
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
 from fdadp.solve.form.families_by_name import FAMILIES, family_of
@@ -94,7 +94,10 @@ class ModelSettings:
             raise InputError(f"smoothing must be {known} or smoothing parameters, got {self.smoothing!r}")
         if self.smooths_by_curves:
             self._check_by_curves()
-        one_of(self.k, "k", ("auto", "refund"))
+        if not is_one_of(self.k, ("auto", "refund")):
+            raise InputError(
+                f"k must be one of 'auto', 'refund', got {self.k!r}. The size of one term stands in it, as ff(X, k=8)"
+            )
         if not self.of_curves:
             self._check_variance()
             return

@@ -20,7 +20,7 @@ from fdadp.files.npz_files import sealed
 from fdadp.files.regular_files import text_of
 from fdadp.privacy.account.ledger import Ledger
 from fdadp.privacy.certificate.ledger_recount import verify_ledger
-from fdadp.privacy.study._append_only_file import reading, transaction
+from fdadp.privacy.study._append_only_file import reading, remember, transaction
 from fdadp.privacy.study._chained_entries import Entry, clock_behind, replayed
 from fdadp.privacy.study.budget_accounts import LAST, RESERVATION, STUDY, written
 
@@ -45,6 +45,8 @@ def wrong_with(study: Study) -> tuple[str, ...]:
             told, lines, missing = file.told, file.entries, file.put_back()
     except PrivacyError as exc:
         return (str(exc),)
+    if missing is None:
+        remember(str(study.path), told)  # who looks has seen it
     found = [] if missing is None else [f"it was put back to an older state: {missing}"]
     of = told.first.content
     for before, line in pairwise(lines):

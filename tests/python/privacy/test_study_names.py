@@ -16,7 +16,7 @@ import pytest
 from study_tools import cohort_of, release, study_at, try_to_spend
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy.study import Study
+from fdadp.privacy.study import Study, _append_only_file
 
 WAIT = 120
 SHARE = 1e-4
@@ -151,6 +151,20 @@ def test_an_older_copy_is_refused_by_this_process(path):
     assert "WRONG: it was put back to an older state" in str(Study(path))
     with pytest.raises(PrivacyError, match="put back to an older state"):
         Study(path).report()
+
+
+def test_who_looks_at_a_study_has_seen_its_last_entry(path, monkeypatch):
+    """Another user made the fits: this one only showed the file, and notices the older copy all the same."""
+    study_at(path)
+    before = path.read_bytes()
+    with monkeypatch.context() as other:
+        other.setattr(_append_only_file, "remember", lambda path, told: None)
+        release(cohort_of(path, 0.2))
+    monkeypatch.setattr(_append_only_file, "_LAST", {})
+    assert "WRONG" not in str(Study(path))
+    path.write_bytes(before)
+    assert "WRONG: it was put back to an older state" in str(Study(path))
+    assert any("put back" in problem for problem in Study(path).verify())
 
 
 def test_a_copy_that_went_on_is_the_study_and_the_one_that_stayed_behind_is_refused(path, tmp_path):

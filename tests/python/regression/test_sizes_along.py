@@ -55,7 +55,7 @@ def test_a_number_that_is_given_stays():
         (terms.linear("x", k=20), 20),
     ):
         assert fit(term, people()).fitted_.fit.form.designs[-1].along.size == size
-    with pytest.raises(InputError, match="k must be one of 'auto', 'refund', got 'mgcv'"):
+    with pytest.raises(InputError, match=r"k must be one of 'auto', 'refund', got 'mgcv'\. The size of one term"):
         fit(terms.linear("x"), people(), k="mgcv")
     with pytest.raises(InputError, match="k of x must be a whole number, got 'many'"):
         terms.linear("x", k="many")
