@@ -43,10 +43,12 @@ def _parts(of: Certificate) -> Iterable[str]:
     yield "<h2>Whom, and against what</h2>" + _whom(of)
     yield "<h2>What was released</h2>" + _releases(of)
     yield '<h2>What is not protected</h2><div class="halves">' + _lines(of.not_covered) + "</div>"
-    yield "<h2>What was taken as public</h2>" + _pairs(of.public.items(), "Nothing beside the settings.", "small")
+    yield "<h2>What was taken as public</h2>" + _pairs(of.public.items(), "Nothing beside the settings.", "small tight")
     yield "<h2>How accurate</h2>" + _lines(of.accuracy)
-    yield "<h2>Privacy label</h2>" + _pairs(of.label.items(), "", "q small tight")
-    yield "<h2>What NIST SP 800-226 asks</h2>" + _pairs(answers(of), "", "q small")
+    above = {"Interpretation": "As above, in odds and probabilities."}
+    above |= {"Utility": "As above, under How accurate."} if of.accuracy else {}
+    yield "<h2>Privacy label</h2>" + _pairs((of.label | above).items(), "", "q small tight")
+    yield "<h2>What NIST SP 800-226 asks</h2>" + _pairs(answers(of), "", "q small tight")
     yield "<h2>Software</h2>" + _pairs(of.versions.items(), "", "q small") + _study(of)
     yield _signatures(of)
 
@@ -143,7 +145,7 @@ def _whom(of: Certificate) -> str:
         ("Custodian", ", ".join(filter(None, (about["custodian"], about["region"]))) or "not said"),
         ("Written by", about["author"] or "not said"),
     ]
-    return _pairs(rows, "", "q")
+    return _pairs(rows, "", "q small")
 
 
 def _releases(of: Certificate) -> str:

@@ -194,7 +194,9 @@ def test_the_label_says_nine_things_of_a_study_and_of_a_fit(wards):
         assert all(made.label.values())
         assert json.loads(made.to_json())["label"] == made.label
         for name, text in made.label.items():
-            assert f"<th>{name}</th><td>{html.escape(text)}</td>" in made.to_html()
+            above = name == "Interpretation" or (name == "Utility" and made.accuracy)  # is not said again
+            assert f"<th>{name}</th><td>{'As above' if above else html.escape(text) + '</td>'}" in made.to_html()
+        assert all(html.escape(text) in made.to_html() for text in (made.promise, *made.meaning, *made.accuracy))
         assert "epsilon = 2, delta = 1e-06" in made.label["Privacy parameters"]
         assert "factor of 7.39 (and 1e-06 besides)" in made.label["Interpretation"]
         assert made.unit in made.label["Unit of privacy"]
