@@ -23,7 +23,7 @@ SENTENCES = {
     "index.html": "differential-privacy guarantee that holds end to end",
     "terms.html": "The mean of the response is a sum of terms",
     "private.html": "mechanism",
-    "theory/kernel.html": "Truncation",
+    "theory/kernel.html": "truncation toward zero",
     "api/generated/fdadp.Privacy.html": "adjacency",
     "api/generated/fdadp.privacy.Cohort.html": "second_moment",
     "api/generated/fdadp.terms.ff.html": "of a curve on a curve, refund’s ff",
