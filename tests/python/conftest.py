@@ -91,9 +91,9 @@ def known(value):
 
 
 OF_SECONDS = Path(__file__).with_name("of_seconds.txt")
-"""Tests that take .2 s of CPU or more, but for one of each file, and one of each function that has one below .4 s.
+"""Tests that take .15 s of CPU or more, but for one of each file, and one of each function that has one below .25 s.
 
-Written by ``python .ci/report.py slow REPORT 0.2 0.4``, of a report of ``make test``. They run with the audits.
+Written by ``python .ci/report.py slow REPORT 0.15 0.25``, of a report of ``make test``. They run with the audits.
 """
 
 
