@@ -253,10 +253,8 @@ summary.fdadp_regression <- function(object, ...) {
 }
 
 coefficient_table <- function(found) {
-  columns <- c("estimate", "std. error", "t", "p")
-  table <- matrix(as.double(unlist(found[columns])), ncol = 4, dimnames = list(unlist(found$name), columns))
-  colnames(table)[4] <- "Pr(>|t|)" # so printCoefmat() knows it
-  table
+  columns <- c("estimate", "std. error", "t", "Pr(>|t|)") # printCoefmat() knows the last
+  matrix(as.double(unlist(found[columns])), ncol = 4, dimnames = list(unlist(found$name), columns))
 }
 
 #' @rdname fdadp-methods

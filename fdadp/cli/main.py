@@ -27,8 +27,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Functional data regression with differential privacy.",
-    epilog="Exit status: 0, done. 1: 'study verify' found something wrong, or a fault of fdadp itself. 2: a mistake in "
-    "files or settings, said in one line on stderr. Then nothing is half-written, nor spent unless that line says so.",
+    epilog="Exit status: 0, done. 1: 'study verify' or 'study show' found something wrong, or a fault of fdadp itself. "
+    "2: a mistake in files or settings, said in one line on stderr. Then nothing is half-written, nor spent unless "
+    "that line says so.",
 )
 
 

@@ -331,11 +331,11 @@ def test_of_variance(fit: Mapping[str, Any], term: str, draws: Any, seed: Any) -
 
 
 def coefficient_table(fit: Mapping[str, Any]) -> dict[str, Any]:
-    """Coefficients that are numbers, and the lines on grids of curves and on rows of persons."""
-    model = model_of(fit)
-    names = "name", "estimate", "std. error", "t", "p"
-    table = zip(*summary_tables.coefficient_table(model.fitted_), strict=True)
-    notes = [line for line in str(model.summary()).splitlines() if line.startswith(("Grid of ", "Rows of a person"))]
+    """Coefficients that are numbers, and the notes on grids of curves and on rows of persons."""
+    fitted = model_of(fit).fitted_
+    names = "name", "estimate", "std. error", "t", "Pr(>|t|)"
+    table = zip(*summary_tables.coefficient_table(fitted), strict=True)
+    notes = [note for note in summary_tables.notes(fitted) if note.startswith(("Grid of ", "Rows of a person"))]
     return {"table": dict(zip(names, map(list, table), strict=False)), "notes": notes}
 
 

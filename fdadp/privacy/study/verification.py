@@ -45,9 +45,11 @@ def wrong_with(study: Study) -> tuple[str, ...]:
             told, lines, missing = file.told, file.entries, file.put_back()
     except PrivacyError as exc:
         return (str(exc),)
+    found = []
     if missing is None:
         remember(str(study.path), told)  # who looks has seen it
-    found = [] if missing is None else [f"it was put back to an older state: {missing}"]
+    else:
+        found.append(f"it was put back to an older state: {missing}")
     of = told.first.content
     for before, line in pairwise(lines):
         if line.time < before.time:

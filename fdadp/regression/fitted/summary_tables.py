@@ -53,7 +53,7 @@ def summarise(fitted: Fitted) -> Summary:
         table = held.variances
         rows = [(level, *(f"{v:.4g}" for v in row)) for level, row in zip(table.index, table.to_numpy(), strict=True)]
         result.tables.append(SimpleTable(rows, headers=["level", *table.columns]))
-    result.add_extra_txt([*_notes(fitted), *_guarantee(fitted)])
+    result.add_extra_txt([*notes(fitted), *_guarantee(fitted)])
     return result
 
 
@@ -178,43 +178,44 @@ CURVES_BELIEVED = (
 """Of private fits: .26 of a function at n = 10,000, the worst of seven simulators (``docs/limits.md``)."""
 
 
-def _notes(fitted: Fitted) -> list[str]:
+def notes(fitted: Fitted) -> list[str]:
+    """What stands below the tables, a sentence or more each."""
     formula, ledger = fitted.settings.formula, None if fitted.released is None else fitted.released.ledger
-    notes = [f"Formula: {formula}"] if isinstance(formula, str) else []
+    found = [f"Formula: {formula}"] if isinstance(formula, str) else []
     covariates, response = fitted.covariates, fitted.response
     grids = [(name, grid, covariates.units.get(name)) for name, grid in covariates.grids.items()]
     if response.curves is not None:
         grids.append((response.name, response.curves.grid, response.curves.unit))
-    notes += [f"Grid of {name}: {text_of_grid(grid, unit)}." for name, grid, unit in grids]
-    notes += _functions_along(fitted)
+    found += [f"Grid of {name}: {text_of_grid(grid, unit)}." for name, grid, unit in grids]
+    found += _functions_along(fitted)
     errors = None
     if ledger is not None:
         errors = "Standard errors and tests include the noise of the releases"
         looked = any(release.name == PLANNED["directions"] for release in ledger.releases)
         errors += f". {CURVES_BELIEVED}" if covariates.grids and not looked else ""
-    notes += [] if fitted.joined is None else [f"Rows: {fitted.joined}."]
+    found += [] if fitted.joined is None else [f"Rows: {fitted.joined}."]
     if ledger is not None:
         said = ledger.details.get("rows of a person")
     else:
         said = said_of_rows(fitted.settings.person_rows) if fitted.errors.grouped and fitted.persons is None else None
-    notes += [] if said is None else [f"Rows of a person: {said}."]
+    found += [] if said is None else [f"Rows of a person: {said}."]
     if fitted.levels is not None:
-        notes += fitted.levels.notes()
+        found += fitted.levels.notes()
     if fitted.persons is not None:
         kind = fitted.errors.kind_of(None)
         errors = errors or BY_PERSON[kind]
         if kind == "unconditional":  # errors are those of estimated covariances up to a number of persons and of terms
             counted = fitted.persons.weights.any()
             errors += "; covariances are estimated, too" if counted else "; covariances are taken as known"
-    notes.append((errors or ERRORS[fitted.errors.kind_of(None)]) + ".")
-    notes += fitted.family.notes
-    notes += [] if fitted.variance is None else [fitted.variance.note]
-    notes += fitted.advice
+    found.append((errors or ERRORS[fitted.errors.kind_of(None)]) + ".")
+    found += fitted.family.notes
+    found += [] if fitted.variance is None else [fitted.variance.note]
+    found += fitted.advice
     lost = fitted.fit.unidentified()
     if lost:
         whys = "; ".join(f"{name} {why}" for name, why in lost.items())
-        notes.append(f"Note: the data do not identify all of {', '.join(lost)}. {whys}.")
-    return notes
+        found.append(f"Note: the data do not identify all of {', '.join(lost)}. {whys}.")
+    return found
 
 
 def _functions_along(fitted: Fitted) -> list[str]:
