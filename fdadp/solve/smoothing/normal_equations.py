@@ -56,9 +56,11 @@ class NormalEquations:
         -------
         NormalEquations, ndarray of shape (K,), float
             Besides the equations what the others explain of every response, and their log|A|. None where digits are
-            lost, or where the blocks of the whole are of more use.
+            lost, where one of the two parts is empty, or where the blocks of the whole are of more use.
         """
         others = np.setdiff1d(np.arange(len(self.gram)), own)
+        if not own.size or not others.size:  # LAPACK complains of empty matrices, on stdout
+            return None
         scale = 1 / np.sqrt(self.diagonal[others] + penalty[others])
         factor = None if self.blocks else factored(self.gram[np.ix_(others, others)], scale, ())
         if factor is None or not factor.pivots.min(initial=1.0) > FIRM:

@@ -105,3 +105,17 @@ def test_points_that_move_one_term_have_the_values_of_the_whole(alike):
         moves = np.concatenate([np.kron(np.eye(8), [[-5.0], [5.0]]), np.zeros((1, 8)), np.ones((2, 8))])
         points = about + moves
         np.testing.assert_allclose(of.reml_values(points, about), of.reml_values(points), rtol=1e-9)
+
+
+def test_penalties_that_are_on_nothing_print_nothing(capfd):
+    """A penalty of zeros, as of values that no row has, moves no coordinate: LAPACK complained of a matrix of none."""
+    rng = np.random.default_rng(4)
+    features, y = rng.normal(size=(60, 6)), rng.normal(size=(60, 1))
+    penalties = [np.stack([np.arange(3.0), np.zeros(3)]), np.ones((1, 3))]
+    fit = penalized_least_squares.PenalizedLeastSquares(
+        features.T @ features, features.T @ y, (y * y).sum(axis=0), 60, penalties, intercept=False
+    )
+    of, about = fit._criteria, np.zeros(3)
+    points = about + np.linspace(-2.0, 2.0, 5)[:, None] * [0.0, 1.0, 0.0]
+    np.testing.assert_allclose(of.reml_values(points, about), of.reml_values(about[None]).repeat(5, axis=0), rtol=1e-12)
+    assert capfd.readouterr() == ("", "")
