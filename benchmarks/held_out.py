@@ -15,6 +15,7 @@ of both, with the paired standard error of that difference.
 * `errors="curve"`, `eigen`: The default with ``errors="curve"``, and with ``response_basis="eigen"``.
 * `curve, k=20`: ``"Y ~ ff(X, k=(20, 15))"`` with ``errors="curve"``: 20 functions along s, not 5.
 * `eigen, k=20`: ``"Y ~ ff(X, k=(20, 5))"`` with ``response_basis="eigen"``, as many.
+* `mean of both`: The mean of what `curve, k=20` and `eigen, k=20` predict.
 * `components`: Four component scores of X as numbers, ``"Y ~ z0 + z1 + z2 + z3"``.
 * `k=20`, on request: ``"Y ~ ff(X, k=(20, 15))"``, whose errors count as independent.
 * `ridge`: Ridge regression of the points of Y on the points of X, its parameter by leave-one-out (scikit-learn).
@@ -69,6 +70,11 @@ def functional(formula: str = "Y ~ ff(X)", **settings: Any) -> Predict:
     return predict
 
 
+def mean_of(*models: Predict) -> Predict:
+    """The mean of the predictions of several models."""
+    return lambda *given: np.mean([predict(*given) for predict in models], axis=0)
+
+
 def components(train: Columns, new: Columns, grids: Columns) -> np.ndarray:
     """Linear effects of four component scores, which are found on the training curves."""
     mean = train["X"].mean(axis=0)
@@ -90,20 +96,24 @@ def ridge(train: Columns, new: Columns, grids: Columns) -> np.ndarray:
     return np.asarray(model.predict(points[1]))
 
 
+WITH_CURVES = functional("Y ~ ff(X, k=(20, 15))", errors="curve")
+WITH_EIGENFUNCTIONS = functional("Y ~ ff(X, k=(20, 5))", response_basis="eigen")
+
 MODELS: dict[str, Predict] = {
     "default": functional(),
     "refund's k": functional(k="refund"),
     'errors="curve"': functional(errors="curve"),
-    "curve, k=20": functional("Y ~ ff(X, k=(20, 15))", errors="curve"),
+    "curve, k=20": WITH_CURVES,
     "eigen": functional(response_basis="eigen"),
-    "eigen, k=20": functional("Y ~ ff(X, k=(20, 5))", response_basis="eigen"),
+    "eigen, k=20": WITH_EIGENFUNCTIONS,
+    "mean of both": mean_of(WITH_CURVES, WITH_EIGENFUNCTIONS),
     "components": components,
     "ridge": ridge,
     "k=20": functional("Y ~ ff(X, k=(20, 15))"),
 }
 
 RIVALS = ("components", "ridge")
-JUDGED = ("default", "curve, k=20")
+JUDGED = ("default", "curve, k=20", "mean of both")
 """Of ours, beside both rivals: what is called without thought, and what the page has for predictions."""
 
 # --- data ---
