@@ -118,23 +118,47 @@ class CsvLines:
         return axis.points, at[::-1] if axis.backwards else at
 
     def blocks(self) -> Iterator[Texts]:
-        """Rows below the first line as text, in blocks of shape (m, columns); None in lines of another length."""
+        """Rows below the first line, in blocks of shape (m, columns); None in lines of another length.
+
+        Entries are text. Of a regular line they are floats but for the first: what the same text means as a number.
+        """
         width = len(self.names)
-        with _text(self.path) as lines:
+        with _text(self.path, "latin-1") as lines:  # a character for each byte
             next(lines, "")
-            while block := list(islice(lines, ROWS)):
+            while told := "".join(islice(lines, ROWS)):
+                text = told.removesuffix("\n").encode("latin-1")
+                block = text.split(b"\n")
                 rows = np.full((len(block), width), None, dtype=object)
-                for i, line in enumerate(block):
-                    fields = _fields(line, self.sep)
+                for i in self._beside_regular(text, block, rows):
+                    fields = _fields(block[i].decode("utf-8", "replace"), self.sep)
                     if len(fields) == width:
                         rows[i] = [with_point(f, self.decimal) for f in fields]
                 yield rows
 
+    def _beside_regular(self, text: bytes, block: list[bytes], rows: Texts) -> list[int]:
+        """Fill the rows of regular lines; return which lines are to be read one by one."""
+        sep, width = self.sep.encode(), len(self.names)
+        every = list(range(len(block)))
+        if width < ENOUGH or self.decimal != ".":
+            return every
+        labels, most = _first_fields(block, sep), csv.field_size_limit()
+        regular = _are_regular(labels, text, sep * (width - 1))
+        if max(map(len, block)) > most:  # a field beyond it is refused where lines are read one by one
+            regular = [r and max(map(len, line.split(sep))) <= most for r, line in zip(regular, block, strict=True)]
+        found = [i for i in every if regular[i]]
+        lines = text if all(regular) else b"\n".join([block[i] for i in found])
+        numbers = _numbers_of(lines, range(1, width), self.sep) if found else None
+        if numbers is None:
+            return every
+        rows[found, 0] = [labels[i].decode("utf-8", "replace") for i in found]
+        rows[found, 1:] = numbers
+        return [i for i in every if not regular[i]]
+
 
 @contextmanager
-def _text(path: Path) -> Iterator[TextIO]:
+def _text(path: Path, encoding: str = "utf-8-sig") -> Iterator[TextIO]:
     opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
-    with opener(path, "rt", encoding="utf-8-sig", errors="replace") as stream:
+    with opener(path, "rt", encoding=encoding, errors="replace") as stream:
         yield stream
 
 
@@ -190,19 +214,49 @@ def exact() -> dict[str, Any]:
     return {} if always else {"float_precision": "round_trip"}
 
 
-_NO_NUMBERS = str.maketrans("", "", "0123456789+-.eE")
+# A line is regular that has nothing but a number, or nothing, in each field beyond the first, and in that one neither a
+# quote nor a NUL. Many such lines are read at once. Other lines are read one by one.
+
+ENOUGH = 7
+"""Columns of a file from which on regular lines are looked for."""
+_OF_NUMBERS = b"0123456789+-.eE"
+
+
+def _first_fields(lines: list[bytes], sep: bytes) -> list[bytes]:
+    return [line.partition(sep)[0] for line in lines]
+
+
+def _are_regular(labels: list[bytes], text: bytes, between: bytes) -> list[bool]:
+    """Which lines are regular; `between`: all separators of a line."""
+    rest = text.translate(None, _OF_NUMBERS).split(b"\n")
+    return [
+        r == label.translate(None, _OF_NUMBERS) + between and b'"' not in r and b"\0" not in r
+        for label, r in zip(labels, rest, strict=True)
+    ]
+
+
+def _numbers_of(lines: bytes, columns: range, sep: str) -> FloatArray | None:
+    """The floats nearest to the fields of regular lines, NaN where there is nothing; None where one is no number."""
+    how: dict[str, Any] = {"sep": sep, "header": None, "usecols": columns, "quoting": csv.QUOTE_NONE, **exact()}
+    try:
+        read = pd.read_csv(io.BytesIO(lines), low_memory=False, **how)
+        if (read.dtypes != np.float64).any():  # whole numbers, whose zero has no sign, or "1.2.3"
+            read = pd.read_csv(io.BytesIO(lines), dtype=np.float64, **how)
+    except (ValueError, OverflowError):
+        return None
+    return np.ascontiguousarray(read)
+
 
 MISSING = {"", "na", "nan", "n/a", "null"}
 
 
 def from_csv(
-    path: Path, stream: TextIO, header: bool, long: tuple[str, str, str] | None, sep: str = ",", decimal: str = "."
+    path: Path, text: bytes, header: bool, long: tuple[str, str, str] | None, sep: str = ",", decimal: str = "."
 ) -> pd.DataFrame:
     """One curve a row, from CSV text; raises FileFormatError, which names the line."""
-    text = stream.read()
     if header and long is None and decimal == "." and (frame := _of_regular_lines(path, text, sep)) is not None:
         return one_curve_a_row(path, frame)
-    rows = _rows(io.StringIO(text, newline=""), sep, decimal)
+    rows = _rows(io.StringIO(text.decode("utf-8-sig"), newline=""), sep, decimal)
     line, first = next(rows, (0, []))
     refuse_semicolons(path, ",".join(first) if len(first) > 1 else "".join(first), sep)
     if not line:
@@ -236,26 +290,26 @@ def from_csv(
     return one_curve_a_row(path, frame)
 
 
-def _of_regular_lines(path: Path, text: str, sep: str) -> pd.DataFrame | None:
-    """Curves of lines that hold numbers, or nothing, in every field but labels; None where any line is another."""
-    text = text.replace("\r\n", "\n")
-    first, *lines = text.removesuffix("\n").split("\n")
-    names = [name.strip() for name in first.split(sep)]
-    if not lines or '"' in text or "\r" in text or len(names) <= max(curve_sample.MOST_COLUMNS, 1):
+def _of_regular_lines(path: Path, text: bytes, sep: str) -> pd.DataFrame | None:
+    """Curves of regular lines; None where any line is another."""
+    text = text.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n")
+    first = text[: text.find(b"\n") + 1]
+    below = text[len(first) : len(text) - text.endswith(b"\n")]
+    names = [name.strip() for name in first.decode().split(sep)]
+    if not below or b'"' in first or b"\r" in text or len(names) < ENOUGH:
         return None
-    parts = [line.partition(sep) for line in lines]
-    labels = [label for label, _, _ in parts]
+    starts = _first_fields(below.split(b"\n"), sep.encode())
+    if not all(_are_regular(starts, below, sep.encode() * (len(names) - 1))):
+        return None
+    labels = b"\n".join(starts).decode().split("\n")
     labelled = _has_labels(names, labels, True)
-    numbers = "\n".join([rest for _, _, rest in parts] if labelled else lines) + "\n"
-    between = (sep * (len(names) - labelled - 1) + "\n") * len(lines)
-    if not numbers.isascii() or numbers.translate(_NO_NUMBERS) != between:
+    if not labelled and b"\n".join(starts).translate(None, _OF_NUMBERS + b"\n"):
         return None
-    try:
-        read = pd.read_csv(io.StringIO(numbers), sep=sep, header=None, dtype=np.float64, **exact())
-    except (ValueError, OverflowError):  # "1.2.3"
+    numbers = _numbers_of(below, range(labelled, len(names)), sep)
+    if numbers is None:
         return None
     index = pd.Index([label.strip() for label in labels]) if labelled else None
-    return pd.DataFrame(np.ascontiguousarray(read), index=index, columns=column_labels(path, names[labelled:]))
+    return pd.DataFrame(numbers, index=index, columns=column_labels(path, names[labelled:]))
 
 
 def _rows(stream: TextIO, sep: str, decimal: str) -> Iterator[tuple[int, list[str]]]:

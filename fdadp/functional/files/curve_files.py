@@ -110,8 +110,8 @@ def read_curves(
     csv_curves.refuse_utf16(source)
     opener: Any = gzip.open if suffix == ".csv.gz" else open
     try:
-        with opener(source, "rt", encoding="utf-8-sig", newline="") as stream:
-            return csv_curves.from_csv(source, stream, header, names, sep, decimal)
+        with opener(source, "rb") as stream:
+            return csv_curves.from_csv(source, stream.read(), header, names, sep, decimal)
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as exc:
         raise FileFormatError(f"{source} must be a text file in CSV format, got {type(exc).__name__}: {exc}") from exc
 

@@ -12,8 +12,10 @@ from fdadp import Privacy, PrivateMean, open_curves
 from fdadp._common.calling_language import door
 from fdadp.errors import FileFormatError, InputError
 from fdadp.functional.files import csv_curves
+from fdadp.functional.files.csv_curves import CsvLines
 from fdadp.functional.files.curve_files import read_curves
 from fdadp.functional.tables.curve_inputs import as_curves
+from fdadp.privacy.private_entries import meaning
 
 HOURS = [f"h{hour:02d}" for hour in range(6)]
 VALUES = np.random.default_rng(0).normal(60, 5, (30, 6)).round(3)
@@ -145,3 +147,41 @@ def test_regular_lines_are_read_as_line_by_line(seed, tmp_path, monkeypatch):
         path.write_bytes((end.join(lines) + end * int(rng.integers(0, 3))).encode())
         assert read(lambda *told: taken.append(fast(*told)) or taken[-1]) == read(lambda *_: None)
     assert 10 < sum(one is not None for one in taken) < 90
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_line_of_private_rows_means_what_it_means_alone(seed, tmp_path, monkeypatch):
+    """Random lines, some of them odd: a row is the same whatever the others are, and however they are read."""
+    rng, path = np.random.default_rng(seed), tmp_path / "rows.csv"
+    odd = ["", "-0", "1e5", "1e400", "NA", "x", "1_0", " 4 ", "+.5", "1.2.3", "-", "1e", '"7"', 'a"', "é", "1;2", "\0"]
+    odd += ["9" * 20, "1\r2", "\xff", "0." + "3" * 140_000]
+    sep, mark = (",", ".") if seed else (";", ",")
+
+    def rows(lines):
+        path.write_bytes("\n".join([sep.join(map(str, ["id", *range(1, width)])), *lines]).encode("latin-1"))
+        return [[repr(meaning(e)) for e in row] for block in CsvLines.of(path, sep, mark).blocks() for row in block]
+
+    for _ in range(25):
+        width = int(rng.integers(7, 12))
+        table = [[f"p{i}", *map(repr, rng.normal(size=width - 1).tolist())] for i in range(int(rng.integers(1, 9)))]
+        for _ in range(int(rng.integers(4))):
+            table[rng.integers(len(table))][rng.integers(width)] = str(rng.choice(odd))
+        if rng.uniform() < 0.3:
+            table[-1].pop()
+        lines = [sep.join(row) for row in table] + [""] * int(rng.integers(3))
+        together, alone = rows(lines), [row for line in lines for row in rows([line, "\n"])[:-1]]
+        assert together == alone[: len(together)] and len(alone) - len(together) <= (lines[-1] == "")
+        monkeypatch.setattr(csv_curves, "ENOUGH", 100)
+        assert rows(lines) == together
+        monkeypatch.undo()
+
+
+def test_regular_lines_of_private_rows_are_numbers_at_once(tmp_path):
+    path = tmp_path / "rows.csv"
+    names = ",".join(map(str, range(1, 8)))
+    path.write_text(f"id,{names}\n1,{names}\nb,1,2,x,4,5,6,7\nc,,-0,.5,1e3,5,6,7\n\n\n")
+    (block,) = CsvLines.of(path).blocks()
+    assert block[0].tolist() == ["1", *map(float, range(1, 8))]
+    assert block[1].tolist() == ["b", "1", "2", "x", "4", "5", "6", "7"]
+    assert repr(block[2].tolist()) == "['c', nan, -0.0, 0.5, 1000.0, 5.0, 6.0, 7.0]"
+    assert block[3:].tolist() == [[None] * 8] * 2
