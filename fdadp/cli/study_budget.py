@@ -56,9 +56,9 @@ def new(file: File, *, facts: Facts) -> None:
 @study.command()
 def show(file: File) -> None:
     """Say what is left, and what drew on it; status 1 if anything is wrong."""
-    of = fdadp.Study(file)
-    typer.echo(str(of))
-    if of.verify():
+    text, wrong = fdadp.Study(file).shown()
+    typer.echo(text)
+    if wrong:
         raise typer.Exit(1)
 
 

@@ -109,9 +109,9 @@ class OpenedTable(_Opened):
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self.tables()
 
-    def read(self) -> dict[str, Any]:
-        """All of it, as a mapping of columns."""
-        return self._whole(self._names)
+    def read(self, names: Sequence[str] | None = None) -> dict[str, Any]:
+        """All of it, or some columns, as a mapping of columns, from one pass."""
+        return self._whole(self._names if names is None else names)
 
     def entries(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Go through the pieces once for the kernel: entries of columns as they are."""

@@ -29,7 +29,7 @@ from fdadp.privacy.study.budget_accounts import (
     facts_of,
     fits_of,
 )
-from fdadp.privacy.study.verification import wrong_with
+from fdadp.privacy.study.verification import looked_at, wrong_with
 
 if TYPE_CHECKING:
     from fdadp.privacy.certificate import Certificate
@@ -332,12 +332,12 @@ class Study:
         budget, total = self.budget, float(self.facts["total"])
         return fits_of(lines, lambda share: budget.epsilon_of(share * total))
 
-    def _seen(self) -> tuple[str, tuple[Fit, ...], Entry]:
-        """Headline, fits and last entry, all of one state of the file."""
+    def _seen(self) -> tuple[str, tuple[Fit, ...], Entry, tuple[str, ...]]:
+        """Headline, fits, last entry and what is wrong, all of one state of the file."""
         StudyBook(str(self.path), 0.0, self.facts).sweep()
-        lines = self.entries
+        lines, wrong = looked_at(self)
         fits = self._fits(lines)
-        return self._headline(1 - math.fsum(fit.share for fit in fits)), fits, lines[-1]
+        return self._headline(1 - math.fsum(fit.share for fit in fits)), fits, lines[-1], wrong
 
     @property
     def headline(self) -> str:
@@ -350,7 +350,11 @@ class Study:
         return f"{of['name']}: {promise} for everything ever released, by {of['unit']}; {max(left, 0):.2%} is left"
 
     def __str__(self) -> str:
-        of, (headline, fits, last) = self.facts, self._seen()
+        return self.shown()[0]
+
+    def shown(self) -> tuple[str, tuple[str, ...]]:
+        """What ``str`` says of it, and what is wrong with it as :meth:`verify` says, of one state of the file."""
+        of, (headline, fits, last, wrong) = self.facts, self._seen()
         n = "private" if of["n"] is None else f"{of['n']:,}, public"
         lines = [
             headline,
@@ -361,13 +365,13 @@ class Study:
             composed(of["delta"]),
             "",
             f"last entry: {last.position}, {last.hash}",
-            *(f"WRONG: {problem}" for problem in wrong_with(self)),
+            *(f"WRONG: {problem}" for problem in wrong),
         ]
-        return "\n".join(lines)
+        return "\n".join(lines), wrong
 
     def _repr_html_(self) -> str:
-        headline, fits, last = self._seen()
-        wrong = "".join(f"<p><strong>WRONG: {html.escape(problem)}</strong></p>" for problem in wrong_with(self))
+        headline, fits, last, problems = self._seen()
+        wrong = "".join(f"<p><strong>WRONG: {html.escape(problem)}</strong></p>" for problem in problems)
         return (
             f"<div><p><strong>{html.escape(headline)}</strong></p>{as_html(fits)}"
             f"<p>{composed(self.facts['delta'])}</p>"

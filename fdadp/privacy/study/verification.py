@@ -20,8 +20,8 @@ from fdadp.files.npz_files import sealed
 from fdadp.files.regular_files import text_of
 from fdadp.privacy.account.ledger import Ledger
 from fdadp.privacy.certificate.ledger_recount import verify_ledger
-from fdadp.privacy.study._append_only_file import reading, remember, transaction
-from fdadp.privacy.study._chained_entries import Entry, clock_behind, replayed
+from fdadp.privacy.study._append_only_file import LastEntry, reading, remember, transaction
+from fdadp.privacy.study._chained_entries import Entry, Told, clock_behind, replayed
 from fdadp.privacy.study.budget_accounts import LAST, RESERVATION, STUDY, written
 
 if TYPE_CHECKING:
@@ -41,10 +41,24 @@ def wrong_with(study: Study) -> tuple[str, ...]:
     study : Study
     """
     try:
-        with reading(study.path, anew=True) as file:
-            told, lines, missing = file.told, file.entries, file.put_back()
+        state = _state(study)
     except PrivacyError as exc:
         return (str(exc),)
+    return _problems(study, *state)
+
+
+def looked_at(study: Study) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+    """Entries of one state of the file, and what is wrong with it; raises PrivacyError where it is damaged."""
+    told, lines, missing = _state(study)
+    return lines, _problems(study, told, lines, missing)
+
+
+def _state(study: Study) -> tuple[Told, tuple[Entry, ...], LastEntry | None]:
+    with reading(study.path, anew=True) as file:
+        return file.told, file.entries, file.put_back()
+
+
+def _problems(study: Study, told: Told, lines: Sequence[Entry], missing: LastEntry | None) -> tuple[str, ...]:
     found = []
     if missing is None:
         remember(str(study.path), told)  # who looks has seen it

@@ -25,7 +25,7 @@ from fdadp.private.public.gaussian_process_prior import PublicPrior
 from fdadp.regression.private.private_table import DeclaredBounds, Entries, PrivateTable
 from fdadp.regression.reading.computed_columns import bounds_of, expression, row_function
 from fdadp.regression.reading.missing_entries import Completion
-from fdadp.regression.reading.table_columns import ColumnTable, Grids, read_records
+from fdadp.regression.reading.table_columns import ColumnTable, Grids, read_records, read_together
 from fdadp.solve.form.families_by_name import FAMILIES
 from fdadp.solve.form.response_families import Family
 from fdadp.terms.numbers.factors_and_random_effects import Factor
@@ -514,7 +514,7 @@ class PrivateColumns:
         made = [self.made[name] for name in columns if name in self.made]
         sources = [source.name for one in made for source in one.sources]
         given = list(dict.fromkeys([*(name for name in columns if name not in self.made), *sources]))
-        table = self._as_numbers(self._on_grids(data, given, grids), given)
+        table = self._as_numbers(self._on_grids(read_together(data, given), given, grids), given)
         records = read_records(table, given, grids, defaults=self.grids, missing=given)[0]
         return records.with_columns(**{name: self._computed(name, records) for name in columns if name in self.made})
 

@@ -11,7 +11,7 @@ import ast
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -279,6 +279,16 @@ def column_named(name: str, columns: Collection[Any]) -> Any:
         return name
     wanted = unicodedata.normalize("NFKC", name)
     return next((c for c in columns if unicodedata.normalize("NFKC", str(c)) == wanted), None)
+
+
+def columns_read(texts: Sequence[str], columns: Sequence[Any]) -> list[Any]:
+    """Columns that are read for columns, or expressions of them, those of the first one first."""
+    out: list[Any] = []
+    for text in texts:
+        function = None if column_named(text, columns) is not None else row_function(text)
+        names = (text,) if function is None else function.sources
+        out += [own for own in (column_named(name, columns) for name in names) if own is not None]
+    return list(dict.fromkeys(out))
 
 
 def _numbers(value: Value) -> Any:

@@ -24,7 +24,7 @@ from fdadp.functional.containers.opened_tables import OpenedColumn, OpenedCurves
 from fdadp.functional.tables.curve_inputs import Labels, TableColumn, check_finite, read_column, row_labels
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.row_and_grid_labels import same_rows
-from fdadp.regression.reading.computed_columns import column_named, row_function
+from fdadp.regression.reading.computed_columns import column_named, columns_read, row_function
 from fdadp.regression.reading.label_joins import aligned, have_labels
 from fdadp.regression.reading.missing_entries import Completion, cure_of
 from fdadp.responses import PointwiseResponse
@@ -436,8 +436,15 @@ def read_records(
     InputError
         No such table or column, columns of different lengths or with other row labels, missing or infinite entries.
     """
-    table = ColumnTable(data, grids, defaults=defaults, first=first)
+    table = ColumnTable(read_together(data, names), grids, defaults=defaults, first=first)
     return table.records(names, missing, new=defaults is not None), table.index
+
+
+def read_together(data: Any, names: Sequence[str]) -> Any:
+    """A table that was opened with the columns that are named read in one pass; all else as it is."""
+    data = opened_table(data) if is_foreign(type(data)) else data
+    wanted = columns_read(names, data.names) if isinstance(data, OpenedTable) else []
+    return {name: data[name] for name in data.names} | data.read(wanted) if wanted else data
 
 
 def _refuse_odd(name: str, labels: Any) -> None:

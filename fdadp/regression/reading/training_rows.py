@@ -19,7 +19,7 @@ from fdadp.functional.tables.curve_inputs import Labels, TableColumn, as_curves
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.privacy.rows._person_row_caps import LAWS, Law, law_of
 from fdadp.regression.model_settings import ModelSettings
-from fdadp.regression.reading.computed_columns import column_named, expression, row_function, tree_of
+from fdadp.regression.reading.computed_columns import columns_read, expression, tree_of
 from fdadp.regression.reading.label_joins import aligned
 from fdadp.regression.reading.missing_entries import Completion, treatments
 from fdadp.regression.reading.table_columns import (
@@ -102,7 +102,7 @@ class TrainingSpec:
         own: dict[Any, Any] = {"data": data}
         if isinstance(data, Mapping):
             named = [given for given in beside.values() if isinstance(given, str)]
-            own = {name: data[name] for name in _columns_read(response + named + list(self.columns), list(data))}
+            own = {name: data[name] for name in columns_read(response + named + list(self.columns), list(data))}
         if self.long is not None or not own or not isinstance(data, Mapping | pd.DataFrame):
             return self, None
         every = {**own, **inputs}
@@ -117,16 +117,6 @@ class TrainingSpec:
         table = {**data, **{name: found[name] for name in own}} if isinstance(data, Mapping) else found["data"]
         beside = {name: found.get(name, given) for name, given in beside.items()}
         return replace(self, data=table, table=None, y=beside.pop(self.response), **beside), said
-
-
-def _columns_read(texts: Sequence[str], columns: Sequence[Any]) -> list[Any]:
-    """Columns that are read for columns, or expressions of them, those of the first one first."""
-    out: list[Any] = []
-    for text in texts:
-        function = None if column_named(text, columns) is not None else row_function(text)
-        names = (text,) if function is None else function.sources
-        out += [own for own in (column_named(name, columns) for name in names) if own is not None]
-    return list(dict.fromkeys(out))
 
 
 @dataclass(frozen=True)

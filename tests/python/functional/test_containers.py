@@ -500,6 +500,20 @@ def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
         assert read == [["age"]] * 4
 
 
+@pytest.mark.parametrize("private", [False, True])
+def test_new_rows_of_a_file_are_read_once(private: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = promised() | {"bounds": BOUNDS | {"age": (20, 70)}} if private else {}
+    model = FunctionalRegression("Y ~ ff(X) + I(age / 10)", **told)
+    model.fit({"Y": Y, "X": X, "age": AGE}, grids={"X": S, "Y": S})
+    new = pd.DataFrame(X, columns=[f"x{s}" for s in S]).assign(age=AGE, id=IDS)
+    new.to_csv(tmp_path / "new.csv", index=False)
+    reads, real = [], pd.read_csv
+    monkeypatch.setattr(pd, "read_csv", lambda *of, **how: reads.append(of) or real(*of, **how))
+    found = model.predict(open_curves(tmp_path / "new.csv", curves={"X": "x"}, rows="id"))
+    assert len(reads) == 1
+    np.testing.assert_allclose(found, model.predict({"X": X, "age": AGE}, grids={"X": S}), rtol=1e-9)
+
+
 @pytest.mark.parametrize(("package", "name"), [("zarr", "x.zarr"), ("pyarrow", "x.parquet")])
 def test_a_package_that_is_not_installed_is_named(
     package: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from fdadp import Privacy, PrivateMean, Study, simulate_affr
 from fdadp.cli.main import app
-from fdadp.privacy.study import study_budget
+from fdadp.privacy.study import _append_only_file, verification
 from fdadp.privacy.study.budget_accounts import written
 
 SAID = ("about.", "date", "accuracy", "versions.fdadp", "signature")
@@ -127,8 +127,20 @@ def test_a_study_that_is_wrong_is_shown_with_status_1(wards, monkeypatch):
     study, _ = wards
     shown = CliRunner().invoke(app, ["study", "show", str(study.path)])
     assert shown.exit_code == 0, shown.output
-    monkeypatch.setattr(study_budget, "wrong_with", lambda study: ("more was reserved than the total",))
+    monkeypatch.setattr(verification, "_problems", lambda *_: ("more was reserved than the total",))
     shown = CliRunner().invoke(app, ["study", "show", str(study.path)])
     assert shown.exit_code == 1
     assert "WRONG: more was reserved than the total" in shown.output
     assert "WRONG: more was reserved than the total" in study._repr_html_()
+
+
+def test_a_study_is_opened_once_to_be_shown(wards, monkeypatch):
+    study, _ = wards
+    opened, real = [], _append_only_file.Opened
+    monkeypatch.setattr(_append_only_file, "Opened", lambda *of: opened.append(of) or real(*of))
+    for show in (str, Study._repr_html_):
+        assert "last entry" in show(study)
+        assert len(opened) == 1
+        opened.clear()
+    assert CliRunner().invoke(app, ["study", "show", str(study.path)]).exit_code == 0
+    assert len(opened) == 2  # once for what the study is
