@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from fdadp._common.loaded_later import inlined_kernel, kernel
+from fdadp._common.loaded_later import inlined_kernel, kernel, numba_is_loaded
 from fdadp._common.threads import map_blocks
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.splines.bsplines import BSplines
@@ -29,13 +30,10 @@ def _cubic(x, lower, upper, scale, n_intervals, ends):  # type: ignore[no-untype
 
     Outside [lower, upper] they go on along their tangents: `ends` holds value and slope at both ends.
     """
-    if x < lower:
-        e, d = ends[:2], x - lower
-        return 0, e[0, 0] + d * e[1, 0], e[0, 1] + d * e[1, 1], e[0, 2] + d * e[1, 2], e[0, 3] + d * e[1, 3]
-    if x > upper:
-        e, d = ends[2:], x - upper
-        last = n_intervals - 1
-        return last, e[0, 0] + d * e[1, 0], e[0, 1] + d * e[1, 1], e[0, 2] + d * e[1, 2], e[0, 3] + d * e[1, 3]
+    if x < lower or x > upper:
+        at, d, first = (0, x - lower, 0) if x < lower else (2, x - upper, n_intervals - 1)
+        b0, b1 = ends[at, 0] + d * ends[at + 1, 0], ends[at, 1] + d * ends[at + 1, 1]
+        return first, b0, b1, ends[at, 2] + d * ends[at + 1, 2], ends[at, 3] + d * ends[at + 1, 3]
     u = (x - lower) * scale
     first = min(int(u), n_intervals - 1)
     u -= first
@@ -117,30 +115,66 @@ def _cubic_feature_rows(x, lower, upper, scale, n_intervals, ends, s_first, s_va
 
 
 @kernel
-def _largest_row_sum(x, lower, upper, scale, n_intervals, degree, ends, coordinates, bounds, column_factor):  # type: ignore[no-untyped-def]
-    """Return max over (i, j) of column_factor[j] * |B(x_ij) coordinates|_1, looking only where bounds allow it.
+def _within_reach(x, lower, upper, bounds, column_factor, least, row, places):  # type: ignore[no-untyped-def]
+    """Write to `places` which points, from a row on, may have more than `least`; return how many, and the next row.
 
-    Bounds are of points within [lower, upper]. B-splines grow beyond, so that each point there is looked at.
+    Bounds are of points within [lower, upper]. B-splines grow beyond, so that each point there is one of them.
     """
-    basis = np.empty(degree + 1)
-    largest = 0.0
-    n, points = x.shape
-    n_bins = bounds.size
-    for i in range(n):
+    count, points, last = 0, x.shape[1], bounds.size - 1
+    while row < len(x) and count + points <= places.size:
         for j in range(points):
-            position = (x[i, j] - lower) / (upper - lower) * n_bins
-            bin_ = min(max(int(position), 0), n_bins - 1)
-            outside = x[i, j] < lower or x[i, j] > upper
-            if outside or bounds[bin_] * column_factor[j] > largest:
-                first = _bsplines(x[i, j], lower, upper, scale, n_intervals, degree, ends, basis)
-                total = 0.0
-                for column in range(coordinates.shape[1]):
-                    entry = 0.0
-                    for r in range(degree + 1):
-                        entry += basis[r] * coordinates[first + r, column]
-                    total += abs(entry)
-                largest = max(largest, total * column_factor[j])
-    return largest
+            position = (x[row, j] - lower) / (upper - lower) * bounds.size
+            bound = bounds[min(max(int(position), 0), last)] * column_factor[j]
+            if bound > least or x[row, j] < lower or x[row, j] > upper:
+                places[count] = row * points + j
+                count += 1
+        row += 1
+    return count, row
+
+
+# The same in NumPy, with the same bits: of so little that numba would take longer to be loaded.
+
+FEW = 2**17
+"""Points of curves, all together."""
+
+
+def _of_few(
+    x: FloatArray, lower: float, upper: float, scale: float, n_intervals: int, degree: int, ends: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    """What :func:`_bsplines` gives of each entry (m,): the indices, and the values, shape (degree + 1, m)."""
+    u = (np.clip(x, lower, upper) - lower) * scale
+    first = np.minimum(u.astype(np.int64), n_intervals - 1)
+    u -= first
+    out = np.empty((degree + 1, x.size))
+    if degree == 3:
+        v = 1.0 - u
+        out[0], out[3] = v * v * v * (1 / 6), u * u * u * (1 / 6)
+        out[1] = (3 * u - 6) * u * u * (1 / 6) + 4 / 6
+        out[2] = (3 * v - 6) * v * v * (1 / 6) + 4 / 6
+    else:
+        out[0] = 1.0
+        for d in range(1, degree + 1):
+            saved = np.zeros(x.size)
+            for r in range(d):
+                share = out[r] / d
+                out[r] = saved + (r + 1 - u) * share
+                saved = (u + (d - 1 - r)) * share
+            out[d] = saved
+    for beyond, at, end in ((x < lower, 0, lower), (x > upper, 2, upper)):
+        out[:, beyond] = ends[at][:, None] + (x[beyond] - end) * ends[at + 1][:, None]
+    return first, out
+
+
+def _cubic_of_few(
+    x: FloatArray, place: tuple[Any, ...], s_first: IntArray, s_values: FloatArray, n_s: int, rows: FloatArray
+) -> None:
+    """What :func:`_cubic_feature_rows` adds to the rows."""
+    own, four = np.arange(len(x))[:, None], np.arange(4)
+    steps = (four[:, None] * n_s + four).ravel()
+    for j in range(x.shape[1]):
+        first, basis = _of_few(x[:, j], *place)
+        cells = (first * n_s + s_first[j])[:, None] + steps
+        rows[own, cells] += (basis.T[:, :, None] * s_values[j]).reshape(len(x), 16)
 
 
 @dataclass(frozen=True)
@@ -220,6 +254,10 @@ class FeatureMap:
     def rows(self, x: FloatArray) -> FloatArray:
         """Feature rows of finite curves `x` of shape (n, S); shape (n, n_features)."""
         out = np.zeros((len(x), self.n_features))
+        if x.size <= FEW and not numba_is_loaded() and self.x_basis.degree == self.s_basis.degree == 3:
+            values, n_s = np.asarray(x, dtype=np.float64), self.s_basis.n_basis
+            _cubic_of_few(values, self._x_arguments, self._s_first, self._s_values, n_s, out)
+            return out
 
         def fill(block: slice) -> None:
             self.add_to(x[block], out[block], np.zeros((self.grid.size, self.x_basis.n_basis)))
@@ -241,8 +279,23 @@ class FeatureMap:
         bounds = np.maximum(sums[:-1], sums[1:]) + slack + 1e-9
         factor = np.abs(self.s_basis.design(self.grid) @ s_coordinates).sum(axis=1)
 
+        def exactly(x: FloatArray, factors: FloatArray) -> FloatArray:
+            first, basis = _of_few(x, *self._x_arguments)
+            total = np.zeros(x.size)
+            for column in x_coordinates.T:
+                entry = np.zeros(x.size)
+                for r, values in enumerate(basis):
+                    entry += values * column[first + r]
+                total += np.abs(entry)
+            return np.asarray(total * factors)
+
         def largest(x: FloatArray) -> float:
-            values = np.ascontiguousarray(x, dtype=np.float64)
-            return float(_largest_row_sum(values, *self._x_arguments, x_coordinates, bounds, factor))
+            values, found, row = np.ascontiguousarray(x, dtype=np.float64), 0.0, 0
+            places, low, high = np.empty(max(2**12, x.shape[1]), dtype=np.int64), self.x_basis.lower, self.x_basis.upper
+            while row < len(values):
+                count, row = _within_reach(values, low, high, bounds, factor, found, row, places)
+                some = places[:count]
+                found = max(found, exactly(values.ravel()[some], factor[some % factor.size]).max(initial=0.0))
+            return found
 
         return largest

@@ -34,23 +34,16 @@ def _length(v, norm):  # type: ignore[no-untyped-def]
             if a == a and not abs(v[j]) <= a:  # a NaN is taken over and then stays
                 a = abs(v[j])
         return a
-    if norm == L1:
-        for j in range(0, fours, 4):
-            a += abs(v[j])
-            b += abs(v[j + 1])
-            c += abs(v[j + 2])
-            d += abs(v[j + 3])
-        for j in range(fours, v.size):
-            a += abs(v[j])
-        return (a + b) + (c + d)
+    squared = norm == L2
     for j in range(0, fours, 4):
-        a += v[j] * v[j]
-        b += v[j + 1] * v[j + 1]
-        c += v[j + 2] * v[j + 2]
-        d += v[j + 3] * v[j + 3]
+        a += v[j] * v[j] if squared else abs(v[j])
+        b += v[j + 1] * v[j + 1] if squared else abs(v[j + 1])
+        c += v[j + 2] * v[j + 2] if squared else abs(v[j + 2])
+        d += v[j + 3] * v[j + 3] if squared else abs(v[j + 3])
     for j in range(fours, v.size):
-        a += v[j] * v[j]
-    return math.sqrt((a + b) + (c + d))
+        a += v[j] * v[j] if squared else abs(v[j])
+    total = (a + b) + (c + d)
+    return math.sqrt(total) if squared else total
 
 
 @kernel
@@ -72,25 +65,6 @@ def _length_of_blocks(v, norm, starts, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _truncate(v, factor, limit, norm, q):  # type: ignore[no-untyped-def]
-    """Truncate ``v * factor`` toward zero to integers in q; return whether ``|q|_norm <= limit``, exactly."""
-    bound = np.int64(limit * limit) if norm == L2 else np.int64(limit)
-    total = np.int64(0)
-    for start in range(0, v.size, PART):
-        inside = True
-        for j in range(start, min(start + PART, v.size)):
-            entry = v[j] * factor
-            small = abs(entry) < limit + 1  # only such an entry, which is no NaN, reaches the cast
-            inside &= small
-            whole = np.int64(entry if small else 0.0)
-            q[j] = whole
-            total += whole * whole if norm == L2 else abs(whole) if norm == L1 else np.int64(0)
-        if not inside or total > bound:
-            return False
-    return True
-
-
-@kernel
 def quantise(v, clip, limit, norm, q):  # type: ignore[no-untyped-def]
     """Clip one contribution, truncate it toward zero onto the lattice clip/limit; return whether anything is left.
 
@@ -106,8 +80,22 @@ def _quantise(v, length, clip, limit, norm, q):  # type: ignore[no-untyped-def]
     """The same, of a vector whose norm is `length`, but for rounding."""
     if math.isfinite(length):
         factor = limit / max(length, clip)
+        bound = int(limit * limit) if norm == L2 else int(limit)
         for _ in range(ATTEMPTS):
-            if _truncate(v, factor, limit, norm, q):
+            squares, sizes, inside, start = 0, 0, True, 0
+            while inside and start < v.size:
+                end = min(start + PART, v.size)
+                for j in range(start, end):
+                    entry = v[j] * factor
+                    small = abs(entry) < limit + 1  # only such an entry, which is no NaN, reaches the cast
+                    inside &= small
+                    whole = int(entry if small else 0.0)
+                    q[j] = whole
+                    squares += whole * whole
+                    sizes += abs(whole)
+                inside &= squares <= bound if norm == L2 else sizes <= bound or norm == LINF
+                start = end
+            if inside:
                 return True
             factor *= SHRINK
     for j in range(q.size):
@@ -120,7 +108,7 @@ def add_rows(values, m, clip, limit, norm, total):  # type: ignore[no-untyped-de
     """Add the integers of the first m rows, one person each, to ``total`` (int64)."""
     q = np.empty(values.shape[1], dtype=np.int64)
     for i in range(m):
-        if quantise(values[i], clip, limit, norm, q):
+        if _quantise(values[i], _length(values[i], norm), clip, limit, norm, q):
             for j in range(q.size):
                 total[j] += q[j]
 
@@ -152,7 +140,7 @@ def add_outer_rows(f, r, weights, active, m, clip, limit, norm, total):  # type:
     q = np.empty(weights.size, dtype=np.int64)
     for i in range(m):
         _outer(f[i], r[i], weights, v)
-        if quantise(v, clip, limit, norm, q):
+        if _quantise(v, _length(v, norm), clip, limit, norm, q):
             for a in range(active.size):
                 total[a] += q[active[a]]
 

@@ -10,12 +10,14 @@ import math
 
 import numpy as np
 
-from fdadp._common.loaded_later import kernel
+from fdadp._common.loaded_later import kernel, numba_is_loaded
 from fdadp._common.typing import FloatArray
 from fdadp.privacy.rows._person_row_caps import Exchangeable, moment_weights
 
-NARROW = 12
+NARROW = 3
 """Columns up to which a product is faster with its sums in registers; public, so of no matter for a row's bits."""
+FEW_PRODUCTS = 2**21
+"""Products up to which numba takes longer to be loaded than they do in NumPy, in the same order."""
 
 
 @kernel
@@ -76,52 +78,26 @@ def _exps(x, limit, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def _matmul(a, b, out):  # type: ignore[no-untyped-def]
-    """Each entry of out as the sum over j in its order, four rows side by side: b is read once for all four."""
+    """Each entry of out as the sum over j in its order; four rows of b are added in one go."""
     # On one thread: a block is done in half a millisecond, less than waking threads takes on a busy machine.
-    fours = len(a) - len(a) % 4
-    rows = np.empty((4, b.shape[1]))
-    for i in range(0, fours, 4):
-        for k in range(b.shape[1]):
-            rows[0, k], rows[1, k], rows[2, k], rows[3, k] = 0.0, 0.0, 0.0, 0.0
-        for j in range(a.shape[1]):
-            f0, f1, f2, f3 = a[i, j], a[i + 1, j], a[i + 2, j], a[i + 3, j]
-            for k in range(b.shape[1]):
-                factor = b[j, k]
-                rows[0, k] += f0 * factor
-                rows[1, k] += f1 * factor
-                rows[2, k] += f2 * factor
-                rows[3, k] += f3 * factor
-        for k in range(b.shape[1]):
-            out[i, k], out[i + 1, k], out[i + 2, k], out[i + 3, k] = rows[0, k], rows[1, k], rows[2, k], rows[3, k]
-    for i in range(fours, len(a)):
+    fours = a.shape[1] - a.shape[1] % 4
+    for i in range(len(a)):
         for k in range(b.shape[1]):
             out[i, k] = 0.0
-        for j in range(a.shape[1]):
+        for j in range(0, fours, 4):
+            f0, f1, f2, f3 = a[i, j], a[i, j + 1], a[i, j + 2], a[i, j + 3]
+            for k in range(b.shape[1]):
+                out[i, k] = (((out[i, k] + f0 * b[j, k]) + f1 * b[j + 1, k]) + f2 * b[j + 2, k]) + f3 * b[j + 3, k]
+        for j in range(fours, a.shape[1]):
             for k in range(b.shape[1]):
                 out[i, k] += a[i, j] * b[j, k]
 
 
 @kernel
 def _matmul_narrow(a, b, out):  # type: ignore[no-untyped-def]
-    """Product of rows with a matrix of few columns, the bits of ``_matmul``: eight sums stay in registers."""
-    eights = b.shape[1] - b.shape[1] % 8
-    for k in range(0, eights, 8):
-        for i in range(len(a)):
-            s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-            for j in range(a.shape[1]):
-                factor = a[i, j]
-                s0 += factor * b[j, k]
-                s1 += factor * b[j, k + 1]
-                s2 += factor * b[j, k + 2]
-                s3 += factor * b[j, k + 3]
-                s4 += factor * b[j, k + 4]
-                s5 += factor * b[j, k + 5]
-                s6 += factor * b[j, k + 6]
-                s7 += factor * b[j, k + 7]
-            out[i, k], out[i, k + 1], out[i, k + 2], out[i, k + 3] = s0, s1, s2, s3
-            out[i, k + 4], out[i, k + 5], out[i, k + 6], out[i, k + 7] = s4, s5, s6, s7
-    for k in range(eights, b.shape[1]):
-        for i in range(len(a)):
+    """Product of rows with a matrix of few columns, the bits of ``_matmul``: a sum stays in a register."""
+    for i in range(len(a)):
+        for k in range(b.shape[1]):
             total = 0.0
             for j in range(a.shape[1]):
                 total += a[i, j] * b[j, k]
@@ -251,6 +227,12 @@ def rowwise_matmul(a: FloatArray, b: FloatArray) -> FloatArray:
     """
     a = np.ascontiguousarray(a, dtype=np.float64)
     b = np.ascontiguousarray(b, dtype=np.float64)
+    if len(a) * b.size <= FEW_PRODUCTS and not numba_is_loaded():
+        sums = np.zeros((a.shape[0], b.shape[1]))
+        with np.errstate(all="ignore"):
+            for j in range(a.shape[1]):
+                sums += a[:, j, None] * b[j]
+        return sums
     out = np.empty((a.shape[0], b.shape[1]))
     kernel = _matmul_narrow if b.shape[1] <= NARROW else _matmul
     kernel(a, b, out)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.bsplines import BSplines
+from fdadp.terms import _feature_rows
 from fdadp.terms._feature_rows import FeatureMap
 from fdadp.terms.curves import functional_linear
 
@@ -81,3 +82,21 @@ def test_integrals_of_few_curves_have_the_bits_of_the_kernel(monkeypatch, m, poi
     few = functional_linear.windowed(values, weighted, inside)
     monkeypatch.setattr(functional_linear, "FEW_PRODUCTS", 0)
     assert np.array_equal(few, functional_linear.windowed(values, weighted, inside), equal_nan=True)
+
+
+@pytest.mark.parametrize("degree", [3, 2])
+def test_rows_of_few_curves_have_the_bits_of_the_kernel(monkeypatch, degree):
+    rng, features = np.random.default_rng(2), feature_map(degree)
+    x = rng.normal(size=(40, 23)) * 2
+    x[0], x[1], x[2], x[3, ::2] = -2.0, 2.0, 1e300, -1e20
+    found = []
+    for loaded in (False, True):
+        monkeypatch.setattr(_feature_rows, "numba_is_loaded", lambda loaded=loaded: loaded)
+        found.append(features.rows(x))
+    assert np.array_equal(*found)
+    out = np.empty(4)
+    for point in x.ravel()[::7]:
+        place = features._x_arguments
+        first, values = _feature_rows._of_few(np.array([point]), *place)
+        assert first == _feature_rows._bsplines.py_func(point, *place, out)
+        assert np.array_equal(values[:, 0], out[: degree + 1])
