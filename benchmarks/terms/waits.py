@@ -5,6 +5,8 @@
 Each run is a process of its own with one BLAS thread that makes the data, does a small one of the same kind, so that
 imports and compilation are done, and then the work that is counted. Checkouts take turns on the same data. Printed are
 medians over rounds; memory is the kernel's peak (``ru_maxrss``) above what the process held before the work.
+
+The first cases are processes as users start them, counted from their beginning to their end.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -162,7 +163,58 @@ def levels(count: int) -> Callable[[], Any]:
     return lambda: ScalarRegression("y ~ x + re(id)").fit(data)
 
 
+def process(*arguments: str, cache: str | None = None) -> Callable[[], Any]:
+    """A process of Python from its beginning to its end, with numba's cache in a folder; default: an empty one."""
+
+    def work() -> None:
+        folder = cache or tempfile.mkdtemp()
+        env = {**os.environ, "NUMBA_CACHE_DIR": folder}
+        subprocess.run([sys.executable, "-P", *arguments], env=env, check=True, capture_output=True)
+
+    return work
+
+
+CACHE = tempfile.mkdtemp()
+IMPORT = "from fdadp import FunctionalRegression"
+PRIVATE_FIT = """
+import numpy as np
+from fdadp import AdditiveFunctionOnFunction, Privacy
+x = np.random.default_rng(0).normal(size=(1000, 3)) @ np.cos(np.outer(np.arange(3), np.linspace(0, 3, 51)))
+privacy, bounds = Privacy(epsilon=1.0, delta=1e-6, n=1000), {"X": (-4.5, 4.5), "Y": (-8, 8)}
+AdditiveFunctionOnFunction(privacy=privacy, bounds=bounds, progress=False).fit(x, np.cumsum(x, axis=1) / 10)
+"""
+
+
+def shell(command: str) -> Callable[[], Any]:
+    """A command about a saved surface of 1,000 curves."""
+    import fdadp
+
+    folder = Path(tempfile.mkdtemp())
+    people = fdadp.simulate_affr(scenario=1, n=1000, seed=0)
+    x = pd.DataFrame(people.X.data_matrix[..., 0], columns=people.X.grid_points[0])
+    x.to_csv(folder / "x.csv", index=False)
+    y = pd.DataFrame(people.Y.data_matrix[..., 0], columns=people.Y.grid_points[0])
+    model = fdadp.AdditiveFunctionOnFunction(progress=False).fit(x, y).save(folder / "model.npz")
+    rest = [str(folder / "x.csv"), "--out", str(folder / "predicted.csv")] if command == "predict" else []
+    work = process("-m", "fdadp", command, str(model), *rest, cache=CACHE)
+    work()
+    return work
+
+
 CASES: dict[str, tuple[str, Callable[[], Any], Callable[[], Any]]] = {
+    "import": (f"`{IMPORT}`", lambda: process("-c", IMPORT), lambda: process("-c", IMPORT)),
+    "first-private": (
+        "a private fit of 1,000 curves, numba's cache empty",
+        lambda: lambda: None,
+        lambda: process("-c", PRIVATE_FIT),
+    ),
+    "next-private": (
+        "the same in later processes",
+        lambda: process("-c", PRIVATE_FIT, cache=CACHE),
+        lambda: process("-c", PRIVATE_FIT, cache=CACHE),
+    ),
+    "predict": ("`fdadp predict` of 1,000 curves", lambda: lambda: None, lambda: shell("predict")),
+    "summary": ("`fdadp summary`", lambda: lambda: None, lambda: shell("summary")),
     "table1": ("PrivateTable1, 100,000 persons, 40 groups", lambda: table1(2000), lambda: table1(100_000)),
     "table1-persons": (
         "the same, 20,000 rows of 10,000 persons",
@@ -222,10 +274,10 @@ def run(name: str) -> dict[str, float]:
     small()()
     work = full()
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    before, start = peak(), time.process_time()
+    before, start = peak(), sum(os.times()[:4])
     result = work()
-    seconds = time.process_time() - start
-    found = {"seconds": seconds, "memory": peak() - before}
+    seconds = sum(os.times()[:4]) - start
+    found = {"seconds": seconds, "memory": float("nan") if os.times()[2] else peak() - before}
     del result
     return found
 
@@ -289,7 +341,7 @@ def middle(found: list[dict[str, float] | None], kind: str) -> str:
         return "no end"
     value = median(one[kind] for one in found if one is not None)
     if np.isnan(value):
-        return "refused"
+        return "refused" if kind == "seconds" else "–"
     return f"{value:.2f}" if kind == "seconds" else f"{value:.0f}"
 
 

@@ -20,10 +20,6 @@ SHRINK = 1 - 2.0**-20
 """Float clipping may overshoot the integer bound by a hair: then the row is shrunk by this and truncated again."""
 
 
-PART = 1024
-"""Squares of integers up to 2^26 added in int64 between two looks at the bound: at most 2^62."""
-
-
 @kernel
 def _length(v, norm):  # type: ignore[no-untyped-def]
     """Norm of a vector; NaN or infinite if an entry is. Four sums, for an addition waits for the one before it."""
@@ -82,19 +78,18 @@ def _quantise(v, length, clip, limit, norm, q):  # type: ignore[no-untyped-def]
         factor = limit / max(length, clip)
         bound = int(limit * limit) if norm == L2 else int(limit)
         for _ in range(ATTEMPTS):
-            squares, sizes, inside, start = 0, 0, True, 0
-            while inside and start < v.size:
-                end = min(start + PART, v.size)
-                for j in range(start, end):
-                    entry = v[j] * factor
-                    small = abs(entry) < limit + 1  # only such an entry, which is no NaN, reaches the cast
-                    inside &= small
-                    whole = int(entry if small else 0.0)
-                    q[j] = whole
-                    squares += whole * whole
-                    sizes += abs(whole)
-                inside &= squares <= bound if norm == L2 else sizes <= bound or norm == LINF
-                start = end
+            total, inside = 0, True
+            for j in range(v.size):
+                entry = v[j] * factor
+                if not abs(entry) < limit + 1:  # only such an entry, which is no NaN, reaches the cast
+                    inside = False
+                    break
+                whole = int(entry)
+                q[j] = whole
+                total += whole * whole if norm == L2 else abs(whole) if norm == L1 else 0
+                if total > bound:
+                    inside = False
+                    break
             if inside:
                 return True
             factor *= SHRINK

@@ -68,7 +68,7 @@ def _observed_mean(values, weights, out):  # type: ignore[no-untyped-def]
 def _project(y, predicted, functions, weights, ridge, out):  # type: ignore[no-untyped-def]
     """Overwrite the rows of `out` (m, M) that belong to curves with gaps."""
     points, size = functions.shape
-    gram, factor, right = np.empty((size, size)), np.empty((size, size)), np.empty(size)
+    gram, right = np.empty((size, size)), np.empty(size)
     for i in range(y.shape[0]):
         mass, gaps = 0.0, 0
         for j in range(points):
@@ -97,23 +97,16 @@ def _project(y, predicted, functions, weights, ridge, out):  # type: ignore[no-u
                     right[a] += part * away
                     for b in range(a + 1):
                         gram[a, b] += part * functions[j, b]
-        for a in range(size):  # Cholesky
+        for a in range(size):  # Cholesky, in place, and its solution
             for b in range(a + 1):
-                total = gram[a, b]
                 for c in range(b):
-                    total -= factor[a, c] * factor[b, c]
-                if a == b:
-                    factor[a, a] = math.sqrt(max(total, 1e-12))
-                else:
-                    factor[a, b] = total / factor[b, b]
-        for a in range(size):
-            total = right[a]
+                    gram[a, b] -= gram[a, c] * gram[b, c]
+                gram[a, b] = math.sqrt(max(gram[a, a], 1e-12)) if a == b else gram[a, b] / gram[b, b]
             for b in range(a):
-                total -= factor[a, b] * right[b]
-            right[a] = total / factor[a, a]
+                right[a] -= gram[a, b] * right[b]
+            right[a] /= gram[a, a]
         for a in range(size - 1, -1, -1):
-            total = right[a]
             for b in range(a + 1, size):
-                total -= factor[b, a] * right[b]
-            right[a] = total / factor[a, a]
+                right[a] -= gram[b, a] * right[b]
+            right[a] /= gram[a, a]
             out[i, a] = right[a]
