@@ -271,7 +271,20 @@ def diagonalised(
     if null is not None and n_null:
         vectors = np.linalg.qr(np.hstack((null, vectors[:, n_null:])))[0]
         vectors[:, 0] *= np.sign(vectors[:, 0].sum())
-    return SmoothMargin(basis, to_basis, penalty, np.ascontiguousarray(vectors), eigenvalues)
+    return SmoothMargin(basis, to_basis, penalty, np.ascontiguousarray(_even_or_odd(vectors)), eigenvalues)
+
+
+def _even_or_odd(vectors: FloatArray) -> FloatArray:
+    """Orthonormal vectors, each of which is the same from either end but for its sign, without rounding in this.
+
+    Others stay as they are.
+    """
+    turned = vectors[::-1]
+    signs = np.sign((vectors * turned).sum(axis=0))
+    if not (np.abs(turned * signs - vectors) < 1e-9).all():
+        return vectors
+    whole = (vectors + turned * signs) / 2
+    return np.asarray(whole / np.linalg.norm(whole, axis=0))
 
 
 # Functions that are known on a grid, between its points by straight lines or by cubic splines.

@@ -377,7 +377,7 @@ class LongSums:
         c, at, to = form.along[j], places[i], places[j]
         size = (first.n_features * b.shape[1], second.n_features * c.shape[1])
         if first.separable and second.separable:
-            return np.asarray(np.kron(self.same[at, to], b.T @ c))
+            return np.asarray(np.kron(self.same[at, to], _products(b, c)))
         if first.separable:
             by_t = self.own_same[:, to, at].swapaxes(1, 2)
         elif second.separable:
@@ -388,6 +388,17 @@ class LongSums:
         whole = by_t.reshape(len(b), -1).T @ products
         shape = (first.n_features, second.n_features, b.shape[1], c.shape[1])
         return np.ascontiguousarray(whole.reshape(shape).transpose(0, 2, 1, 3)).reshape(size)
+
+
+ORTHOGONAL = 1e-14
+"""Share of the norms of two functions on a grid below which their product is rounding."""
+
+
+def _products(b: FloatArray, c: FloatArray) -> FloatArray:
+    """Products of functions on a grid, exactly 0 of such as an even one and an odd one."""
+    products = b.T @ c
+    least = ORTHOGONAL * np.outer(np.linalg.norm(b, axis=0), np.linalg.norm(c, axis=0))
+    return np.where(np.abs(products) > least, products, 0.0)
 
 
 def _side_by_side(parts: list[FloatArray], shape: tuple[int, ...]) -> FloatArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack, qr, solve_triangular
@@ -58,11 +59,13 @@ class NormalEquations:
             Besides the equations what the others explain of every response, and their log|A|. None where digits are
             lost, where one of the two parts is empty, or where the blocks of the whole are of more use.
         """
+        if own.size**3 > cost(self.blocks, len(self.gram)):
+            return None
         others = np.setdiff1d(np.arange(len(self.gram)), own)
         if not own.size or not others.size:  # LAPACK complains of empty matrices, on stdout
             return None
         scale = 1 / np.sqrt(self.diagonal[others] + penalty[others])
-        factor = None if self.blocks else factored(self.gram[np.ix_(others, others)], scale, ())
+        factor = factored(self.gram[np.ix_(others, others)], scale, blocks_among(self.blocks, others))
         if factor is None or not factor.pivots.min(initial=1.0) > FIRM:
             return None
         foot, half = factor.halves(self.gram[np.ix_(others, own)]), factor.halves(self.cross[others])
@@ -287,29 +290,48 @@ def in_blocks(gram: FloatArray) -> tuple[IntArray, tuple[slice, ...]]:
     if p**3 < 2 * CALL:
         return whole
     linked = gram != 0
-    border = linked.sum(axis=1) > SHARED * p
-    if border.all():
-        return whole
+    shared = linked.sum(axis=1)
+    for border in (shared < 0, shared > SHARED * p):
+        if border.all() or (not border.any() and (shared == p).any()):  # all of them hang together
+            continue
+        order, blocks = _split(linked, border)
+        if worth(blocks, p):
+            return order, blocks
+    return whole
+
+
+def _split(linked: BoolArray, border: BoolArray) -> tuple[IntArray, tuple[slice, ...]]:
+    """Order and blocks where these coordinates are the border, or the first one where there are none."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
-    inner = np.flatnonzero(~border)
     if not border.any():  # a factor of blocks needs a last one
-        border[0] = True
-        inner = inner[1:]
-    count, label = connected_components(csr_array(linked[np.ix_(inner, inner)]), directed=False)
+        border = np.arange(len(border)) == 0
+    inner = np.flatnonzero(~border)
+    links: Any = csr_array(linked[np.ix_(inner, inner)])
+    count, label = connected_components(links, directed=False)
     ends = np.cumsum(np.bincount(label, minlength=count)).tolist()
     blocks = tuple(slice(a, b) for a, b in zip([0, *ends], ends, strict=False))
-    if not worth(blocks, p):
-        return whole
     return np.concatenate((inner[np.argsort(label, kind="stable")], np.flatnonzero(border))), blocks
 
 
-def worth(blocks: Sequence[slice], p: int) -> bool:
-    """Whether to use the blocks of a matrix (p, p) costs less than half of a factor without them."""
-    inner = sum((own.stop - own.start) ** 2 for own in blocks) * p
+def blocks_among(blocks: Sequence[slice], keep: IntArray) -> list[slice]:
+    """The blocks of some coordinates, in increasing order; none where they are of no use."""
+    ends = np.searchsorted(keep, [block.stop for block in blocks]).tolist()
+    left = [slice(a, b) for a, b in zip([0, *ends], ends, strict=False) if a < b]
+    return left if left and left[-1].stop < len(keep) and worth(left, len(keep)) else []
+
+
+def cost(blocks: Sequence[slice], p: int) -> int:
+    """Multiplications that a factor of a matrix (p, p) takes, but for a constant."""
     edge = p - blocks[-1].stop if blocks else p
-    return bool(2 * (inner + edge * p**2 + CALL * len(blocks)) < p**3)
+    sizes = [own.stop - own.start for own in blocks]
+    return int(sum(size**2 * (size + edge) for size in sizes) + edge * p**2 + CALL * len(blocks))
+
+
+def worth(blocks: Sequence[slice], p: int) -> bool:
+    """Whether to use the blocks of a matrix (p, p) costs less than two thirds of a factor without them."""
+    return 3 * cost(blocks, p) < 2 * p**3
 
 
 @dataclass(frozen=True)
@@ -405,7 +427,9 @@ def inverse_of(root: FloatArray, blocks: Sequence[slice] | None, out: FloatArray
     edge = root[blocks[-1].stop :] if blocks else root
     np.matmul(edge.T, edge, out=out)
     for own in blocks or ():
-        out[own, own] += root[own, own].T @ root[own, own]
+        part = np.empty((own.stop - own.start,) * 2)
+        inverse_of(root[own, own], (), part)
+        out[own, own] += part
 
 
 def _scaled(matrix: FloatArray, scale: FloatArray) -> FloatArray:

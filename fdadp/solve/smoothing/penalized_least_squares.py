@@ -83,6 +83,9 @@ LOG_RANGE = 25.0
 SMOOTHEST = 48
 """Coordinates a term on which REML's search is rehearsed, where it has more than half as many again."""
 
+MANY = 4
+"""Terms from which on it is rehearsed on half of these before."""
+
 START_RANGE = 10.0
 """Of these rehearsals, in log λ: beyond it the criteria are nearly flat, and no start is wanted there."""
 
@@ -213,7 +216,9 @@ class PenalizedLeastSquares:
         log_sp = np.maximum(heavier, self._centre + LOG_ROUNDING)
         of = self._criteria
         diagonal = np.exp(log_sp) @ of.penalties
-        (root,), (half,), log_det, (own_inverse,) = of.normal.inverses(diagonal[None], np.array([response]))
+        which = np.array([response])
+        solved = of.normal.inverses(diagonal[None], which)
+        (root,), (half,), log_det, (own_inverse,) = solved
         total, size = float(of.total[response]), float(self._size[response])
         beta, fitted = half @ root, float(half @ half)
         rss = min(max(total - 2 * fitted + float(beta @ of.normal.gram @ beta), 0.0), total)
@@ -222,7 +227,7 @@ class PenalizedLeastSquares:
         left = self.n - of.intercept - float(edf.sum())
         # An interpolation leaves no residuals to estimate from.
         noise_variance = rss / left if of.scale is None and left > 1e-6 * self.n else scale
-        _, gradient, hessian = of.reml(log_sp[None], np.array([response]))
+        _, gradient, hessian = of.values_of(log_sp[None], which, solved)
         coefficients, all_edf, inverse = (
             np.zeros(shape) for shape in (len(self.gram), len(self.gram), self.gram.shape)
         )
@@ -298,17 +303,19 @@ class PenalizedLeastSquares:
         else:
             found = self._reml_minima()
             if judge is not None:
-                own = self._criteria, judge._criteria
-                found = judged(*own, found, self._centre, self._bounds(LOG_RANGE), judge._smoothest())
+                own, few = (self._criteria, judge._criteria), (self._rehearsals()[-1], judge._rehearsals()[0])
+                found = judged(*own, found, self._centre, self._bounds(LOG_RANGE), few)
         return [self.solve(np.exp(lowest), k) for k, (lowest, *_) in enumerate(found)]
 
     def _bounds(self, log_range: float) -> tuple[FloatArray, FloatArray]:
         return self._centre - log_range, self._centre + log_range
 
-    def _smoothest(self) -> Criteria:
-        """The criteria on the smoothest coordinates, where there are many; else those of all."""
-        of, count = self._criteria, SMOOTHEST * len(self._n_penalties)
-        return of.smoothest(count) if len(self._centre) and of.penalties.shape[1] > 1.5 * count else of
+    def _rehearsals(self) -> list[Criteria]:
+        """The criteria on the smoothest coordinates, on the fewest first, where these are few; else those of all."""
+        of, terms, p = self._criteria, len(self._n_penalties), self.penalties.shape[1] if len(self._centre) else 0
+        few = [of.smoothest(SMOOTHEST * terms)] if p > 1.5 * SMOOTHEST * terms else [of]
+        coarse = SMOOTHEST // 2 * terms
+        return [of.smoothest(coarse), *few] if terms >= MANY and p > 1.5 * coarse else few
 
     def _reml_minima(self) -> list[list[FloatArray]]:
         """Minima of REML for each response, the lowest first.
@@ -316,14 +323,15 @@ class PenalizedLeastSquares:
         Where there are many coordinates the search is rehearsed on the smoothest ones. Smoothing parameters mean the
         same there, a step costs a small part, and the minima are nearly those of all.
         """
-        of, few = self._criteria, self._smoothest()
+        of, rehearsals = self._criteria, self._rehearsals()
         parts = apart(self.penalties, self._n_penalties)
-        starts = starts_of(few.reml_values, self.total.size, self._centre, parts, flat=1e-7 * self.n)
+        found = starts_of(rehearsals[0].reml_values, self.total.size, self._centre, parts, flat=1e-7 * self.n)
         jumps = len(self._centre) > GRID_OF_ALL
-        if few is of:
-            return _search(of, starts, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps)
-        rehearsed = _search(few, starts, self._bounds(START_RANGE), 1e-4 * of.dof, jumps)
-        return _search(of, rehearsed, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps=False)
+        for few in rehearsals:
+            if few is of:
+                return _search(of, found, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps)
+            found = _search(few, found, self._bounds(START_RANGE), 1e-4 * of.dof, jumps)
+        return _search(of, found, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps=False)
 
 
 def _search(

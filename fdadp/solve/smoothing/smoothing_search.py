@@ -9,7 +9,7 @@ from itertools import combinations, product
 import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
-from fdadp.solve.smoothing.normal_equations import NormalEquations, worth
+from fdadp.solve.smoothing.normal_equations import NormalEquations, blocks_among
 
 NEAR = 1.0
 """A search that comes closer to the way of another, in every log λ, is taken to end where that one does."""
@@ -47,7 +47,7 @@ def minima(
     found: list[list[FloatArray]] = [[] for _ in starts]
     for i in np.argsort(values, kind="stable"):
         kept = found[of[i]]
-        if not kept or (values[i] < np.inf and all(abs(ends[i] - end).max(initial=0.0) >= NEAR for end in kept)):
+        if all(abs(ends[i] - end).max(initial=0.0) >= NEAR for end in kept):
             kept.append(ends[i])
     return found
 
@@ -72,11 +72,12 @@ def newton(
     Returns
     -------
     values : ndarray of shape (b,)
-        Infinite where a search ended because it met another.
     points : ndarray of shape (b, M)
+        Where searches end. One that met another ends where that one does.
     """
     low, high = bounds
     ways, ends, at = [starts.copy()], np.full(len(of), np.inf), np.arange(len(of))  # `at`: searches under way
+    taken = at.copy()  # as which search each of them ends
     point, (value, gradient, hessian) = starts, score(starts, of)
     full, length, halved = np.zeros_like(point), np.ones(len(of)), np.zeros(len(of), dtype=np.int64)
     for _ in range(200):
@@ -86,8 +87,9 @@ def newton(
         last, full = full, _newton_steps(gradient, hessian)
         size = abs(full).max(axis=1, initial=0.0)
         ends[at] = value
-        met = _behind(np.array(ways), at, ends, of)
-        ends[at[met]] = np.inf
+        other = _ahead(np.array(ways), at, ends, of)
+        met = other != at
+        taken[at], ends[at[met]] = other, np.inf
         sure = size < SURE
         ways[-1][at[sure]] = np.minimum(np.maximum(point + full, low), high)[sure]
         going = ~(met | sure | (abs(gradient).max(axis=1, initial=0.0) <= tolerance) | (halved >= HALVINGS))
@@ -113,7 +115,9 @@ def newton(
             hessian = np.where(lower[:, None, None], found[2], hessian)
         ways.append(ways[-1].copy())
         ways[-1][at] = point
-    return ends, ways[-1]
+    while (taken != taken[taken]).any():
+        taken = taken[taken]
+    return ends[taken], ways[-1][taken]
 
 
 def _without(held: BoolArray, gradient: FloatArray, hessian: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -131,15 +135,15 @@ def _newton_steps(gradient: FloatArray, hessian: FloatArray) -> FloatArray:
     return np.asarray(-(axes @ along[:, :, None])[..., 0])
 
 
-def _behind(ways: FloatArray, at: IntArray, value: FloatArray, of: IntArray) -> BoolArray:
-    """Which searches under way stand where another search of the same function went that is lower now."""
+def _ahead(ways: FloatArray, at: IntArray, value: FloatArray, of: IntArray) -> IntArray:
+    """Of searches under way the one each meets: it stands where that went, which is lower now. Itself where none is."""
     index = np.arange(len(of))
     ahead = (value < value[at, None]) | ((value == value[at, None]) & (index < at[:, None]))
     ahead &= of == of[at, None]
     if not ahead.any():
-        return np.zeros(len(at), dtype=bool)
-    near = (abs(ways[:, None] - ways[-1][at][:, None]).max(axis=3, initial=0.0) < NEAR).any(axis=0)
-    return np.asarray((near & ahead).any(axis=1))
+        return at
+    near = (abs(ways[:, None] - ways[-1][at][:, None]).max(axis=3, initial=0.0) < NEAR).any(axis=0) & ahead
+    return np.asarray(np.where(near.any(axis=1), near.argmax(axis=1), at))
 
 
 # From a minimum of REML over its walls: other minima differ from it most often in one smoothing parameter.
@@ -213,7 +217,7 @@ def judged(
     found: list[list[FloatArray]],
     centre: FloatArray,
     bounds: tuple[FloatArray, FloatArray],
-    few: Criteria,
+    rehearsed: tuple[Criteria, Criteria],
 ) -> list[list[FloatArray]]:
     """Put first, of the minima of REML for each of K responses, the one that a judge likes best.
 
@@ -231,14 +235,18 @@ def judged(
         Where penalties and data weigh the same.
     bounds
         As for :func:`~fdadp.solve.smoothing.smoothing_search.newton`.
-    few : Criteria
-        The judge's on the smoothest coordinates: its own minima are but starts.
+    rehearsed : (Criteria, Criteria)
+        Both on the smoothest coordinates, whose minima are but starts.
     """
-    every, tolerance = np.arange(len(found)), 1e-9 * of.dof
+    count = len(found)
     starts = [[*known, *(centre + shift for shift in (DIAGONAL, 0.0, -DIAGONAL))] for known in found]
-    liked = [best for best, *_ in minima(few.reml, starts, bounds, 1e-4 * judge.dof)]
-    usual, middle = newton(of.reml, np.tile(centre, (every.size, 1)), every, bounds, tolerance)
-    _, below = newton(of.reml, np.clip(liked, *bounds), every, bounds, tolerance)
+    liked = [best for best, *_ in minima(rehearsed[1].reml, starts, bounds, 1e-4 * judge.dof)]
+    ways, each = np.vstack((np.tile(centre, (count, 1)), np.clip(liked, *bounds))), np.tile(np.arange(count), 3)
+    if rehearsed[0] is not of:
+        _, ways = newton(rehearsed[0].reml, ways, each[: 2 * count], bounds, 1e-4 * of.dof)
+    ways = np.vstack(([best for best, *_ in found], ways))  # a way that leads to what is known ends there
+    at_ends, ends = newton(of.reml, ways, each, bounds, 1e-9 * of.dof)
+    usual, middle, below = at_ends[count : 2 * count], ends[count : 2 * count], ends[2 * count :]
     out = []
     for k, known in enumerate(found):
         points = list(known)
@@ -316,10 +324,7 @@ class Criteria:
         rough = (self.penalties / np.where(largest > 0, largest, 1.0)).sum(axis=0)
         keep = np.sort(np.argsort(rough, kind="stable")[:count])
         of = self.normal
-        ends = np.searchsorted(keep, [block.stop for block in of.blocks]).tolist()
-        blocks = [slice(a, b) for a, b in zip([0, *ends], ends, strict=False) if a < b]
-        if not worth(blocks, len(keep)):
-            blocks = []
+        blocks = blocks_among(of.blocks, keep)
         normal = NormalEquations(of.gram[np.ix_(keep, keep)], of.cross[keep], of.floor, blocks)
         return Criteria(normal, self.total, self.penalties[:, keep], self.n, self.dof, self.intercept, self.scale)
 
@@ -389,9 +394,13 @@ class Criteria:
         return values, gradients, hessians
 
     def _reml(self, log_sp: FloatArray, responses: IntArray) -> Values:
+        return self.values_of(log_sp, responses, self.normal.inverses(np.exp(log_sp) @ self.penalties, responses))
+
+    def values_of(self, log_sp: FloatArray, responses: IntArray, solved: tuple[FloatArray, ...]) -> Values:
+        """REML where :meth:`NormalEquations.inverses` has solved the equations."""
         weighted = np.exp(log_sp)[:, :, None] * self.penalties  # λ_j d_j
         diagonal = weighted.sum(axis=1)
-        roots, half, log_det, inverse = self.normal.inverses(diagonal, responses)
+        roots, half, log_det, inverse = solved
         beta = (half[:, None] @ roots)[:, 0]
         deviance = np.maximum(self.total[responses] - (half * half).sum(axis=1), LEAST)
         per = (self.dof / deviance if self.scale is None else 1 / self.scale[responses])[:, None]

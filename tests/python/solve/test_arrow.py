@@ -39,6 +39,27 @@ def test_without_a_border_one_coordinate_stands_for_it(shared):
     assert blocks[-1].stop == len(z.T) - 1
 
 
+def test_halves_that_share_nothing_are_two_blocks_and_solved_as_such():
+    rng = np.random.default_rng(2)
+    half = np.arange(300) % 5 < 3
+    z = rng.normal(size=(900, 300)) * (half == (np.arange(900) % 2 == 0)[:, None])
+    gram, cross = z.T @ z, z.T @ rng.normal(size=(900, 2))
+    order, blocks = in_blocks(gram)
+    assert [len(set(half[order[own]])) for own in blocks] == [1, 1]
+    gram, cross = gram[np.ix_(order, order)], cross[order]
+    plain, quick = NormalEquations(gram, cross), NormalEquations(gram, cross, blocks=blocks)
+    heavy = rng.uniform(size=300)
+    for expected, found in zip(*(of.inverses(heavy[None], np.array([1])) for of in (plain, quick)), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-10)
+    own = np.arange(40, 90)
+    for of in (plain, quick):
+        left, explained, log_det = of.of_some(own, heavy)
+        rest, log_rest = left.explained(heavy[None, own])
+        whole, log_whole = plain.explained(heavy[None])
+        np.testing.assert_allclose(rest + explained, whole, rtol=1e-10)
+        np.testing.assert_allclose(log_rest + log_det, log_whole, rtol=1e-10)
+
+
 def test_dense_and_small_matrices_have_no_blocks():
     rng = np.random.default_rng(0)
     assert in_blocks(rng.normal(size=(200, 200)))[1] == ()

@@ -8,7 +8,7 @@ import pytest
 from fdadp import terms
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.solve.form import long_form_design
-from fdadp.solve.form.long_form_design import LongForm
+from fdadp.solve.form.long_form_design import LongForm, LongSums
 from fdadp.terms.numbers.scalar_linear import Intercept, MeanCurve
 from fdadp.terms.records import Records, TrainingSummary
 
@@ -36,3 +36,19 @@ def test_standard_errors_are_those_of_the_rows(specs, t, numbers_at_a_time, monk
     monkeypatch.setattr(long_form_design, "ROWS_AT_A_TIME", numbers_at_a_time)
     assert form.separable
     np.testing.assert_allclose(form.standard_errors(data, covariance, t), wanted, rtol=1e-9)
+
+
+def test_even_and_odd_functions_of_an_even_grid_share_exactly_nothing():
+    data, rng = records(), np.random.default_rng(2)
+    seen, specs = TrainingSummary.of([data]), [terms.s("z"), terms.ff("X")]
+    for t, shared in ((T, False), (T**2 / 2, True)):
+        form = LongForm(tuple(spec.fixed(seen, t) for spec in (Intercept(), MeanCurve(), *specs)), t)
+        gram = LongSums.of(form, form.features(data), rng.normal(size=(30, 13))).system(form).gram
+        rows = form.rows(data).reshape(-1, form.size)
+        wanted = rows.T @ rows
+        scale = np.sqrt(wanted.diagonal())
+        np.testing.assert_allclose(gram / scale / scale[:, None], wanted / scale / scale[:, None], atol=1e-13)
+        own = gram[form.slices[2], form.slices[2]]  # of s(z): the function of t is fast
+        odd = np.arange(len(own)) % form.along[2].shape[1] % 2 == 1
+        assert (np.abs(own[odd][:, ~odd]) > 1e-9 * own.diagonal().max()).any() == shared
+        assert own[odd][:, ~odd].any() == shared
