@@ -196,8 +196,12 @@ class SmoothMargin:
 
     def centred(self, points: ArrayLike) -> SmoothMargin:
         """Sum to zero over `points`: without the constant, the first function."""
+        return self.less(self.basis.design(points).mean(axis=0))
+
+    def less(self, means: FloatArray) -> SmoothMargin:
+        """The same from the means of the basis over the points, shape (K,)."""
         rest = replace(self, rotation=self.rotation[:, 1:], eigenvalues=self.eigenvalues[1:], shift=None)
-        return replace(rest, shift=self.basis.design(points).mean(axis=0) @ rest.to_raw)
+        return replace(rest, shift=means @ rest.to_raw)
 
     @property
     def size(self) -> int:
@@ -243,7 +247,11 @@ class SmoothMargin:
 
     def row_sums(self, x: ArrayLike) -> FloatArray:
         """Sums of absolute values of the rows of mgcv's design, before its constraints, shape (n,)."""
-        return np.asarray(np.abs(self.basis.design(x) @ self.to_basis) @ np.ones(self.to_basis.shape[1]))
+        return self.row_sums_of(self.basis.design(x))
+
+    def row_sums_of(self, rows: FloatArray) -> FloatArray:
+        """The same from the functions of the basis at the points (n, K)."""
+        return np.asarray(np.abs(rows @ self.to_basis) @ np.ones(self.to_basis.shape[1]))
 
     def row_norm(self, x: ArrayLike) -> float:
         """Largest of them."""

@@ -25,6 +25,9 @@ SUMMED = 32
 AT_ONCE = 2048
 """Points at which functions are computed, so that what is between stays in a core's cache."""
 
+ROWS = 16
+"""Of the radial functions at all centres that are computed at once, for the same reason."""
+
 
 @dataclass(frozen=True)
 class ThinPlate:
@@ -86,7 +89,10 @@ class ThinPlate:
         if centres.size > MOST_CENTRES:
             centres = centres[np.round(np.linspace(0, centres.size - 1, MOST_CENTRES)).astype(int)]
         mean = float(points.mean())
-        eigenvalues, vectors = _largest(_radial(centres[:, None] - centres, order), k)
+        radial = np.empty((centres.size, centres.size))
+        for start in range(0, centres.size, ROWS):
+            radial[start : start + ROWS] = _radial(centres[start : start + ROWS, None] - centres, order)
+        eigenvalues, vectors = _largest(radial, k)
         # mgcv's choice among the orthonormal bases: Householder from the last function to the first.
         on_polynomials = vectors[:, ::-1].T @ _polynomials(centres, mean, order)
         free = np.linalg.qr(on_polynomials, mode="complete")[0][::-1, : order - 1 : -1]
@@ -108,15 +114,15 @@ class ThinPlate:
         if points.size > AT_ONCE and np.unique(points[:AT_ONCE]).size < 0.9 * AT_ONCE:  # rounded: each value once
             points, at = np.unique(points, return_inverse=True)
             return np.asarray(self.design(points)[at])
-        out = np.empty((points.size, self.scale.size))
+        out, own = np.empty((points.size, self.scale.size)), np.empty((AT_ONCE, self.pieces.shape[2]))
         for start in range(0, points.size, AT_ONCE):
             part = points[start : start + AT_ONCE]
             piece = np.searchsorted(self.centres, part, side="right")
             step = (part - self.centres[np.maximum(piece - 1, 0)])[:, None]
-            radial = np.zeros((part.size, self.pieces.shape[2]))
-            for coefficients in self.pieces[::-1]:
+            radial = np.take(self.pieces[-1], piece, axis=0)
+            for coefficients in self.pieces[-2::-1]:
                 radial *= step
-                radial += coefficients[piece]
+                radial += np.take(coefficients, piece, axis=0, out=own[: part.size], mode="clip")
             out[start : start + AT_ONCE] = np.hstack((radial, _polynomials(part, self.mean, self.order)))
         out /= self.scale
         return out

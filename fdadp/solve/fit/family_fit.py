@@ -95,8 +95,8 @@ def fit_family(
         fit = _fit(form, problem, *found, n)
         if log_sp is not None:
             return fit
-        chosen = problem.chosen(*found) if start is None else None
-        return replace(fit, hessian=problem.derivatives(*found)[1], chosen=chosen)
+        hessian = problem.derivatives(*found)[1]
+        return replace(fit, hessian=hessian, chosen=problem.chosen(*found) if start is None else None)
 
 
 class Optimum(NamedTuple):
@@ -221,7 +221,8 @@ def _search(problem: Laplace, beta: FloatArray, near: FloatArray | None) -> tupl
 
     start = problem.working_optimum(beta) if near is None else np.clip(near, *bounds)
     for _ in range(ROUNDS if near is None else 0):
-        start = problem.working_optimum(inside(start).beta)
+        beta = problem.inside(start, beta, ROUGH).beta
+        start = problem.working_optimum(beta)
     best, value = start, np.inf
     for _ in range(3):
         tolerance = 1e-9 * problem.saturated.n
@@ -282,6 +283,9 @@ def _warn_separated(form: LongForm, apart: FloatArray) -> None:
 
 CONVERGED = 1e-22
 """Of the penalised deviance: a step that would lower it by less is not taken; coefficients are right to its root."""
+
+ROUGH = 1e-7
+"""The same where coefficients are for a working response to start from."""
 
 LEAST = 1e-14
 """Deviance of an observation that is rounding."""
@@ -358,6 +362,8 @@ class Laplace:
     information: FloatArray
     held: FloatArray
     passes: int = field(default=0, init=False)
+    _seen: tuple[FloatArray, str, PenalizedStep] | None = field(default=None, init=False)
+    _derived: tuple[Inside, FloatArray, FloatArray] | None = field(default=None, init=False)
 
     @cached_property
     def saturated(self) -> Saturated:
@@ -371,13 +377,24 @@ class Laplace:
         return np.asarray(np.log([max(own[d > 0].sum(), 1e-300) / d.sum() for d in self.penalties]))
 
     def look(self, beta: FloatArray, weights: str = "weight") -> PenalizedStep:
-        """Go through the data once; W are the observed weights, or another name in :class:`Derivatives`."""
+        """Go through the data once; W are the observed weights, or another name in :class:`Derivatives`.
+
+        What was found last is not looked for again.
+        """
+        weights = "weight" if self.family.canonical else weights
+        if self._seen is not None and self._seen[1] == weights and np.array_equal(self._seen[0], beta):
+            return self._seen[2]
         self.passes += 1
         found = over_blocks(self.blocks, partial(_step, self.family, self.keep, self.whole(beta), weights), _added)
-        return found if np.isfinite(found.deviance) else found._replace(deviance=np.inf)
+        found = found if np.isfinite(found.deviance) else found._replace(deviance=np.inf)
+        self._seen = beta.copy(), weights, found
+        return found
 
-    def inside(self, log_sp: FloatArray, beta: FloatArray) -> Inside:
-        """Maximise the penalised likelihood from a start by Newton's method, halving steps that do not raise it."""
+    def inside(self, log_sp: FloatArray, beta: FloatArray, enough: float = CONVERGED) -> Inside:
+        """Maximise the penalised likelihood from a start by Newton's method, halving steps that do not raise it.
+
+        It ends where a step would gain less than `enough` of the penalised deviance.
+        """
         own = np.exp(log_sp) @ self.penalties + self.held
         found = self.look(beta)
         penalized = found.deviance + float(beta @ (own * beta))
@@ -385,7 +402,7 @@ class Laplace:
         for _ in range(STEPS):
             root, step, log_det = self.step(found, beta, own)
             size, gain = 1 + abs(penalized), float(step @ (found.cross - own * beta))
-            done = gain <= CONVERGED * size or (gain <= ROUNDING * size and gain > last / 2)
+            done = gain <= enough * size or (gain <= ROUNDING * size and gain > last / 2)
             if done or self.separated(found.gram) is not None:
                 break
             last = gain
@@ -477,6 +494,8 @@ class Laplace:
 
     def derivatives(self, log_sp: FloatArray, at: Inside) -> tuple[FloatArray, FloatArray]:
         """Gradient of V in log λ, exact, and its Hessian but for how the weights W depend on λ."""
+        if self._derived is not None and self._derived[0] is at:
+            return self._derived[1:]
         weighted = np.exp(log_sp)[:, None] * self.penalties
         diagonal = weighted.sum(axis=0)
         inverse = at.root.T @ at.root
@@ -490,7 +509,8 @@ class Laplace:
         hessian += np.diag(d1 + trace) - 2 / scale * (pushed @ inverse @ pushed.T)
         if curvature:
             hessian -= np.outer(d1, d1) / (2 * curvature)
-        return gradient, hessian / 2
+        self._derived = at, gradient, hessian / 2
+        return self._derived[1:]
 
     def chosen(self, log_sp: FloatArray, at: Inside) -> ChosenSmoothing:
         """How V is curved at its minimum, by differences of its exact gradient, and how coefficients follow log λ."""

@@ -47,6 +47,9 @@ class Family(ABC):
     log_concave: ClassVar[bool] = True
     """Whether the likelihood is log-concave in η: second derivatives of the deviance are then not negative."""
 
+    canonical: ClassVar[bool] = False
+    """Whether the link is the canonical one: second derivatives of the deviance are then what is expected of them."""
+
     valid: ClassVar[str]
     """What responses must be."""
 
@@ -231,6 +234,7 @@ class Binomial(Family):
 
     name = "binomial"
     link = "logit"
+    canonical = True
     known_scale = True
     valid = "0 or 1 (or shares between them with weights=, the numbers of trials)"
     first_class = 0
@@ -251,8 +255,10 @@ class Binomial(Family):
 
     def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
         """As :meth:`Family.half_deviance`; without cancellation where the mean is near 0 or 1."""
-        entropy = xlogy(y, y) + xlogy(1 - y, 1 - y)
-        return np.asarray(entropy + y * np.logaddexp(0.0, -eta) + (1 - y) * np.logaddexp(0.0, eta))
+        size = np.abs(eta)
+        beyond = np.log1p(np.exp(-size)) + size * np.abs(y - (eta > 0))
+        inside = (y > 0) & (y < 1)
+        return np.asarray(beyond + xlogy(y, y) + xlogy(1 - y, 1 - y) if inside.any() else beyond)
 
     def working(self, y: FloatArray, eta: FloatArray) -> Derivatives:
         """As :meth:`Family.working`."""
@@ -293,6 +299,7 @@ class Poisson(LogLink):
     """Counts; link log, so that an offset of log exposure makes them rates."""
 
     name = "poisson"
+    canonical = True
     known_scale = True
     valid = "counts of 0 or more"
     extremes = (0.0,)

@@ -76,9 +76,10 @@ class Smooth(TermSpec):
         )
         beside: dict[str, Any] = {"constant": not varies, "cycle": seen.t_cycle}
         along = along_response(t, k_t, m_t, values=True, name=f"k of {self.name}", **beside)
-        norm = own_norm(over_z.row_sums(z), seen, **along)
+        rows = over_z.basis.design(z)
+        norm = own_norm(over_z.row_sums_of(rows), seen, **along)
         if centred and not varies:
-            over_z = over_z.centred(z)
+            over_z = over_z.less(rows.mean(axis=0))
         design = _SmoothDesign(
             name=f"s({self.column})",
             columns=(self.column,),

@@ -12,7 +12,7 @@ from test_weighted import T, form_of, records
 from fdadp import terms
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.solve.fit.additive_fit import fit_gaussian
-from fdadp.solve.fit.family_fit import first_problem, fit_family
+from fdadp.solve.fit.family_fit import ROUGH, first_problem, fit_family
 from fdadp.solve.form.families_by_name import FAMILIES as BY_NAME
 from fdadp.solve.form.families_by_name import family_of
 from fdadp.solve.form.families_with_theta import NegativeBinomial, ScaledT
@@ -70,6 +70,39 @@ def test_derivatives_are_those_of_the_deviance(name):
     if name != "scaled_t":  # the expected weight is linear in y
         assert_allclose(at_mean.weight, found.fisher, atol=1e-12)
     assert_allclose(at_mean.residual, 0, atol=1e-12)
+
+
+def test_the_deviance_of_the_binomial_keeps_its_digits():
+    y, eta = np.array([0.0, 1.0, 0.0, 1.0, 0.25, 0.25, 1.0]), np.array([-40.0, 40.0, 40.0, -40.0, 3.0, -3.0, 0.0])
+    mean = np.array([0.25, 0.75])
+    share = mean @ np.log(mean)  # of y = 1/4
+    rest = np.log1p(np.exp(-3.0))
+    expected = [np.exp(-40.0), np.exp(-40.0), 40.0, 40.0, share + 2.25 + rest, share + 0.75 + rest, np.log(2)]
+    assert_allclose(BY_NAME["binomial"].half_deviance(y, eta), expected, rtol=1e-14)
+
+
+def test_a_pass_is_not_repeated_and_canonical_links_need_one_of_a_kind():
+    for name, more in (("poisson", 0), ("gamma", 1)):
+        form, blocks, _ = problem_of(name)
+        problem, beta = first_problem(form, blocks, FAMILIES[name], None)
+        first = problem.look(beta)
+        before = problem.passes
+        assert problem.look(beta.copy()) is first and problem.passes == before
+        expected = problem.look(beta, "fisher")
+        assert problem.passes - before == more
+        assert np.allclose(expected.gram, first.gram, rtol=1e-12) == (more == 0)
+        at = problem.inside(problem.centre, beta)
+        before = problem.passes
+        derivatives = problem.derivatives(problem.centre, at)
+        assert problem.derivatives(problem.centre, at)[0] is derivatives[0] and problem.passes == before + 1
+
+
+def test_working_responses_start_from_rough_coefficients():
+    form, blocks, _ = problem_of("poisson", n=80)
+    problem, beta = first_problem(form, blocks, FAMILIES["poisson"], None)
+    exact, rough = problem.inside(problem.centre, beta), problem.inside(problem.centre, beta, ROUGH)
+    assert rough.penalized - exact.penalized < ROUGH * (1 + exact.penalized)
+    assert np.abs(rough.beta - exact.beta).max() > 1e-10
 
 
 @pytest.mark.parametrize("name", IN_STATSMODELS)
