@@ -45,9 +45,8 @@ class LowRankPrecision:
         return np.asarray(self.root @ (self.root.T @ rows))
 
     def loads(self, form: LongForm, records: Records) -> FloatArray:
-        """``R' D_i`` of the long-form rows of each record, shape (n, r, p)."""
-        flat = [form.scores(records, np.broadcast_to(column, (records.n, column.size))) for column in self.root.T]
-        return np.stack(flat, axis=1)
+        """``R' D_i`` of the long-form rows of each record, whose features are the same at all t, shape (n, r, p)."""
+        return form.products(form.features(records), [self.root.T @ along for along in form.along])
 
 
 def left_out_of_few(

@@ -138,9 +138,13 @@ class LongForm:
 
     def rows_of(self, features: Sequence[FloatArray], t: FloatArray | None = None) -> FloatArray:
         """The same from the features of the records."""
-        n, points = len(features[0]), len(self.t if t is None else t)
+        return self.products(features, self.along_at(t))
+
+    def products(self, features: Sequence[FloatArray], functions: Sequence[FloatArray]) -> FloatArray:
+        """Features of records times functions of t of each term (r, p_j), shape (n, r, p)."""
+        n, points = len(features[0]), len(functions[0])
         out = np.empty((n, points, self.size))
-        for design, place, own, along in zip(self.designs, self.slices, features, self.along_at(t), strict=True):
+        for design, place, own, along in zip(self.designs, self.slices, features, functions, strict=True):
             wide = own[:, None, :, None] if own.ndim == 2 else own[..., None]
             whole = (wide * along[None, :, None, :]).reshape(n, points, -1)
             out[:, :, place] = whole if design.kept.all() else whole[:, :, design.kept]
@@ -213,31 +217,32 @@ class LongForm:
         full = np.zeros((kept.size, kept.size))
         full[np.ix_(kept, kept)] = covariance
         places = _ends([design.kept.size for design in self.designs])
-        pairs: list[tuple[int, int, FloatArray, FloatArray | None]] = []
+        pairs: list[tuple[int, int, FloatArray | None]] = []
+        at_points = []
         for i, j in itertools.combinations_with_replacement(range(len(along)), 2):
             size = (self.designs[i].n_features, along[i].shape[1], self.designs[j].n_features, along[j].shape[1])
             own = full[places[i], places[j]].reshape(size).transpose(0, 2, 1, 3).reshape(*size[::2], -1)
             products = (1 + (i < j)) * (along[i][:, :, None] * along[j][:, None]).reshape(points, -1).T
-            pairs.append((i, j, own, products) if len(products) < points else (i, j, own @ products, None))
-        most = max(min(own.shape[0] * own.shape[1], own.shape[1] * own.shape[2]) + own.shape[2] for *_, own, _ in pairs)
-        found = []
-        for block in (records[rows] for rows in records.blocks(ROWS_AT_A_TIME // (most + points))):
-            features, variance = self.features(block, t), np.zeros((block.n, points))
-            for i, j, own, at_points in pairs:
-                part = _quadratic(features[i], own, features[j])
-                variance += part if at_points is None else part @ at_points
-            found.append(variance)
-        return np.asarray(np.sqrt(np.maximum(np.concatenate(found), 0.0)))
+            few = len(products) < min(points, size[0] * size[2])
+            pairs.append((i, j, own if few else None))
+            at_points.append(products if few else own.reshape(-1, len(products)) @ products)
+        wide = np.vstack(at_points)
+        out = np.empty((records.n, points))
+        for rows in records.blocks(ROWS_AT_A_TIME // (len(wide) + points)):
+            features = self.features(records[rows], t)
+            found = [_quadratic(features[i], own, features[j]) for i, j, own in pairs]
+            np.maximum(np.hstack(found) @ wide, 0.0, out=out[rows])
+        return np.sqrt(out, out=out)
 
 
-def _quadratic(left: FloatArray, middle: FloatArray, right: FloatArray) -> FloatArray:
-    """``Σ_pq left_p middle_pqc right_q`` of each row, shape (n, c)."""
-    p, q, c = middle.shape
-    if c < p:
+def _quadratic(left: FloatArray, middle: FloatArray | None, right: FloatArray) -> FloatArray:
+    """``Σ_pq left_p middle_pqc right_q`` of each row, shape (n, c); without a middle all products, (n, pq)."""
+    if middle is not None and middle.shape[2] < middle.shape[0]:
+        p, q, c = middle.shape
         half = (left @ middle.reshape(p, -1)).reshape(len(left), q, c)
         return np.asarray((right[:, None] @ half)[:, 0])
-    products = (left[:, :, None] * right[:, None]).reshape(len(left), p * q)
-    return np.asarray(products @ middle.reshape(-1, c))
+    products = (left[:, :, None] * right[:, None]).reshape(len(left), -1)
+    return products if middle is None else np.asarray(products @ middle.reshape(len(products.T), -1))
 
 
 def added_up(

@@ -84,9 +84,12 @@ SMOOTHEST = 48
 """Coordinates a term on which REML's search is rehearsed, where it has more than half as many again."""
 
 MANY = 4
-"""Terms from which on it is rehearsed on half of these before."""
+"""Terms from which on it is rehearsed on half as many before, the smoothest of each penalty."""
 
-START_RANGE = 10.0
+SAME = 0.05
+"""Of the rehearsal of many terms: minima that differ by less in REML are one, with flat walls."""
+
+START_RANGE = 15.0
 """Of these rehearsals, in log λ: beyond it the criteria are nearly flat, and no start is wanted there."""
 
 GRID_OF_ALL = 2
@@ -314,8 +317,8 @@ class PenalizedLeastSquares:
         """The criteria on the smoothest coordinates, on the fewest first, where these are few; else those of all."""
         of, terms, p = self._criteria, len(self._n_penalties), self.penalties.shape[1] if len(self._centre) else 0
         few = [of.smoothest(SMOOTHEST * terms)] if p > 1.5 * SMOOTHEST * terms else [of]
-        coarse = SMOOTHEST // 2 * terms
-        return [of.smoothest(coarse), *few] if terms >= MANY and p > 1.5 * coarse else few
+        coarse = of.smoothest(SMOOTHEST // 2, each=True) if terms >= MANY and p else of
+        return [coarse, *few] if p > 1.5 * coarse.penalties.shape[1] else few
 
     def _reml_minima(self) -> list[list[FloatArray]]:
         """Minima of REML for each response, the lowest first.
@@ -330,14 +333,20 @@ class PenalizedLeastSquares:
         for few in rehearsals:
             if few is of:
                 return _search(of, found, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps)
-            found = _search(few, found, self._bounds(START_RANGE), 1e-4 * of.dof, jumps)
+            tolerance, same = (1e-4, 0.0) if few is rehearsals[0] else (1e-6, SAME)
+            found = _search(few, found, self._bounds(START_RANGE), tolerance * of.dof, jumps, same)
         return _search(of, found, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps=False)
 
 
 def _search(
-    of: Criteria, starts: list[list[FloatArray]], bounds: tuple[FloatArray, FloatArray], tolerance: float, jumps: bool
+    of: Criteria,
+    starts: list[list[FloatArray]],
+    bounds: tuple[FloatArray, FloatArray],
+    tolerance: float,
+    jumps: bool,
+    same: float = 0.0,
 ) -> list[list[FloatArray]]:
-    found = minima(of.reml, starts, bounds, tolerance)
+    found = minima(of.reml, starts, bounds, tolerance, same)
     return with_jumps(of.reml, of.reml_values, found, bounds, tolerance) if jumps else found
 
 

@@ -39,17 +39,24 @@ _TINY = float(np.finfo(float).tiny)
 
 
 def minima(
-    score: Score, starts: list[list[FloatArray]], bounds: tuple[FloatArray, FloatArray], tolerance: float
+    score: Score,
+    starts: list[list[FloatArray]],
+    bounds: tuple[FloatArray, FloatArray],
+    tolerance: float,
+    same: float = 0.0,
 ) -> list[list[FloatArray]]:
-    """Minima (M,) of each of K functions that :func:`newton` finds from its starts; the lowest first, no two near."""
+    """Minima (M,) of each of K functions that :func:`newton` finds from its starts; the lowest first, no two near.
+
+    Of several whose values differ by less than `same` the lowest is taken.
+    """
     of = np.repeat(np.arange(len(starts)), [len(points) for points in starts])
     values, ends = newton(score, np.array([point for points in starts for point in points]), of, bounds, tolerance)
-    found: list[list[FloatArray]] = [[] for _ in starts]
-    for i in np.argsort(values, kind="stable"):
-        kept = found[of[i]]
-        if all(abs(ends[i] - end).max(initial=0.0) >= NEAR for end in kept):
-            kept.append(ends[i])
-    return found
+    kept: list[list[int]] = [[] for _ in starts]
+    for i in np.argsort(values, kind="stable").tolist():
+        before = kept[of[i]]
+        if all(abs(ends[i] - ends[j]).max(initial=0.0) >= NEAR and values[i] - values[j] >= same for j in before):
+            before.append(i)
+    return [[ends[i] for i in own] for own in kept]
 
 
 def newton(
@@ -318,11 +325,16 @@ class Criteria:
         on = (self.penalties > 0).astype(np.float64)
         return np.asarray(connected_components(on @ on.T, directed=False)[1])
 
-    def smoothest(self, count: int) -> Criteria:
-        """Return the criteria of the same responses on the `count` coordinates that the penalties weigh least."""
+    def smoothest(self, count: int, each: bool = False) -> Criteria:
+        """Return the criteria of the same responses on the `count` coordinates that the penalties weigh least.
+
+        With `each` on so many of those that each penalty is on. None without a penalty is left out.
+        """
         largest = self.penalties.max(axis=1, keepdims=True)
         rough = (self.penalties / np.where(largest > 0, largest, 1.0)).sum(axis=0)
-        keep = np.sort(np.argsort(rough, kind="stable")[:count])
+        groups = [np.flatnonzero(row > 0) for row in self.penalties] if each else [np.arange(rough.size)]
+        first = [own[np.argsort(rough[own], kind="stable")[:count]] for own in groups]
+        keep = np.unique(np.concatenate((*first, np.flatnonzero(rough == 0))))
         of = self.normal
         blocks = blocks_among(of.blocks, keep)
         normal = NormalEquations(of.gram[np.ix_(keep, keep)], of.cross[keep], of.floor, blocks)
