@@ -134,13 +134,13 @@ def csv_file(rows: int, private: bool) -> Callable[[], Any]:
     return work
 
 
-def default_sizes(n: int) -> Callable[[], Any]:
-    """Curves on curves with the bases' default sizes, ten cohorts."""
+def default_sizes(n: int, **sizes: int) -> Callable[[], Any]:
+    """Curves on curves with the bases' default sizes or given ones, ten cohorts."""
     import fdadp
 
     cohorts = [fdadp.simulate_affr(1 + k % 3, n, np.random.default_rng([7, k]), n_points=51) for k in range(10)]
     pairs = [[np.ascontiguousarray(c.data_matrix[..., 0]) for c in (one.X, one.Y)] for one in cohorts]
-    return lambda: [fdadp.AdditiveFunctionOnFunction(progress=False).fit(x, y) for x, y in pairs]
+    return lambda: [fdadp.AdditiveFunctionOnFunction(progress=False, **sizes).fit(x, y) for x, y in pairs]
 
 
 def long_responses(points: int) -> Callable[[], Any]:
@@ -263,6 +263,11 @@ CASES: dict[str, tuple[str, Callable[[], Any], Callable[[], Any]]] = {
     "default-100": ("default sizes, n = 100, ten fits", lambda: default_sizes(50), lambda: default_sizes(100)),
     "default": ("default sizes, n = 1,000, ten fits", lambda: default_sizes(50), lambda: default_sizes(1000)),
     "default-10000": ("default sizes, n = 10,000, ten fits", lambda: default_sizes(50), lambda: default_sizes(10_000)),
+    "default-7": (
+        "7 x 7 functions, n = 1,000, ten fits",
+        lambda: default_sizes(50, n_basis_x=7, n_basis_s=7),
+        lambda: default_sizes(1000, n_basis_x=7, n_basis_s=7),
+    ),
     "affr5000": ("additive surface, T = 5,000, n = 600", lambda: long_responses(50), lambda: long_responses(5000)),
     "re20000": ("re(id) of a number, 20,000 levels, 100,000 rows", lambda: levels(100), lambda: levels(20_000)),
 }

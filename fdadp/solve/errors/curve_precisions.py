@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.solve.form.long_form_design import LongForm
+from fdadp.solve.form.long_form_design import LongForm, times_functions
 from fdadp.terms.records import Records
 
 AT_A_TIME = 2**22
@@ -46,7 +46,7 @@ class LowRankPrecision:
 
     def loads(self, form: LongForm, records: Records) -> FloatArray:
         """``R' D_i`` of the long-form rows of each record, whose features are the same at all t, shape (n, r, p)."""
-        return form.products(form.features(records), [self.root.T @ along for along in form.along])
+        return times_functions(form, form.features(records), [self.root.T @ along for along in form.along])
 
 
 def left_out_of_few(

@@ -138,17 +138,7 @@ class LongForm:
 
     def rows_of(self, features: Sequence[FloatArray], t: FloatArray | None = None) -> FloatArray:
         """The same from the features of the records."""
-        return self.products(features, self.along_at(t))
-
-    def products(self, features: Sequence[FloatArray], functions: Sequence[FloatArray]) -> FloatArray:
-        """Features of records times functions of t of each term (r, p_j), shape (n, r, p)."""
-        n, points = len(features[0]), len(functions[0])
-        out = np.empty((n, points, self.size))
-        for design, place, own, along in zip(self.designs, self.slices, features, functions, strict=True):
-            wide = own[:, None, :, None] if own.ndim == 2 else own[..., None]
-            whole = (wide * along[None, :, None, :]).reshape(n, points, -1)
-            out[:, :, place] = whole if design.kept.all() else whole[:, :, design.kept]
-        return out
+        return times_functions(self, features, self.along_at(t))
 
     def rows_at(self, records: Records, record: IntArray, t: FloatArray) -> FloatArray:
         """Long-form rows of single observations, of row ``record[j]`` at the point ``t[j]``: shape (N, p)."""
@@ -243,6 +233,17 @@ def _quadratic(left: FloatArray, middle: FloatArray | None, right: FloatArray) -
         return np.asarray((right[:, None] @ half)[:, 0])
     products = (left[:, :, None] * right[:, None]).reshape(len(left), -1)
     return products if middle is None else np.asarray(products @ middle.reshape(len(products.T), -1))
+
+
+def times_functions(form: LongForm, features: Sequence[FloatArray], functions: Sequence[FloatArray]) -> FloatArray:
+    """Features of records times functions of t of each term (r, p_j), shape (n, r, p)."""
+    n, points = len(features[0]), len(functions[0])
+    out = np.empty((n, points, form.size))
+    for design, place, own, along in zip(form.designs, form.slices, features, functions, strict=True):
+        wide = own[:, None, :, None] if own.ndim == 2 else own[..., None]
+        whole = (wide * along[None, :, None, :]).reshape(n, points, -1)
+        out[:, :, place] = whole if design.kept.all() else whole[:, :, design.kept]
+    return out
 
 
 def added_up(

@@ -20,7 +20,7 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.solve.smoothing.normal_equations import OWN_SCALE, NormalEquations, identified, in_blocks, units_of
-from fdadp.solve.smoothing.smoothing_search import Criteria, apart, judged, minima, starts_of, with_jumps
+from fdadp.solve.smoothing.smoothing_search import SAME, Criteria, apart, judged, minima, starts_of, with_jumps
 
 # What a penalised fit of one response found.
 
@@ -85,9 +85,6 @@ SMOOTHEST = 48
 
 MANY = 4
 """Terms from which on it is rehearsed on half as many before, the smoothest of each penalty."""
-
-SAME = 0.05
-"""Of the rehearsal of many terms: minima that differ by less in REML are one, with flat walls."""
 
 START_RANGE = 15.0
 """Of these rehearsals, in log λ: beyond it the criteria are nearly flat, and no start is wanted there."""

@@ -32,6 +32,9 @@ Score = Callable[[FloatArray, IntArray], Values]
 ValuesAbout = Callable[[FloatArray, FloatArray], FloatArray]
 """Points (b, M), which differ in little from another one (M,) -> values of K functions, (b, K)."""
 
+SAME = 0.05
+"""Ends of rehearsals that differ by less in REML are one minimum with flat walls."""
+
 HALVINGS = 30
 """Of a step along which the function does not fall."""
 
@@ -245,14 +248,18 @@ def judged(
     rehearsed : (Criteria, Criteria)
         Both on the smoothest coordinates, whose minima are but starts.
     """
-    count = len(found)
+    count, each = len(found), np.tile(np.arange(len(found)), 3)
     starts = [[*known, *(centre + shift for shift in (DIAGONAL, 0.0, -DIAGONAL))] for known in found]
     liked = [best for best, *_ in minima(rehearsed[1].reml, starts, bounds, 1e-4 * judge.dof)]
-    ways, each = np.vstack((np.tile(centre, (count, 1)), np.clip(liked, *bounds))), np.tile(np.arange(count), 3)
-    if rehearsed[0] is not of:
-        _, ways = newton(rehearsed[0].reml, ways, each[: 2 * count], bounds, 1e-4 * of.dof)
-    ways = np.vstack(([best for best, *_ in found], ways))  # a way that leads to what is known ends there
-    at_ends, ends = newton(of.reml, ways, each, bounds, 1e-9 * of.dof)
+    best_known = np.array([best for best, *_ in found])
+    ways = np.vstack((best_known, np.tile(centre, (count, 1)), np.clip(liked, *bounds)))
+    at_ends, ends, new = np.empty(len(ways)), np.empty_like(ways), np.ones(len(ways), dtype=bool)
+    if rehearsed[0] is not of:  # what ends there as the best known does is no other minimum
+        at_ends, ends = newton(rehearsed[0].reml, ways, each, bounds, 1e-6 * of.dof)
+        new[count:] = (abs(at_ends - at_ends[each]) >= SAME)[count:]
+        ways = np.vstack((best_known, ends[count:]))
+    at_ends[new], ends[new] = newton(of.reml, ways[new], each[new], bounds, 1e-9 * of.dof)
+    at_ends[~new], ends[~new] = at_ends[each][~new], ends[each][~new]
     usual, middle, below = at_ends[count : 2 * count], ends[count : 2 * count], ends[2 * count :]
     out = []
     for k, known in enumerate(found):
