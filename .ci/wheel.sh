@@ -1,24 +1,22 @@
 #!/bin/sh
-# wheel.sh PYTHON...: build the wheel, install it into an empty environment of each Python, and use it from an empty
-# folder: import, demonstration, one private fit. What the wheel must not bring: r_bridge, plugins of pytest.
+# wheel.sh PYTHON FOLDER CONSTRAINTS: build the wheel in FOLDER, install it into PYTHON's environment, in which nothing
+# else is, and use it from an empty folder: import, one private fit, demonstration. What the wheel must not bring:
+# r_bridge, plugins of pytest.
 set -eu
-[ $# -gt 0 ] || { echo "wheel.sh: no Python given" >&2; exit 1; }
+[ $# = 3 ] || { echo "wheel.sh: PYTHON FOLDER CONSTRAINTS, got $*" >&2; exit 1; }
 unset PYTHONPATH
 cd "$(dirname "$0")/.."
+python=$1
+wheels=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-mkdir "$folder/source" "$folder/empty"
+mkdir -p "$folder/source" "$folder/empty" "$wheels"
 cp -r setup.cfg pyproject.toml MANIFEST.in README.md LICENSE fdadp "$folder/source"
-for python in "$@"; do
-    echo "The wheel with $("$python" --version)"
-    "$python" -m venv "$folder/venv"
-    own=$folder/venv/bin/python
-    "$own" -m pip install --quiet --upgrade pip
-    [ -n "$(ls "$folder"/*.whl 2>/dev/null)" ] || "$own" -m pip wheel --quiet --no-deps --wheel-dir "$folder" "$folder/source"
-    "$own" -m pip install --quiet "$(ls "$folder"/*.whl)[plots]" pytest
-    (
-        cd "$folder/empty"
-        "$own" - <<'EOF'
+echo "The wheel with $("$python" --version)"
+"$python" -m pip wheel --quiet --no-deps --wheel-dir "$wheels" "$folder/source"
+"$python" -m pip install --quiet --constraint "$3" "$(ls "$wheels"/*.whl)[plots]" pytest
+cd "$folder/empty"
+"$python" - <<'EOF'
 import importlib.util
 import numpy as np
 import fdadp
@@ -32,11 +30,7 @@ model = AdditiveFunctionOnFunction(privacy=privacy, bounds={"X": (-4.5, 4.5), "Y
 assert np.isfinite(model.predict(people.X).data_matrix).all()
 print(fdadp.__version__, model.ledger_.headline)
 EOF
-        "$own" -m fdadp demo --help >/dev/null
-        "$own" -m fdadp demo --out demo >/dev/null && [ -n "$(ls demo)" ] && rm -rf demo
-        "$own" -m pytest --trace-config >pytest.txt || [ $? = 5 ] # 5: no tests, as there are none
-        if grep -E "fdadp|r_bridge" pytest.txt | grep -v "^rootdir"; then echo "pytest loads these of ours"; exit 1; fi
-        rm -rf pytest.txt .pytest_cache
-    )
-    rm -rf "$folder/venv"
-done
+"$python" -m fdadp demo --help >/dev/null
+"$python" -m fdadp demo --out demo >/dev/null && [ -n "$(ls demo)" ]
+"$python" -m pytest --trace-config >pytest.txt || [ $? = 5 ] # 5: no tests, as there are none
+if grep -E "fdadp|r_bridge" pytest.txt | grep -v "^rootdir"; then echo "pytest loads these of ours"; exit 1; fi
