@@ -7,6 +7,7 @@ sensitivity that is counted in integers. So these are plain loops in a fixed ord
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -297,12 +298,31 @@ def of_table(table: FloatArray, at: FloatArray) -> FloatArray:
     return np.asarray(total)
 
 
+class _Content:
+    """A copy of a table, which equals another one of the same numbers."""
+
+    def __init__(self, table: FloatArray) -> None:
+        self.table = np.array(table)
+
+    def __hash__(self) -> int:
+        return hash((self.table.shape, self.table[0].tobytes(), self.table[-1].tobytes()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Content) and np.array_equal(self.table, other.table)
+
+
 def diameter_of(table: FloatArray, blocks: int = 1) -> float:
     """Largest distance in L2 of two rows of a table, or of a row from zero: that of their convex hull with zero.
 
-    Of several blocks: where each row may stand in any one of them, all else zero.
+    Of several blocks: where each row may stand in any one of them, all else zero. It is kept of the tables met last:
+    of a thousand rows of a thousand numbers it takes 26 ms, and each question about quantiles has such a table.
     """
-    products = table @ table.T
+    return _diameter(_Content(table), blocks)
+
+
+@lru_cache(maxsize=4)
+def _diameter(content: _Content, blocks: int) -> float:
+    products = content.table @ content.table.T
     squares = np.diag(products)
     apart = float((squares[:, None] + squares - 2 * products).max())
     longest = float(squares.max())

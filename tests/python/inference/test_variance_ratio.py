@@ -65,10 +65,14 @@ def test_units_and_the_mean_are_of_no_effect():
 @pytest.mark.parametrize("counts", [(5,) * 20, UNEQUAL])
 @pytest.mark.parametrize("formula", ["y ~ x + re(g)", "y ~ s(x) + re(g)"])
 def test_level(formula, counts):
-    """Of 300 samples."""
-    models = (fitted(groups(i, 0.0, counts), formula) for i in range(300))
-    ps = [inference.variance_test(model, "re(g)", draws=999).p_value for model in models]
-    assert 0.02 <= np.mean(np.array(ps) < 0.05) <= 0.085
+    """Of 300 samples, of the ratio and of the score test of the same fits."""
+    ps = []
+    for seed in range(300):
+        model = fitted(groups(seed, 0.0, counts), formula)
+        ps.append([inference.variance_test(model, "re(g)", draws=999).p_value, model.test_terms().loc["re(g)", "p"]])
+    ratio, score = np.mean(np.array(ps) < 0.05, axis=0)
+    assert 0.02 <= ratio <= 0.085
+    assert 0.02 <= score <= 0.085
 
 
 @pytest.mark.statistics

@@ -452,8 +452,9 @@ def test_means_and_standard_deviations_of_numbers_can_be_said():
 @pytest.mark.parametrize(
     "formula", ["Y ~ ff(X) + age", pytest.param("Y ~ concurrent(X) + age", marks=pytest.mark.statistics)]
 )
-def test_importances_of_terms_can_be_said(formula):
-    """Of terms that are added along t too: what is found at a large budget is what was said."""
+def test_importances_of_terms_can_be_said(formula, monkeypatch):
+    """Of terms that are added along t too: what is found at a large budget is what was said, in each of 8 cohorts."""
+    monkeypatch.setattr(forecast_of_formulas, "COHORTS", Cohorts(8, 8, 1.0))
     bounds, grids = {"X": (-4, 4), "age": (18, 90), "Y": (-8, 8)}, {"X": 15, "Y": 15}
     first = formula.removeprefix("Y ~ ").split(" + ")[0]
     for part in (1, 9):
