@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +19,10 @@ from fdadp.private.whitened.of_any_term import DerivedTerm
 from fdadp.private.whitened.white_term import WhiteTerm
 
 if TYPE_CHECKING:
-    from fdadp.private.public.gaussian_process_prior import PublicPrior
+    from fdadp.private.public.gaussian_process_prior import CurvePrior, PublicPrior
 
+REMEMBERED = 64
+"""Sizes of simulated curves kept in memory."""
 
 # White features of several terms in one order: those that explain most under the prior come first.
 #
@@ -269,9 +271,19 @@ def curves_column(
 ) -> CurvesColumn:
     """A column of curves as the prior sees it."""
     unit = unit_grid(grid)
-    curves = prior.x.standard(unit)
-    geometric = float(np.exp(np.log(np.sqrt((curves * curves) @ quadrature_weights(unit))).mean()))
-    return CurvesColumn.guessed(name, at, grid, bounds, geometric, prior.x_scale, missing=missing)
+    size = _size(prior.x, unit) if prior.pilot is not None else _size_of_simulated(prior.x, tuple(unit.tolist()))
+    return CurvesColumn.guessed(name, at, grid, bounds, size, prior.x_scale, missing=missing)
+
+
+def _size(x: CurvePrior, unit: FloatArray) -> float:
+    """Geometric mean of the sizes of the prior's curves."""
+    curves = x.standard(unit)
+    return float(np.exp(np.log(np.sqrt((curves * curves) @ quadrature_weights(unit))).mean()))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _size_of_simulated(x: CurvePrior, unit: tuple[float, ...]) -> float:
+    return _size(x, np.array(unit))
 
 
 def of_a_surface(prior: PublicPrior, s: FloatArray, t: FloatArray) -> PrivateDesign:

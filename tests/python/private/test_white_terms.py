@@ -17,6 +17,7 @@ from fdadp.functional.tables.curve_sample import Curves
 from fdadp.privacy.rows._sealed_row_functions import BLOCK, probe
 from fdadp.private.plan.private_design import FeatureGroups, curves_column
 from fdadp.private.public.column_ranges import CurvesColumn, LabelColumn, NumberColumn, unit_grid
+from fdadp.private.whitened.of_additive_surfaces import WhiteSurface
 from fdadp.private.whitened.of_any_term import law_of_numbers
 from fdadp.private.whitened.term_registry import white_term
 from fdadp.terms.times_column import By
@@ -181,6 +182,22 @@ def test_the_slope_of_curves_is_in_their_units(made, spec):
     np.testing.assert_allclose((x[1:] - x[:-1]) * weights @ effect, np.diff(features, axis=0), atol=1e-9)
     (axis,) = white.axes(COLUMNS).items()
     assert axis[0] == "s" and (axis[1][0], axis[1][-1]) == (10, 12)
+
+
+def test_surfaces_that_are_kept_are_those_of_their_grid_and_prior():
+    """Those of a pilot are not kept: two samples of curves are not compared."""
+    pilots = (PublicPrior.from_pilot(np.random.default_rng(seed).normal(size=(30, 15))) for seed in range(2))
+    for prior in (PRIOR, replace(PRIOR, seed=7), replace(PRIOR, surface_x=0.4), *pilots):
+        for grid in (S, np.linspace(10, 12, 16), S**1.5):
+            column = curves_column(prior, "X", 0, grid, (30.0, 70.0))
+            wanted = WhiteSurface.on("sff(X)", "X", grid, prior)
+            sizes = np.sqrt(prior.x.standard(unit_grid(grid)) ** 2 @ quadrature_weights(unit_grid(grid)))
+            assert column.geometric_scale == pytest.approx(np.exp(np.log(sizes).mean()))
+            for _ in range(2):
+                found = white_term(terms.sff("X"), {"X": column}, prior, curves=True, t=S)
+                np.testing.assert_array_equal(found.whitening, wanted.whitening)
+                np.testing.assert_array_equal(found.centre, wanted.centre)
+                np.testing.assert_array_equal(found.grid, wanted.grid)
 
 
 @pytest.mark.parametrize("spec", [terms.sff("X"), terms.af("X")], ids=str)

@@ -123,6 +123,18 @@ def test_a_public_number_of_persons_moves_rows_to_the_centre_of_their_ball(cells
         assert diameter_of(one.rows) == pytest.approx(apart, abs=1e-3) and apart < math.sqrt(2) * before
 
 
+def test_the_diameter_that_is_kept_is_that_of_the_numbers_in_the_table():
+    table = np.eye(40)
+    once = diameter_of(table)
+    assert diameter_of(np.eye(40)) == once == pytest.approx(math.sqrt(2))
+    assert diameter_of(np.eye(40), blocks=2) == once
+    table[0, 1] = 3.0  # the first and the last row alone do not tell tables apart
+    table[7, 7] = 9.0
+    assert diameter_of(table) == pytest.approx(math.sqrt(81 + 10))
+    table[7, 7] = 1.0
+    assert diameter_of(table) == pytest.approx(math.sqrt(11))
+
+
 @pytest.mark.parametrize("cells", [2, 3, 16, 64])
 def test_no_two_persons_are_farther_apart_than_noise_is_drawn_for(cells):
     """Brute force on the integers of the lattice: every cell against every other, and against nobody."""
