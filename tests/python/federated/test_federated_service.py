@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import re
 import socket
 import socketserver
@@ -25,7 +26,9 @@ pytest.importorskip("httpx", reason="httpx is not installed: pip install '.[serv
 
 import httpx
 from masked_tools import PCA, signed, signers
+from typer.testing import CliRunner
 
+from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
 from fdadp.federated import Contract, ProtocolError, fit_in_clear
 from fdadp.federated.federated_models import totals_from_bytes
@@ -33,6 +36,7 @@ from fdadp.federated.owners.data_owner import ContractProgram, DataOwner
 from fdadp.federated.owners.owner_folder import MemoryKeeper, OwnerFolder
 from fdadp.federated.owners.signed_messages import MessageKind
 from fdadp.federated.run_contract import Signer
+from fdadp.federated.service import coordinator_service
 from fdadp.federated.service.coordinator_service import CoordinatorService, coordinate, listening
 from fdadp.federated.service.owner_client import OwnerClient, Waits, take_part
 from fdadp.federated.service.run_certificates import new_certificates, owner_connections, server_connections
@@ -100,6 +104,39 @@ def served(run: Run, folder: Any, out: Path, log: list[str]) -> Iterator[str]:
     yield f"https://{HOST}:{listener.getsockname()[1]}"
     thread.join(60.0)
     assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(("more", "stays"), [([], 600.0), (["--linger", "7"], 7.0)])
+def test_a_coordinator_of_the_shell_stays_ten_minutes_after_the_end_or_as_it_is_told(
+    a_run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more: list[str], stays: float
+) -> None:
+    """An owner that missed the last reply asks again within them."""
+    lingers: list[float] = []
+    right = inspect.signature(coordinator_service._serve)
+
+    async def told(*args: Any) -> None:
+        given = right.bind(*args).arguments
+        given["listener"].close()
+        lingers.append(given["linger"])
+
+    monkeypatch.setattr(coordinator_service, "_serve", told)
+    (tmp_path / "contract.json").write_text(a_run.contract.to_json(), encoding="utf-8")
+    files = {
+        "--tls": a_run.tls,
+        "--store": tmp_path / "store",
+        "--out": tmp_path / "totals",
+        "--host": HOST,
+        "--port": 0,
+    }
+    words = [str(word) for pair in files.items() for word in pair]
+    ran = CliRunner().invoke(app, ["federated", "coordinator", str(tmp_path / "contract.json"), *words, *more])
+    assert ran.exit_code == 0, ran.output
+    assert lingers == [stays]
+    if not more:
+        coordinate(
+            a_run.contract, MemoryKeeper(), listening(HOST, 0), server_connections(a_run.tls), tmp_path / "totals"
+        )
+        assert lingers == [stays, stays]
 
 
 class Proxy(socketserver.ThreadingTCPServer):
