@@ -1,5 +1,6 @@
 #!/bin/sh
 # r-package.sh [tests] [check] [pages]: the R package, installed into a folder of its own.
+# r-package.sh suits PYTHON: whether reticulate can use that one.
 #   tests   testthat; fails when no test passed
 #   check   R CMD build (which runs the vignette) and R CMD check --as-cran, without the tests again; fails on errors, warnings and notes.
 #           Left out is what depends on this machine: the network, the check of the clock by it, qpdf, how long examples take where others use it
@@ -27,6 +28,11 @@ suits() { # can matrices go from R to this Python and back?
         numpy <- reticulate::import("numpy", convert = FALSE)
         stopifnot(identical(dim(reticulate::py_to_r(numpy$add(matrix(1, 2, 3), 1))), 2:3))' >/dev/null 2>&1
 }
+
+if [ "$1" = suits ]; then
+    suits "$2"
+    exit
+fi
 
 if [ ! .venv-r/.stamp -nt pyproject.toml ]; then rm -rf .venv-r; fi # the dependencies may have changed
 python=""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -515,29 +517,33 @@ def test_smoothing_is_integrated_over_as_fits_with_other_parameters_have_it():
     np.testing.assert_allclose(smoothed.unsure(), wanted, atol=1e-6 * np.abs(wanted).max())
 
 
-def held_with_few_persons(persons: int, runs: int, first: int = 0, gaps: float = 0.0) -> tuple[float, float]:
+@cache
+def held_in_sample(seed: int, persons: int, gaps: float) -> tuple[float, float]:
+    """Of one sample, which several tests count."""
+    t = np.linspace(0, 1, 30)
+    phi = smooth_functions(t, 5)[0]
+    c = curves_of_persons(seed, persons, T=30, least=2)
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=persons)[c.who] + rng.normal(size=len(c.who))
+    Y = (c.Y - c.X @ c.beta[1:] + np.outer(x, c.beta[1])) @ phi @ phi.T
+    Y += 0.5 * rng.normal(size=Y.shape) @ (np.eye(30) - phi @ phi.T)
+    if gaps:
+        off = rng.uniform(size=Y.shape) < gaps
+        off[::3] = False
+        Y = np.where(off, np.nan, Y)
+    model = FunctionalRegression("Y ~ x + re(id, covariance='free', k=5)").fit({"Y": Y, "x": x, "id": c.who})
+    found = model.coef("x", se=True, t=t)
+    own = model.coef("re(id)", se=True, t=t)
+    truth = (c.b @ phi @ phi.T).ravel()
+    effect = (found["lower"] <= c.beta[1]) & (c.beta[1] <= found["upper"])
+    return float(effect.mean()), float(((own["lower"] <= truth) & (truth <= own["upper"])).mean())
+
+
+def held_with_few_persons(persons: int, runs: int, gaps: float = 0.0) -> tuple[float, float]:
     """Share of points at which nominal 95 % intervals hold the effect of a covariate that varies both ways, and curves
     of persons; the truth is what the functions hold of it. Two rows of three may lack a share of their points."""
-    t, effect, curves = np.linspace(0, 1, 30), [], []
-    phi = smooth_functions(t, 5)[0]
-    for seed in range(first, first + runs):
-        c = curves_of_persons(seed, persons, T=30, least=2)
-        rng = np.random.default_rng(seed)
-        x = rng.normal(size=persons)[c.who] + rng.normal(size=len(c.who))
-        Y = (c.Y - c.X @ c.beta[1:] + np.outer(x, c.beta[1])) @ phi @ phi.T
-        Y += 0.5 * rng.normal(size=Y.shape) @ (np.eye(30) - phi @ phi.T)
-        if gaps:
-            off = rng.uniform(size=Y.shape) < gaps
-            off[::3] = False
-            Y = np.where(off, np.nan, Y)
-        data = {"Y": Y, "x": x, "id": c.who}
-        model = FunctionalRegression("Y ~ x + re(id, covariance='free', k=5)").fit(data)
-        found = model.coef("x", se=True, t=t)
-        effect.append(((found["lower"] <= c.beta[1]) & (c.beta[1] <= found["upper"])).mean())
-        own = model.coef("re(id)", se=True, t=t)
-        truth = (c.b @ phi @ phi.T).ravel()
-        curves.append(((own["lower"] <= truth) & (truth <= own["upper"])).mean())
-    return float(np.mean(effect)), float(np.mean(curves))
+    effect, curves = np.mean([held_in_sample(seed, persons, gaps) for seed in range(runs)], axis=0)
+    return effect, curves
 
 
 def test_intervals_of_few_persons_count_that_covariances_are_estimated():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from repeated_tools import check_against_dense_law
@@ -182,31 +184,35 @@ def test_persons_of_two_sites_are_refused_in_formulas():
         FunctionalRegression("Y ~ re(site) + re(id, covariance='free')").fit(data)
 
 
-def held_at_few_sites(sites: int, runs: int) -> np.ndarray:
-    """Shares of points at which nominal 95 % intervals hold effects of the site, of the person and of the row, curves
-    of persons and of sites; all lie on the functions that carry them."""
-    t, found = np.linspace(0, 1, 24), []
+@cache
+def held_in_sample(seed: int, sites: int) -> list[float]:
+    """Of one sample, which two tests count."""
+    t = np.linspace(0, 1, 24)
     phi = smooth_functions(t, 4)[0]
     shapes = np.stack([np.ones(24), np.sqrt(2) * np.sin(np.pi * t), np.sqrt(2) * np.cos(2 * np.pi * t)]) @ phi @ phi.T
     effects = np.stack([0.4 * t, 0.3 * np.cos(np.pi * t), 0.3 * t]) @ phi @ phi.T
-    for seed in range(runs):
-        rng = np.random.default_rng([sites, seed])
-        site = np.repeat(np.arange(sites), rng.integers(2, 6, sites))
-        who = np.repeat(np.arange(site.size), rng.integers(2, 5, site.size))
-        x, age = rng.normal(size=sites)[site], rng.normal(size=sites)[site] + rng.normal(size=site.size)
-        day = rng.normal(size=who.size) + rng.normal(size=site.size)[who]
-        a, b = (0.8 * rng.normal(size=(n, 3)) * np.sqrt([1, 0.5, 0.25]) @ shapes for n in (sites, site.size))
-        u = rng.normal(size=(who.size, 3)) * np.sqrt([0.8, 0.4, 0.2]) @ shapes
-        Y = np.sin(np.pi * t) + np.column_stack((x[who], age[who], day)) @ effects + a[site[who]] + b[who] + u
-        data = {"x": x[who], "age": age[who], "day": day, "id": who, "site": site[who]}
-        formula = "Y ~ x + age + day + re(site, covariance='free', k=4) + re(id, covariance='free')"
-        model = FunctionalRegression(formula).fit(data | {"Y": Y + 0.4 * rng.normal(size=Y.shape)})
-        shares = []
-        for name, truth in zip(("x", "age", "day", "re(id)", "re(site)"), (*effects, b, a), strict=True):
-            own = model.coef(name, se=True, t=t)
-            shares.append(((own["lower"] <= truth.ravel()) & (truth.ravel() <= own["upper"])).mean())
-        found.append(shares)
-    return np.mean(found, axis=0)
+    rng = np.random.default_rng([sites, seed])
+    site = np.repeat(np.arange(sites), rng.integers(2, 6, sites))
+    who = np.repeat(np.arange(site.size), rng.integers(2, 5, site.size))
+    x, age = rng.normal(size=sites)[site], rng.normal(size=sites)[site] + rng.normal(size=site.size)
+    day = rng.normal(size=who.size) + rng.normal(size=site.size)[who]
+    a, b = (0.8 * rng.normal(size=(n, 3)) * np.sqrt([1, 0.5, 0.25]) @ shapes for n in (sites, site.size))
+    u = rng.normal(size=(who.size, 3)) * np.sqrt([0.8, 0.4, 0.2]) @ shapes
+    Y = np.sin(np.pi * t) + np.column_stack((x[who], age[who], day)) @ effects + a[site[who]] + b[who] + u
+    data = {"x": x[who], "age": age[who], "day": day, "id": who, "site": site[who]}
+    formula = "Y ~ x + age + day + re(site, covariance='free', k=4) + re(id, covariance='free')"
+    model = FunctionalRegression(formula).fit(data | {"Y": Y + 0.4 * rng.normal(size=Y.shape)})
+    shares = []
+    for name, truth in zip(("x", "age", "day", "re(id)", "re(site)"), (*effects, b, a), strict=True):
+        own = model.coef(name, se=True, t=t)
+        shares.append(float(((own["lower"] <= truth.ravel()) & (truth.ravel() <= own["upper"])).mean()))
+    return shares
+
+
+def held_at_few_sites(sites: int, runs: int) -> np.ndarray:
+    """Shares of points at which nominal 95 % intervals hold effects of the site, of the person and of the row, curves
+    of persons and of sites; all lie on the functions that carry them."""
+    return np.mean([held_in_sample(seed, sites) for seed in range(runs)], axis=0)
 
 
 @pytest.mark.statistics

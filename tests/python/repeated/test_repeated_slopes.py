@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from repeated_tools import RowsWithLoads, check_against_dense_law, draw, features_of
@@ -216,28 +218,32 @@ def test_slopes_that_are_refused(formula, said):
         FunctionalRegression(formula).fit(data)
 
 
-def held_beside_slopes(persons: int, runs: int) -> np.ndarray:
-    """Shares of points at which nominal 95 % intervals hold an effect of the person, that of the week about which
-    persons vary, curves of persons and their slopes; all lie on the functions that carry them."""
-    t, found = np.linspace(0, 1, 24), []
+@cache
+def held_in_sample(seed: int, persons: int) -> list[float]:
+    """Of one sample, which two tests count."""
+    t = np.linspace(0, 1, 24)
     phi = smooth_functions(t, 4)[0]
     shapes = np.stack([np.ones(24), np.sqrt(2) * np.sin(np.pi * t), np.sqrt(2) * np.cos(2 * np.pi * t)])
     effects = np.stack([0.4 * t, 0.3 * np.cos(np.pi * t)]) @ phi @ phi.T
-    for seed in range(runs):
-        rng = np.random.default_rng([persons, seed])
-        who = np.repeat(np.arange(persons), rng.integers(4, 9, persons))
-        x, week = rng.normal(size=persons)[who], rng.uniform(0, 2, who.size)
-        b = rng.normal(size=(2, persons, 3)) * np.sqrt([[[1, 0.5, 0.25]], [[0.5, 0.25, 0.1]]]) @ shapes @ phi @ phi.T
-        u = rng.normal(size=(who.size, 3)) * np.sqrt([0.8, 0.4, 0.2]) @ shapes @ phi @ phi.T
-        Y = np.sin(np.pi * t) + np.column_stack((x, week)) @ effects + b[0, who] + week[:, None] * b[1, who] + u
-        data = {"Y": Y + 0.4 * rng.normal(size=Y.shape), "x": x, "week": week, "id": who}
-        model = FunctionalRegression("Y ~ x + week + re(id, slopes=week, k=4)").fit(data)
-        shares = []
-        for name, truth in zip(("x", "week", "re(id)", "re(id):week"), (*effects, *b), strict=True):
-            own = model.coef(name, se=True, t=t)
-            shares.append(((own["lower"] <= truth.ravel()) & (truth.ravel() <= own["upper"])).mean())
-        found.append(shares)
-    return np.mean(found, axis=0)
+    rng = np.random.default_rng([persons, seed])
+    who = np.repeat(np.arange(persons), rng.integers(4, 9, persons))
+    x, week = rng.normal(size=persons)[who], rng.uniform(0, 2, who.size)
+    b = rng.normal(size=(2, persons, 3)) * np.sqrt([[[1, 0.5, 0.25]], [[0.5, 0.25, 0.1]]]) @ shapes @ phi @ phi.T
+    u = rng.normal(size=(who.size, 3)) * np.sqrt([0.8, 0.4, 0.2]) @ shapes @ phi @ phi.T
+    Y = np.sin(np.pi * t) + np.column_stack((x, week)) @ effects + b[0, who] + week[:, None] * b[1, who] + u
+    data = {"Y": Y + 0.4 * rng.normal(size=Y.shape), "x": x, "week": week, "id": who}
+    model = FunctionalRegression("Y ~ x + week + re(id, slopes=week, k=4)").fit(data)
+    shares = []
+    for name, truth in zip(("x", "week", "re(id)", "re(id):week"), (*effects, *b), strict=True):
+        own = model.coef(name, se=True, t=t)
+        shares.append(float(((own["lower"] <= truth.ravel()) & (truth.ravel() <= own["upper"])).mean()))
+    return shares
+
+
+def held_beside_slopes(persons: int, runs: int) -> np.ndarray:
+    """Shares of points at which nominal 95 % intervals hold an effect of the person, that of the week about which
+    persons vary, curves of persons and their slopes; all lie on the functions that carry them."""
+    return np.mean([held_in_sample(seed, persons) for seed in range(runs)], axis=0)
 
 
 def test_intervals_of_few_persons_with_slopes_count_that_covariances_are_estimated():
