@@ -7,6 +7,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import is_dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ def two_workers() -> Iterator[Any]:
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         yield client
+    resource_tracker._resource_tracker._stop()  # of spawned workers; it would stay as long as this process
 
 
 @pytest.fixture
