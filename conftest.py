@@ -58,17 +58,18 @@ def left_running(home: str | None) -> Iterator[tuple[str, float]]:
     """Processes that tests of a run started and that still run: the test, and CPU seconds (Linux only).
 
     pytest writes the name of the test that runs into the environment, which children inherit; `home`, its
-    XDG_STATE_HOME, is of one run.
+    XDG_STATE_HOME, is of one run. Python's trackers of what processes share end with the process that started them.
     """
     mine = f"XDG_STATE_HOME={home}"
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             known = (entry / "environ").read_bytes().decode(errors="replace").split("\0")
+            tracker = b"resource_tracker import main" in (entry / "cmdline").read_bytes()
             times = (entry / "stat").read_text().rpartition(")")[2].split()[11:13]
         except OSError:  # it ended, or is somebody else's
             continue
         test = next((one.partition("=")[2] for one in known if one.startswith("PYTEST_CURRENT_TEST=")), None)
-        if test is not None and mine in known and int(entry.name) != os.getpid():
+        if test is not None and mine in known and not tracker and int(entry.name) != os.getpid():
             yield test, sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
 

@@ -7,7 +7,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import is_dataclass
-from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,15 @@ def two_workers() -> Iterator[Any]:
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         yield client
-    resource_tracker._resource_tracker._stop()  # of spawned workers; it would stay as long as this process
+
+
+@pytest.fixture
+def loky() -> Iterator[None]:
+    """The workers that joblib starts and keeps end with the test."""
+    from joblib.externals.loky import get_reusable_executor
+
+    yield
+    get_reusable_executor().shutdown(wait=True)
 
 
 @pytest.fixture

@@ -126,6 +126,7 @@ def refusal(call, *args):
     return "NOTHING WAS REFUSED"
 
 
+@pytest.mark.usefixtures("loky")
 def test_workers_that_get_a_budget_pickled_are_refused(shared):
     """As scikit-learn sends it: ``GridSearchCV(model, n_jobs=2)``; loky's workers are spawned."""
     assert "belongs to the process" in in_worker(refusal, fit, SHARED["model"])

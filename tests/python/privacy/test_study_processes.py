@@ -85,6 +85,7 @@ def test_eight_at_once_and_the_ninth_is_refused(path, how):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("loky")
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
 def test_joblib(path, backend):
     from joblib import Parallel, delayed

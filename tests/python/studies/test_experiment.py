@@ -47,6 +47,7 @@ def test_rows_and_columns(results: pd.DataFrame) -> None:
     assert local["draws"] == 6
 
 
+@pytest.mark.usefixtures("loky")
 def test_the_seed_alone_decides(data: published_experiment.Paired) -> None:
     options = {"epsilons": (0.2,), "sensitivities": ("scaled",), "draws": 2}
     one = published_experiment.run(data, seed=7, repeats=1, **options)
