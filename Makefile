@@ -10,7 +10,7 @@ PYTHON ?=
 PYTEST_ARGS ?=
 PROCESSES ?= -n 2 --dist worksteal
 # Minutes of CPU that `make test` may take on the machine of conftest.py, which knows how slow another one is.
-MOST_CPU ?= 9
+MOST_CPU ?= 7.5
 DEMO_ARGS ?= --out fdadp-demo
 BENCH_ARGS ?=
 DOCS_ARGS ?=
