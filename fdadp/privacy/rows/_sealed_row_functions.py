@@ -134,6 +134,10 @@ DEPTH = 10
 """How far a row function is looked into for what its work may hang on: a term lies five objects below it."""
 
 
+PLAIN = frozenset({int, float, bool, str, bytes, type(None), np.float64, np.int64})
+"""Types that hold nothing else."""
+
+
 def zero_rows(spec: Spec, m: int = BLOCK) -> Rows:
     """Public rows of the given kind."""
     return tuple(np.zeros((m, *shape)) for shape in spec)
@@ -186,14 +190,20 @@ def _kind(value: Any, depth: int = DEPTH, seen: set[int] | None = None) -> Any:
         seen.add(id(value))
         cells = [cell.cell_contents for cell in value.__closure__ or () if not _is_empty(cell)]
         held = [*cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
-        return (value.__code__, *(_kind(content, depth - 1, seen) for content in held))
+        return (value.__code__, *_kinds(held, depth - 1, seen))
     if isinstance(value, tuple | list):
-        return (type(value), *(_kind(part, depth - 1, seen) for part in value[:64]))
+        return (type(value), *_kinds(value[:64], depth - 1, seen))
     named = value if isinstance(value, dict) else getattr(value, "__dict__", None)
     if not named:
         return type(value)
     seen.add(id(value))
-    return (type(value), *((str(name), _kind(part, depth - 1, seen)) for name, part in list(named.items())[:64]))
+    items = list(named.items())[:64]
+    return (type(value), *map(str, (name for name, _ in items)), *_kinds([part for _, part in items], depth - 1, seen))
+
+
+def _kinds(parts: Sequence[Any], depth: int, seen: set[int]) -> list[Any]:
+    """Of several; most hold nothing else."""
+    return [type(part) if type(part) in PLAIN else _kind(part, depth, seen) for part in parts]
 
 
 def _is_empty(cell: Any) -> bool:

@@ -458,11 +458,12 @@ def secant_update(
     at = -1 if local else 0
     centre, origin, centre_variance = measurements[at]
     others = measurements[:-1] if local else measurements[1:]
+    moves = [(centre - g, theta - origin) for g, theta, _ in others]
     updated = a.copy()
     for j in range(len(a)):
         on = active[j]
-        steps = np.concatenate([(theta - origin)[:, on].T for _, theta, _ in others])
-        seen = np.concatenate([(centre - g)[j, on] - a[j] @ (theta - origin)[:, on] for g, theta, _ in others])
+        steps = np.concatenate([step[:, on].T for _, step in moves])
+        seen = np.concatenate([change[j, on] - a[j] @ step[:, on] for change, step in moves])
         noise = np.diag(np.concatenate([v[j, on] for _, _, v in others]))
         spread = steps * (variance[j] if isinstance(variance, np.ndarray) else variance)
         if local:
