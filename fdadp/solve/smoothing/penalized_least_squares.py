@@ -86,7 +86,7 @@ SMOOTHEST = 48
 MANY = 4
 """Terms from which on it is rehearsed on half as many before, the smoothest of each penalty."""
 
-START_RANGE = 15.0
+START_RANGE = 8.0
 """Of these rehearsals, in log λ: beyond it the criteria are nearly flat, and no start is wanted there."""
 
 GRID_OF_ALL = 2

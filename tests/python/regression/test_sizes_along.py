@@ -237,3 +237,15 @@ def test_too_few_functions_of_s_are_said_and_what_is_advised_predicts_better():
     assert left[1] < 0.8 * left[0]
     smooth, grids = delayed(0.5, 100)
     assert said not in str(FunctionalRegression("Y ~ ff(X)", progress=False).fit(smooth, grids=grids).summary())
+
+
+@pytest.mark.skipif(not os.environ.get("FDADP_DATA"), reason="FDADP_DATA: where the lip data are")
+def test_an_effect_that_the_smoothest_functions_cannot_see_is_found():
+    """The search begins on few coordinates. There the muscle has no effect: from too far out it stayed without one."""
+    lip = load_lip_emg(download=False)
+    data = {name: getattr(lip, name).data_matrix[:, ::20, 0] for name in ("X", "Y")}
+    found, given = (
+        FunctionalRegression("Y ~ ff(X, k=(20, 15))", smoothing=how, progress=False).fit(data)
+        for how in ("reml", np.exp([-0.8, -7.7, -10.5]))
+    )
+    assert found.criterion_ < given.criterion_ + 1e-6  # it was 90 above its minimum
