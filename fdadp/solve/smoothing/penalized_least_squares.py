@@ -20,7 +20,7 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.solve.smoothing.normal_equations import OWN_SCALE, NormalEquations, identified, in_blocks, units_of
-from fdadp.solve.smoothing.smoothing_search import SAME, Criteria, apart, judged, minima, starts_of, with_jumps
+from fdadp.solve.smoothing.smoothing_search import Criteria, apart, judged, minima, starts_of, with_jumps
 
 # What a penalised fit of one response found.
 
@@ -83,10 +83,7 @@ LOG_RANGE = 25.0
 SMOOTHEST = 48
 """Coordinates a term on which REML's search is rehearsed, where it has more than half as many again."""
 
-MANY = 4
-"""Terms from which on it is rehearsed on half as many before, the smoothest of each penalty."""
-
-START_RANGE = 8.0
+START_RANGE = 10.0
 """Of these rehearsals, in log λ: beyond it the criteria are nearly flat, and no start is wanted there."""
 
 GRID_OF_ALL = 2
@@ -303,19 +300,17 @@ class PenalizedLeastSquares:
         else:
             found = self._reml_minima()
             if judge is not None:
-                own, few = (self._criteria, judge._criteria), (self._rehearsals()[-1], judge._rehearsals()[0])
-                found = judged(*own, found, self._centre, self._bounds(LOG_RANGE), few)
+                own = self._criteria, judge._criteria
+                found = judged(*own, found, self._centre, self._bounds(LOG_RANGE), judge._smoothest())
         return [self.solve(np.exp(lowest), k) for k, (lowest, *_) in enumerate(found)]
 
     def _bounds(self, log_range: float) -> tuple[FloatArray, FloatArray]:
         return self._centre - log_range, self._centre + log_range
 
-    def _rehearsals(self) -> list[Criteria]:
-        """The criteria on the smoothest coordinates, on the fewest first, where these are few; else those of all."""
-        of, terms, p = self._criteria, len(self._n_penalties), self.penalties.shape[1] if len(self._centre) else 0
-        few = [of.smoothest(SMOOTHEST * terms)] if p > 1.5 * SMOOTHEST * terms else [of]
-        coarse = of.smoothest(SMOOTHEST // 2, each=True) if terms >= MANY and p else of
-        return [coarse, *few] if p > 1.5 * coarse.penalties.shape[1] else few
+    def _smoothest(self) -> Criteria:
+        """The criteria on the smoothest coordinates, where there are many; else those of all."""
+        of, count = self._criteria, SMOOTHEST * len(self._n_penalties)
+        return of.smoothest(count) if len(self._centre) and of.penalties.shape[1] > 1.5 * count else of
 
     def _reml_minima(self) -> list[list[FloatArray]]:
         """Minima of REML for each response, the lowest first.
@@ -323,27 +318,20 @@ class PenalizedLeastSquares:
         Where there are many coordinates the search is rehearsed on the smoothest ones. Smoothing parameters mean the
         same there, a step costs a small part, and the minima are nearly those of all.
         """
-        of, rehearsals = self._criteria, self._rehearsals()
+        of, few = self._criteria, self._smoothest()
         parts = apart(self.penalties, self._n_penalties)
-        found = starts_of(rehearsals[0].reml_values, self.total.size, self._centre, parts, flat=1e-7 * self.n)
+        starts = starts_of(few.reml_values, self.total.size, self._centre, parts, flat=1e-7 * self.n)
         jumps = len(self._centre) > GRID_OF_ALL
-        for few in rehearsals:
-            if few is of:
-                return _search(of, found, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps)
-            tolerance, same = (1e-4, 0.0) if few is rehearsals[0] else (1e-6, SAME)
-            found = _search(few, found, self._bounds(START_RANGE), tolerance * of.dof, jumps, same)
-        return _search(of, found, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps=False)
+        if few is of:
+            return _search(of, starts, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps)
+        rehearsed = _search(few, starts, self._bounds(START_RANGE), 1e-4 * of.dof, jumps)
+        return _search(of, rehearsed, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps=False)
 
 
 def _search(
-    of: Criteria,
-    starts: list[list[FloatArray]],
-    bounds: tuple[FloatArray, FloatArray],
-    tolerance: float,
-    jumps: bool,
-    same: float = 0.0,
+    of: Criteria, starts: list[list[FloatArray]], bounds: tuple[FloatArray, FloatArray], tolerance: float, jumps: bool
 ) -> list[list[FloatArray]]:
-    found = minima(of.reml, starts, bounds, tolerance, same)
+    found = minima(of.reml, starts, bounds, tolerance)
     return with_jumps(of.reml, of.reml_values, found, bounds, tolerance) if jumps else found
 
 

@@ -32,9 +32,6 @@ Score = Callable[[FloatArray, IntArray], Values]
 ValuesAbout = Callable[[FloatArray, FloatArray], FloatArray]
 """Points (b, M), which differ in little from another one (M,) -> values of K functions, (b, K)."""
 
-SAME = 0.05
-"""Ends of rehearsals that differ by less in REML are one minimum with flat walls."""
-
 HALVINGS = 30
 """Of a step along which the function does not fall."""
 
@@ -42,24 +39,17 @@ _TINY = float(np.finfo(float).tiny)
 
 
 def minima(
-    score: Score,
-    starts: list[list[FloatArray]],
-    bounds: tuple[FloatArray, FloatArray],
-    tolerance: float,
-    same: float = 0.0,
+    score: Score, starts: list[list[FloatArray]], bounds: tuple[FloatArray, FloatArray], tolerance: float
 ) -> list[list[FloatArray]]:
-    """Minima (M,) of each of K functions that :func:`newton` finds from its starts; the lowest first, no two near.
-
-    Of several whose values differ by less than `same` the lowest is taken.
-    """
+    """Minima (M,) of each of K functions that :func:`newton` finds from its starts; the lowest first, no two near."""
     of = np.repeat(np.arange(len(starts)), [len(points) for points in starts])
     values, ends = newton(score, np.array([point for points in starts for point in points]), of, bounds, tolerance)
-    kept: list[list[int]] = [[] for _ in starts]
-    for i in np.argsort(values, kind="stable").tolist():
-        before = kept[of[i]]
-        if all(abs(ends[i] - ends[j]).max(initial=0.0) >= NEAR and values[i] - values[j] >= same for j in before):
-            before.append(i)
-    return [[ends[i] for i in own] for own in kept]
+    found: list[list[FloatArray]] = [[] for _ in starts]
+    for i in np.argsort(values, kind="stable"):
+        kept = found[of[i]]
+        if not kept or (values[i] < np.inf and all(abs(ends[i] - end).max(initial=0.0) >= NEAR for end in kept)):
+            kept.append(ends[i])
+    return found
 
 
 def newton(
@@ -82,12 +72,11 @@ def newton(
     Returns
     -------
     values : ndarray of shape (b,)
+        Infinite where a search ended because it met another.
     points : ndarray of shape (b, M)
-        Where searches end. One that met another ends where that one does.
     """
     low, high = bounds
     ways, ends, at = [starts.copy()], np.full(len(of), np.inf), np.arange(len(of))  # `at`: searches under way
-    taken = at.copy()  # as which search each of them ends
     point, (value, gradient, hessian) = starts, score(starts, of)
     full, length, halved = np.zeros_like(point), np.ones(len(of)), np.zeros(len(of), dtype=np.int64)
     for _ in range(200):
@@ -97,9 +86,8 @@ def newton(
         last, full = full, _newton_steps(gradient, hessian)
         size = abs(full).max(axis=1, initial=0.0)
         ends[at] = value
-        other = _ahead(np.array(ways), at, ends, of)
-        met = other != at
-        taken[at], ends[at[met]] = other, np.inf
+        met = _behind(np.array(ways), at, ends, of)
+        ends[at[met]] = np.inf
         sure = size < SURE
         ways[-1][at[sure]] = np.minimum(np.maximum(point + full, low), high)[sure]
         going = ~(met | sure | (abs(gradient).max(axis=1, initial=0.0) <= tolerance) | (halved >= HALVINGS))
@@ -125,9 +113,7 @@ def newton(
             hessian = np.where(lower[:, None, None], found[2], hessian)
         ways.append(ways[-1].copy())
         ways[-1][at] = point
-    while (taken != taken[taken]).any():
-        taken = taken[taken]
-    return ends[taken], ways[-1][taken]
+    return ends, ways[-1]
 
 
 def _without(held: BoolArray, gradient: FloatArray, hessian: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -145,15 +131,15 @@ def _newton_steps(gradient: FloatArray, hessian: FloatArray) -> FloatArray:
     return np.asarray(-(axes @ along[:, :, None])[..., 0])
 
 
-def _ahead(ways: FloatArray, at: IntArray, value: FloatArray, of: IntArray) -> IntArray:
-    """Of searches under way the one each meets: it stands where that went, which is lower now. Itself where none is."""
+def _behind(ways: FloatArray, at: IntArray, value: FloatArray, of: IntArray) -> BoolArray:
+    """Which searches under way stand where another search of the same function went that is lower now."""
     index = np.arange(len(of))
     ahead = (value < value[at, None]) | ((value == value[at, None]) & (index < at[:, None]))
     ahead &= of == of[at, None]
     if not ahead.any():
-        return at
-    near = (abs(ways[:, None] - ways[-1][at][:, None]).max(axis=3, initial=0.0) < NEAR).any(axis=0) & ahead
-    return np.asarray(np.where(near.any(axis=1), near.argmax(axis=1), at))
+        return np.zeros(len(at), dtype=bool)
+    near = (abs(ways[:, None] - ways[-1][at][:, None]).max(axis=3, initial=0.0) < NEAR).any(axis=0)
+    return np.asarray((near & ahead).any(axis=1))
 
 
 # From a minimum of REML over its walls: other minima differ from it most often in one smoothing parameter.
@@ -227,7 +213,7 @@ def judged(
     found: list[list[FloatArray]],
     centre: FloatArray,
     bounds: tuple[FloatArray, FloatArray],
-    rehearsed: tuple[Criteria, Criteria],
+    few: Criteria,
 ) -> list[list[FloatArray]]:
     """Put first, of the minima of REML for each of K responses, the one that a judge likes best.
 
@@ -245,22 +231,14 @@ def judged(
         Where penalties and data weigh the same.
     bounds
         As for :func:`~fdadp.solve.smoothing.smoothing_search.newton`.
-    rehearsed : (Criteria, Criteria)
-        Both on the smoothest coordinates, whose minima are but starts.
+    few : Criteria
+        The judge's on the smoothest coordinates: its own minima are but starts.
     """
-    count, each = len(found), np.tile(np.arange(len(found)), 3)
+    every, tolerance = np.arange(len(found)), 1e-9 * of.dof
     starts = [[*known, *(centre + shift for shift in (DIAGONAL, 0.0, -DIAGONAL))] for known in found]
-    liked = [best for best, *_ in minima(rehearsed[1].reml, starts, bounds, 1e-4 * judge.dof)]
-    best_known = np.array([best for best, *_ in found])
-    ways = np.vstack((best_known, np.tile(centre, (count, 1)), np.clip(liked, *bounds)))
-    at_ends, ends, new = np.empty(len(ways)), np.empty_like(ways), np.ones(len(ways), dtype=bool)
-    if rehearsed[0] is not of:  # what ends there as the best known does is no other minimum
-        at_ends, ends = newton(rehearsed[0].reml, ways, each, bounds, 1e-6 * of.dof)
-        new[count:] = (abs(at_ends - at_ends[each]) >= SAME)[count:]
-        ways = np.vstack((best_known, ends[count:]))
-    at_ends[new], ends[new] = newton(of.reml, ways[new], each[new], bounds, 1e-9 * of.dof)
-    at_ends[~new], ends[~new] = at_ends[each][~new], ends[each][~new]
-    usual, middle, below = at_ends[count : 2 * count], ends[count : 2 * count], ends[2 * count :]
+    liked = [best for best, *_ in minima(few.reml, starts, bounds, 1e-4 * judge.dof)]
+    usual, middle = newton(of.reml, np.tile(centre, (every.size, 1)), every, bounds, tolerance)
+    _, below = newton(of.reml, np.clip(liked, *bounds), every, bounds, tolerance)
     out = []
     for k, known in enumerate(found):
         points = list(known)
@@ -332,16 +310,11 @@ class Criteria:
         on = (self.penalties > 0).astype(np.float64)
         return np.asarray(connected_components(on @ on.T, directed=False)[1])
 
-    def smoothest(self, count: int, each: bool = False) -> Criteria:
-        """Return the criteria of the same responses on the `count` coordinates that the penalties weigh least.
-
-        With `each` on so many of those that each penalty is on. None without a penalty is left out.
-        """
+    def smoothest(self, count: int) -> Criteria:
+        """Return the criteria of the same responses on the `count` coordinates that the penalties weigh least."""
         largest = self.penalties.max(axis=1, keepdims=True)
         rough = (self.penalties / np.where(largest > 0, largest, 1.0)).sum(axis=0)
-        groups = [np.flatnonzero(row > 0) for row in self.penalties] if each else [np.arange(rough.size)]
-        first = [own[np.argsort(rough[own], kind="stable")[:count]] for own in groups]
-        keep = np.unique(np.concatenate((*first, np.flatnonzero(rough == 0))))
+        keep = np.sort(np.argsort(rough, kind="stable")[:count])
         of = self.normal
         blocks = blocks_among(of.blocks, keep)
         normal = NormalEquations(of.gram[np.ix_(keep, keep)], of.cross[keep], of.floor, blocks)

@@ -13,7 +13,7 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.solve.smoothing import penalized_least_squares
 from fdadp.solve.smoothing.normal_equations import NormalEquations
 from fdadp.solve.smoothing.penalized_least_squares import LOG_RANGE, PenalizedLeastSquares
-from fdadp.solve.smoothing.smoothing_search import newton, term_grids
+from fdadp.solve.smoothing.smoothing_search import term_grids
 from fdadp.terms._feature_rows import FeatureMap
 from r_bridge.mgcv_tensor_products import TensorProduct, te_margin
 
@@ -129,31 +129,6 @@ def test_many_coordinates_reach_the_optimum_of_the_whole_search_with_fewer_steps
         assert steps < 0.6 * steps_of_all
     assert np.median(np.abs(above)) < 1e-6
     assert max(above) < 0.1
-
-
-@pytest.mark.parametrize("n_terms, basis, seeds", [(8, 9, (7,)), (4, 10, (0, 3))])
-def test_many_terms_are_rehearsed_on_few_coordinates_without_loss(n_terms, basis, seeds, monkeypatch):
-    for seed in seeds:
-        problem, found = PenalizedLeastSquares(*additive(seed, n_terms, n=600, basis=basis)), []
-        for many, levels in ((penalized_least_squares.MANY, 2), (100, 1)):
-            monkeypatch.setattr(penalized_least_squares, "MANY", many)
-            coarse, *finer = problem._rehearsals()
-            assert len(finer) == levels - 1
-            assert ((coarse.penalties > 0).sum(axis=1) >= 12).all()
-            found.append(problem.optimize()[0].reml)
-        monkeypatch.undo()
-        assert found[0] < found[1] + 1e-5
-
-
-def test_a_search_that_meets_another_ends_where_that_one_does():
-    def score(points, of):
-        x = points[:, 0] - of
-        return x**2 + x**4, (2 * x + 4 * x**3)[:, None], (2 + 12 * x**2)[:, None, None]
-
-    starts, of = np.array([[2.5], [2.0], [3.0], [1.2]]), np.array([0, 0, 1, 1])
-    values, points = newton(score, starts, of, (np.array([-9.0]), np.array([9.0])), 1e-9)
-    np.testing.assert_allclose(points[:, 0], of, atol=1e-9)
-    assert values[0] == values[1] < 1e-7 and values[2] == values[3] < 1e-7
 
 
 def test_terms_stand_one_after_another():
