@@ -15,9 +15,11 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -47,18 +49,36 @@ def table1(n: int, rows_each: int = 1) -> Callable[[], Any]:
     return lambda: PrivateTable1(privacy=privacy, columns=columns, by="site").fit(data, groups=groups)
 
 
-def smooth_numbers(n: int, family: str, decimals: int | None) -> Callable[[], Any]:
-    """Three smooth functions of numbers."""
-    from fdadp import ScalarRegression
-
+def numbers(n: int, family: str, decimals: int | None) -> pd.DataFrame:
+    """A response to smooth functions of three numbers."""
     rng = np.random.default_rng(n)
     x = rng.uniform(size=(3, n))
     x = x if decimals is None else x.round(decimals)
     mean = np.sin(2 * np.pi * x[0]) + x[1] ** 2 + np.cos(5 * x[2])
     y = mean + rng.normal(size=n)
     y = y if family == "gaussian" else (y > mean.mean()).astype(float)
-    data = pd.DataFrame({"y": y, "a": x[0], "b": x[1], "c": x[2]})
+    return pd.DataFrame({"y": y, "a": x[0], "b": x[1], "c": x[2]})
+
+
+def smooth_numbers(n: int, family: str, decimals: int | None) -> Callable[[], Any]:
+    """Three smooth functions of numbers."""
+    from fdadp import ScalarRegression
+
+    data = numbers(n, family, decimals)
     return lambda: ScalarRegression("y ~ s(a) + s(b) + s(c)", family=family).fit(data)
+
+
+def bam(family: str, decimals: int | None) -> float:
+    """CPU seconds of the same by mgcv's ``bam(discrete = TRUE)``, which rounds numbers; not a number without R."""
+    if shutil.which("Rscript") is None:
+        return float("nan")
+    with tempfile.TemporaryDirectory() as folder:
+        numbers(100_000, family, decimals).to_csv(f"{folder}/data.csv", index=False)
+        fit = f"bam(y ~ s(a) + s(b) + s(c), data = d, family = {family}(), discrete = TRUE)"
+        script = f"""suppressMessages(library(mgcv)); d <- read.csv("{folder}/data.csv"); gc()
+            seconds <- system.time({fit}); cat(seconds[["user.self"]] + seconds[["sys.self"]])"""
+        done = subprocess.run(["Rscript", "-e", script], check=True, capture_output=True, text=True)
+    return float(done.stdout.split()[-1])
 
 
 def many_terms(n: int, terms: int) -> Callable[[], Any]:
@@ -115,15 +135,30 @@ def numbers_to_curves(n: int) -> Callable[[], Any]:
     return lambda: FunctionalRegression("Y ~ s(z) + x").fit({"Y": y, "z": z, "x": x}, grids={"Y": t})
 
 
-def csv_file(rows: int, private: bool) -> Callable[[], Any]:
-    """Opening a file of ids and curves of 100 points, numbers of all digits."""
-    from fdadp import open_curves
-
+def written(rows: int) -> Path:
+    """A file of ids and curves of 100 points, numbers of all digits."""
     rng = np.random.default_rng(rows)
     table = pd.DataFrame(rng.normal(size=(rows, 100)), columns=[str(k / 99) for k in range(100)])
     table.insert(0, "id", [f"p{k}" for k in range(rows)])
     path = Path(tempfile.mkstemp(suffix=".csv")[1])
     table.to_csv(path, index=False)
+    return path
+
+
+def read_by_pandas() -> float:
+    """CPU seconds of ``pandas.read_csv``, which gives the nearest floats."""
+    path, start = written(20_500), time.process_time()
+    pd.read_csv(path, float_precision="round_trip")
+    seconds = time.process_time() - start
+    path.unlink()
+    return seconds
+
+
+def csv_file(rows: int, private: bool) -> Callable[[], Any]:
+    """Opening such a file."""
+    from fdadp import open_curves
+
+    path = written(rows)
 
     def work() -> Any:
         opened = open_curves(path)
@@ -273,6 +308,16 @@ CASES: dict[str, tuple[str, Callable[[], Any], Callable[[], Any]]] = {
 }
 
 
+PEERS: dict[str, tuple[str, Callable[[], float]]] = {
+    "gam": ("`mgcv::bam`", lambda: bam("gaussian", None)),
+    "gam-rounded": ("`mgcv::bam`", lambda: bam("gaussian", 3)),
+    "gam-binomial": ("`mgcv::bam`", lambda: bam("binomial", None)),
+    "gam-binomial-rounded": ("`mgcv::bam`", lambda: bam("binomial", 3)),
+    "csv": ("`pandas.read_csv`", read_by_pandas),
+}
+"""Name and CPU seconds of what others take for a case."""
+
+
 def run(name: str) -> dict[str, float]:
     """CPU seconds and MB of one case in this process."""
     _, small, full = CASES[name]
@@ -327,15 +372,20 @@ def main(arguments: list[str] | None = None) -> list[str]:
         return []
     folders = [HERE.parents[2]] if options.beside is None else [options.beside.resolve(), HERE.parents[2]]
     heads = ["CPU s", "MB"] if len(folders) == 1 else ["before, CPU s", "after", "before, MB", "after"]
+    heads.append("a peer, CPU s")
     lines = [f"| work | {' | '.join(heads)} |", "|---" * (1 + len(heads)) + "|"]
     print("\n".join(lines), flush=True)
     for name in options.cases or CASES:
         found: list[list[dict[str, float] | None]] = [[] for _ in folders]
+        peer, theirs = PEERS.get(name), []
         for _ in range(options.rounds):
+            if peer is not None:
+                theirs.append(peer[1]())
             for of, folder in zip(found, folders, strict=True):
                 if None not in of:
                     of.append(ask(name, folder, options.limit))
         cells = [middle(of, kind) for kind in ("seconds", "memory") for of in found]
+        cells.append("" if peer is None or np.isnan(theirs).any() else f"{median(theirs):.2f}, {peer[0]}")
         lines.append(f"| {CASES[name][0]} | {' | '.join(cells)} |")
         print(lines[-1], flush=True)
     return lines
