@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import gc
 import json
 
 import numpy as np
@@ -136,6 +137,8 @@ def test_a_study_that_is_wrong_is_shown_with_status_1(wards, monkeypatch):
 
 def test_a_study_is_opened_once_to_be_shown(wards, monkeypatch):
     study, _ = wards
+    gc.collect()
+    str(study)  # which closes what fits held that are gone now
     opened, real = [], _append_only_file.Opened
     monkeypatch.setattr(_append_only_file, "Opened", lambda *of: opened.append(of) or real(*of))
     for show in (str, Study._repr_html_):

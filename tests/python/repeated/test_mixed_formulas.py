@@ -575,8 +575,8 @@ def test_two_persons_say_nothing_of_their_covariance_beside_a_covariate_of_the_p
 @pytest.mark.parametrize("gaps", [0.0, 0.35])
 def test_coverage_with_few_persons(persons, gaps):
     """Of 100 samples, between which shares differ by .07 to .13 of the effect and .06 to .07 of curves (standard
-    deviations): .88 of curves, as where covariances count as known, is eight standard errors away. Of bands that are too
-    wide, .97 of curves, a run finds about three in four."""
+    deviations): .88 of curves, as where covariances count as known, is eight standard errors away. Bands that are too
+    wide, .97 of curves, are found in about three runs of four."""
     effect, curves = held_with_few_persons(persons, 100, gaps=gaps)
     print(f"{persons} persons, gaps {gaps}: effect {effect:.3f}, curves of persons {curves:.3f}")
     assert 0.93 <= effect <= 0.985 and 0.93 <= curves <= 0.965  # effects: that smoothing is estimated is in them
