@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy.linalg import block_diag, eigh
 
 from fdadp._common.symmetric_matrices import root_of
 from fdadp._common.typing import FloatArray, IntArray
@@ -319,7 +319,7 @@ def blocks_of_gaps(rows: GapRows, k: int) -> list[Block]:
     K, p = rows.a.shape[1], rows.X.shape[1]
     roots = []
     for A in rows.A:
-        values, vectors = np.linalg.eigh(A)
+        values, vectors = eigh(A, driver="ev")  # of ones and zeros, for which divide and conquer may not converge
         some = values > 1e-10 * values[-1]
         roots.append((vectors[:, some] * np.sqrt(values[some])).T)
     person, pattern = rows.person[rows.pair_of], rows.pattern[rows.pair_of]
