@@ -79,21 +79,24 @@ rpy2: $(VENV)/.stamp-dev r ## install the rpy2 that fits the R that is there; wi
 	@sh .ci/install-rpy2.sh $(PY)
 
 clean: ## remove .venv, caches and what was made here
-	rm -rf .venv .venv-oldest .venv-newest .venv-r build dist *.egg-info .ci/reports .ci/debian13 .ci/debian13.log fdadp-demo docs/_build
+	rm -rf fdadp/_kernels.* .venv .venv-oldest .venv-newest .venv-r build dist *.egg-info .ci/reports .ci/debian13 .ci/debian13.log fdadp-demo docs/_build
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Set-up, once: a stamp is older than pyproject.toml when the dependencies may have changed.
+# Set-up, once: a stamp is older than pyproject.toml when the dependencies may have changed, and older than these when
+# kernels may have, which are compiled.
+KERNELS := setup.py $(shell grep -rl --include='*.py' '^@kernel(' fdadp)
+
 $(VENV)/.stamp-python: .ci/make-venv.sh
 	@PYTHON="$(PYTHON)" sh .ci/make-venv.sh $(VENV)
 	@touch $@
 
-$(VENV)/.stamp-plots: $(VENV)/.stamp-python pyproject.toml
-	@echo "Installing fdadp with its plots into $(VENV) ..."
+$(VENV)/.stamp-plots: $(VENV)/.stamp-python pyproject.toml $(KERNELS)
+	@echo "Installing fdadp with its plots into $(VENV), which compiles kernels ..."
 	$(PIP) --editable '.[plots]'
 	@touch $@
 
-$(VENV)/.stamp-dev: $(VENV)/.stamp-python pyproject.toml
+$(VENV)/.stamp-dev: $(VENV)/.stamp-python pyproject.toml $(KERNELS)
 	@echo "Installing fdadp with the tools for development into $(VENV) ..."
 	$(PIP) --group dev --editable '.[plots,federated,service,published]'
 	@# r_bridge is not installed, as it is not in the wheel: Python finds it in this folder.

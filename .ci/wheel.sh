@@ -1,7 +1,7 @@
 #!/bin/sh
 # wheel.sh PYTHON FOLDER CONSTRAINTS: build the wheel in FOLDER, install it into PYTHON's environment, in which nothing
-# else is, and use it from an empty folder: import, one private fit, demonstration. What the wheel must not bring:
-# r_bridge, plugins of pytest.
+# else is, and use it from an empty folder: import, one private fit, demonstration. It brings compiled kernels, and not
+# r_bridge nor plugins of pytest.
 set -eu
 [ $# = 3 ] || { echo "wheel.sh: PYTHON FOLDER CONSTRAINTS, got $*" >&2; exit 1; }
 unset PYTHONPATH
@@ -12,13 +12,15 @@ wheels=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir -p "$folder/source" "$folder/empty" "$wheels"
-cp -r setup.cfg pyproject.toml MANIFEST.in README.md LICENSE fdadp "$folder/source"
+cp -r setup.cfg setup.py pyproject.toml MANIFEST.in README.md LICENSE fdadp "$folder/source"
 echo "The wheel with $("$python" --version)"
 "$python" -m pip wheel --quiet --no-deps --wheel-dir "$wheels" "$folder/source"
 "$python" -m pip install --quiet --constraint "$3" "$(ls "$wheels"/*.whl)[plots]" pytest
 cd "$folder/empty"
 "$python" - <<'EOF'
 import importlib.util
+import shutil
+import sys
 import numpy as np
 import fdadp
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
@@ -29,6 +31,8 @@ people = simulate_affr(scenario=1, n=500, seed=0)
 privacy = Privacy(epsilon=1.0, delta=1e-6, n=500)
 model = AdditiveFunctionOnFunction(privacy=privacy, bounds={"X": (-4.5, 4.5), "Y": (-8, 8)}).fit(people.X, people.Y)
 assert np.isfinite(model.predict(people.X).data_matrix).all()
+if shutil.which("gcc"):
+    assert "numba" not in sys.modules, "the wheel brings no compiled kernels"
 print(fdadp.__version__, model.ledger_.headline)
 EOF
 "$python" -m fdadp demo --help >/dev/null

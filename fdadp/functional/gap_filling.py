@@ -84,7 +84,7 @@ def _penalty_bands(unit: FloatArray) -> FloatArray:
     return bands
 
 
-@kernel
+@kernel("f8[:,::1], f8[::1]")
 def _fill_linear(curves, grid):  # type: ignore[no-untyped-def]
     """Fill (n, S) in place."""
     for i in range(curves.shape[0]):
@@ -102,7 +102,7 @@ def _fill_linear(curves, grid):  # type: ignore[no-untyped-def]
             curves[i, k] = curves[i, last] if last >= 0 else math.nan
 
 
-@kernel
+@kernel("f8[:,::1], f8[:,::1], f8[::1]")
 def _fill_smooth(curves, bands, weights):  # type: ignore[no-untyped-def]
     """Fill (n, S) in place, by L D L' of the banded equations of each curve."""
     size = weights.size

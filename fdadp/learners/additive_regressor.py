@@ -265,7 +265,7 @@ def _residuals(starts: IntArray, scores: FloatArray, mean: float, feature: int, 
 
     def residuals(rows: Rows) -> FloatArray:
         left = scale(rows[1]) - (mean + totals(rows[0], starts, scores))
-        return np.asarray(in_bins(left[:, None], rows[0][:, feature : feature + 1], ends))
+        return np.asarray(in_bins(left[:, None], rows[0][:, [feature]], ends))
 
     return residuals
 

@@ -185,7 +185,7 @@ def _residuals(starts: IntArray, scores: FloatArray, intercept: FloatArray, feat
             share = each / rowwise_sum(each)[:, None]
             hit = label[:, None] == np.arange(K)
         bounds = np.array([0, starts[feature + 1] - starts[feature]])
-        return np.asarray(in_bins(hit - share + 0 * label[:, None], codes[:, feature : feature + 1], bounds))
+        return np.asarray(in_bins(hit - share + 0 * label[:, None], codes[:, [feature]], bounds))
 
     return residuals
 

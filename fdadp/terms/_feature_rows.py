@@ -14,17 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from fdadp._common.loaded_later import inlined_kernel, kernel, numba_is_loaded
+from fdadp._common.loaded_later import kernel
 from fdadp._common.threads import map_blocks
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.splines.bsplines import BSplines
 
 
-@inlined_kernel
+@kernel(inline="always")
 def _cubic(x, lower, upper, scale, n_intervals, ends):  # type: ignore[no-untyped-def]
     """Return the index of the first cubic B-spline that is non-zero at x, and the values of four.
 
@@ -42,7 +41,7 @@ def _cubic(x, lower, upper, scale, n_intervals, ends):  # type: ignore[no-untype
     return first, v * v * v * (1 / 6), inner, outer, u * u * u * (1 / 6)
 
 
-@inlined_kernel
+@kernel(inline="always")
 def _bsplines(x, lower, upper, scale, n_intervals, degree, ends, out):  # type: ignore[no-untyped-def]
     """Write the degree + 1 B-splines that are non-zero at x into out; return the index of the first."""
     if degree == 3:
@@ -70,7 +69,7 @@ def _bsplines(x, lower, upper, scale, n_intervals, degree, ends, out):  # type: 
     return first
 
 
-@kernel
+@kernel("f8[:,::1], f8, f8, f8, i8, i8, f8[:,::1], i8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1]")
 def _feature_rows(x, lower, upper, scale, n_intervals, degree, ends, s_first, s_values, n_s, rows, basis_sums):  # type: ignore[no-untyped-def]
     """Add the feature rows to the first columns of rows (n, >= p), and Σ_i B_l(x_ij) to basis_sums (S, n_basis_x)."""
     n, points = x.shape
@@ -85,7 +84,7 @@ def _feature_rows(x, lower, upper, scale, n_intervals, degree, ends, s_first, s_
                     rows[i, start + q] += basis[r] * s_values[j, q]
 
 
-@kernel
+@kernel("f8[:,::1], f8, f8, f8, i8, f8[:,::1], i8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1]")
 def _cubic_feature_rows(x, lower, upper, scale, n_intervals, ends, s_first, s_values, n_s, rows, basis_sums):  # type: ignore[no-untyped-def]
     """Write feature rows for cubic splines on both sides, the usual case, three times as fast.
 
@@ -114,7 +113,7 @@ def _cubic_feature_rows(x, lower, upper, scale, n_intervals, ends, s_first, s_va
                 start += step
 
 
-@kernel
+@kernel("f8[:,::1], f8, f8, f8[::1], f8[::1], f8, i8, i8[::1]")
 def _within_reach(x, lower, upper, bounds, column_factor, least, row, places):  # type: ignore[no-untyped-def]
     """Write to `places` which points, from a row on, may have more than `least`; return how many, and the next row.
 
@@ -130,12 +129,6 @@ def _within_reach(x, lower, upper, bounds, column_factor, least, row, places):  
                 count += 1
         row += 1
     return count, row
-
-
-# The same in NumPy, with the same bits: of so little that numba would take longer to be loaded.
-
-FEW = 2**17
-"""Points of curves, all together."""
 
 
 def _of_few(
@@ -163,18 +156,6 @@ def _of_few(
     for beyond, at, end in ((x < lower, 0, lower), (x > upper, 2, upper)):
         out[:, beyond] = ends[at][:, None] + (x[beyond] - end) * ends[at + 1][:, None]
     return first, out
-
-
-def _cubic_of_few(
-    x: FloatArray, place: tuple[Any, ...], s_first: IntArray, s_values: FloatArray, n_s: int, rows: FloatArray
-) -> None:
-    """What :func:`_cubic_feature_rows` adds to the rows."""
-    own, four = np.arange(len(x))[:, None], np.arange(4)
-    steps = (four[:, None] * n_s + four).ravel()
-    for j in range(x.shape[1]):
-        first, basis = _of_few(x[:, j], *place)
-        cells = (first * n_s + s_first[j])[:, None] + steps
-        rows[own, cells] += (basis.T[:, :, None] * s_values[j]).reshape(len(x), 16)
 
 
 @dataclass(frozen=True)
@@ -254,10 +235,6 @@ class FeatureMap:
     def rows(self, x: FloatArray) -> FloatArray:
         """Feature rows of finite curves `x` of shape (n, S); shape (n, n_features)."""
         out = np.zeros((len(x), self.n_features))
-        if x.size <= FEW and not numba_is_loaded() and self.x_basis.degree == self.s_basis.degree == 3:
-            values, n_s = np.asarray(x, dtype=np.float64), self.s_basis.n_basis
-            _cubic_of_few(values, self._x_arguments, self._s_first, self._s_values, n_s, out)
-            return out
 
         def fill(block: slice) -> None:
             self.add_to(x[block], out[block], np.zeros((self.grid.size, self.x_basis.n_basis)))

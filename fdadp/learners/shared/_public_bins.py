@@ -106,7 +106,7 @@ def _with_cuts(spec: Numeric) -> Numeric:
     return dataclasses.replace(spec, edges=[float(c) for c in cuts if low < c < high])
 
 
-@kernel
+@kernel()
 def _place(codes, starts, i, j):  # type: ignore[no-untyped-def]
     """Bin of row i in feature j among all bins, or -1 for none."""
     code = codes[i, j]
@@ -118,7 +118,7 @@ def _place(codes, starts, i, j):  # type: ignore[no-untyped-def]
 # Per row of private codes (m, d), by the starts (d + 1,) of each feature's bins among all of them.
 
 
-@kernel
+@kernel("f8[:,::1], f8[:,::1], i8[::1]")
 def in_bins(values, codes, starts):  # type: ignore[no-untyped-def]
     """Each row's values (m, K) in its bin of each feature, (m, total K); NaN in rows with a missing bin."""
     K = values.shape[1]
@@ -131,7 +131,7 @@ def in_bins(values, codes, starts):  # type: ignore[no-untyped-def]
     return out
 
 
-@kernel
+@kernel("f8[:,::1], i8[::1], f8[::1]")
 def totals(codes, starts, scores):  # type: ignore[no-untyped-def]
     """Sum over features, in order, of the score (total,) of each row's bin, (m,); NaN for a missing bin."""
     out = np.zeros(len(codes))
@@ -147,7 +147,7 @@ def odds(codes: FloatArray, starts: IntArray, scores: FloatArray) -> FloatArray:
     return np.asarray(_product(codes, starts, np.exp(np.clip(scores, -_LONGEST, _LONGEST))))
 
 
-@kernel
+@kernel("f8[:,::1], i8[::1], f8[:,::1]")
 def _product(codes, starts, factors):  # type: ignore[no-untyped-def]
     out = np.empty((len(codes), factors.shape[1]))
     for i in range(codes.shape[0]):

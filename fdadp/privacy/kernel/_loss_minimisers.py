@@ -471,7 +471,7 @@ def _logistic_sums(
     return values, gradient.sum(axis=0).T + ridge * w + linear, hessian + ridge * np.eye(D), n
 
 
-@kernel
+@kernel()
 def _add(total, at, x):  # type: ignore[no-untyped-def]
     """Add x to total[0][at] and the rounding error of that, exactly, to total[1][at] (Knuth's two-sum)."""
     old = total[0][at]
@@ -481,7 +481,7 @@ def _add(total, at, x):  # type: ignore[no-untyped-def]
     total[1][at] += (old - (new - part)) + (x - part)
 
 
-@kernel
+@kernel()
 def _dot(a, b):  # type: ignore[no-untyped-def]
     """Inner product in twice the working precision (Ogita, Rump & Oishi 2005, Dot2, with Dekker's product)."""
     high, low = 0.0, 0.0
@@ -499,7 +499,7 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
     return high + low
 
 
-@kernel
+@kernel("f8[:,::1], f8[:,::1], i8, f8[::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1]")
 def _logistic_rows(z, t, m, weights, columns, value, gradient, bend):  # type: ignore[no-untyped-def]
     """Put m rows into the unit ball, in place, and add their losses, gradients; curvatures to ``bend``.
 

@@ -20,7 +20,7 @@ SHRINK = 1 - 2.0**-20
 """Float clipping may overshoot the integer bound by a hair: then the row is shrunk by this and truncated again."""
 
 
-@kernel
+@kernel()
 def _length(v, norm):  # type: ignore[no-untyped-def]
     """Norm of a vector; NaN or infinite if an entry is. Four sums, for an addition waits for the one before it."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -42,7 +42,7 @@ def _length(v, norm):  # type: ignore[no-untyped-def]
     return math.sqrt(total) if squared else total
 
 
-@kernel
+@kernel()
 def _length_of_blocks(v, norm, starts, size):  # type: ignore[no-untyped-def]
     """Norm of `size` entries, zero but for equal parts of v that begin at the places `starts`, ascending.
 
@@ -60,7 +60,7 @@ def _length_of_blocks(v, norm, starts, size):  # type: ignore[no-untyped-def]
     return total if norm == L1 else math.sqrt(total)
 
 
-@kernel
+@kernel("f8[::1], f8, f8, i8, i8[::1]")
 def quantise(v, clip, limit, norm, q):  # type: ignore[no-untyped-def]
     """Clip one contribution, truncate it toward zero onto the lattice clip/limit; return whether anything is left.
 
@@ -71,7 +71,7 @@ def quantise(v, clip, limit, norm, q):  # type: ignore[no-untyped-def]
     return _quantise(v, _length(v, norm), clip, limit, norm, q)
 
 
-@kernel
+@kernel()
 def _quantise(v, length, clip, limit, norm, q):  # type: ignore[no-untyped-def]
     """The same, of a vector whose norm is `length`, but for rounding."""
     if math.isfinite(length):
@@ -98,7 +98,7 @@ def _quantise(v, length, clip, limit, norm, q):  # type: ignore[no-untyped-def]
     return False
 
 
-@kernel
+@kernel("f8[:,::1], i8, f8, f8, i8, i8[::1]")
 def add_rows(values, m, clip, limit, norm, total):  # type: ignore[no-untyped-def]
     """Add the integers of the first m rows, one person each, to ``total`` (int64)."""
     q = np.empty(values.shape[1], dtype=np.int64)
@@ -108,7 +108,7 @@ def add_rows(values, m, clip, limit, norm, total):  # type: ignore[no-untyped-de
                 total[j] += q[j]
 
 
-@kernel
+@kernel("f8[:,::1], i8[::1], i8, f8, f8, i8, i8[::1]")
 def add_placed_rows(values, at, m, clip, limit, norm, total):  # type: ignore[no-untyped-def]
     """Add the integers of the first m rows, each in its block of ``total``, which has as many entries as a row.
 
@@ -125,7 +125,7 @@ def add_placed_rows(values, at, m, clip, limit, norm, total):  # type: ignore[no
                     total[start[0] + j] += q[j]
 
 
-@kernel
+@kernel("f8[:,::1], f8[:,::1], f8[:,::1], i8[::1], i8, f8, f8, i8, i8[::1]")
 def add_outer_rows(f, r, weights, active, m, clip, limit, norm, total):  # type: ignore[no-untyped-def]
     """Add the integers of products ``weights * outer(f_i, r_i)``, one person each, to ``total``; one is held at a time.
 
@@ -140,14 +140,14 @@ def add_outer_rows(f, r, weights, active, m, clip, limit, norm, total):  # type:
                 total[a] += q[active[a]]
 
 
-@kernel
+@kernel()
 def _outer(f, r, weights, v):  # type: ignore[no-untyped-def]
     for j in range(f.size):
         for k in range(r.size):
             v[j * r.size + k] = weights[j, k] * f[j] * r[k]
 
 
-@kernel
+@kernel()
 def _nearest(v, factor, bound, q):  # type: ignore[no-untyped-def]
     """Round ``v * factor`` to the nearest integers with |q|_2² <= bound, exactly; return whether there are such.
 
@@ -167,7 +167,7 @@ def _nearest(v, factor, bound, q):  # type: ignore[no-untyped-def]
     return False
 
 
-@kernel
+@kernel("f8[:,::1], f8[:,::1], i8[::1], i8, f8, i8, i8[::1]")
 def add_rank_one_rows(f, r, counts, m, clip, bits, total):  # type: ignore[no-untyped-def]
     """Add the integer matrices a b' of the first m rows, a and b multiples of f and r, |a|² and |b|² <= 4^bits / count.
 
@@ -189,7 +189,7 @@ def add_rank_one_rows(f, r, counts, m, clip, bits, total):  # type: ignore[no-un
                             total[j * b.size + k] += a[j] * b[k]
 
 
-@kernel
+@kernel("f8[:,:,::1], f8[::1], f8[::1], i8, f8, i8, i8[::1]")
 def add_contrasts(f, alpha, gamma, m, clip, bits, total):  # type: ignore[no-untyped-def]
     """Add Σ a a' over the contrasts of the rows of each of m persons, Σ |a|² <= 4^bits a person, on the integers.
 
@@ -246,7 +246,7 @@ def add_contrasts(f, alpha, gamma, m, clip, bits, total):  # type: ignore[no-unt
             factor *= 1 - math.sqrt(D * (n + 1.0)) * 2.0**-bits
 
 
-@kernel
+@kernel("f8[:,::1], f8[::1], i8, i8[::1], f8, i8[::1]")
 def add_cells(codes, weights, m, starts, limit, total):  # type: ignore[no-untyped-def]
     """Add trunc(weight · limit), weight clipped to [0, 1], to one cell of each feature, for the first m rows.
 
@@ -263,7 +263,7 @@ def add_cells(codes, weights, m, starts, limit, total):  # type: ignore[no-untyp
                 total[starts[j] + np.int64(codes[i, j])] += q
 
 
-@kernel
+@kernel("f8[:,::1], f8[::1], i8[::1], i8[:,::1], i8[::1], f8[:,::1]")
 def test_utilities(codes, weights, starts, tests, feature, out):  # type: ignore[no-untyped-def]
     """Write each row's utility of each test: its weight where its cell of the test's feature passes, else 0.
 
@@ -282,7 +282,7 @@ def test_utilities(codes, weights, starts, tests, feature, out):  # type: ignore
                 out[i, t] = np.nan
 
 
-@kernel
+@kernel("f8[:,::1], f8[:,::1], i8, f8[::1], f8, f8, f8, f8[:,::1], f8[:,::1]")
 def quantise_rows(f, r, m, weights, clip_f, clip_r, limit, out_f, out_r):  # type: ignore[no-untyped-def]
     """Lattice values of pairs (f_i, r_i), each within limit · weight in L2; a pair of which one is unusable is zero."""
     for i in range(m):
@@ -296,7 +296,7 @@ def quantise_rows(f, r, m, weights, clip_f, clip_r, limit, out_f, out_r):  # typ
                 out_r[i, k] = 0.0
 
 
-@kernel
+@kernel()
 def _close(person, open_, sums, first, free, n_free, mean, clip, limit, norm, total):  # type: ignore[no-untyped-def]
     """Clip what a person's rows have given, add its integers, free its slots; the new n_free is returned."""
     slot_of, usable, start_of, after = open_
@@ -322,7 +322,10 @@ def _close(person, open_, sums, first, free, n_free, mean, clip, limit, norm, to
     return n_free
 
 
-@kernel
+@kernel(
+    "f8[:,::1], i8[::1], i8, i8[::1], i8[::1], (i8[::1], i8[::1], i8[::1], i8[::1]), i8[:,::1], f8[:,::1], i8[::1], i8,"
+    "b1, f8, f8, i8, i8[::1]"
+)
 def add_persons(values, at, m, codes, left, open_, sums, first, free, n_free, mean, clip, limit, norm, total):  # type: ignore[no-untyped-def]
     """Gather rows person by person, each in its block of ``total``, and close each person at its last row.
 
@@ -368,7 +371,7 @@ def add_persons(values, at, m, codes, left, open_, sums, first, free, n_free, me
     return n_free
 
 
-@kernel
+@kernel("i8[::1], i8[::1]")
 def leave_out_surplus(codes, left):  # type: ignore[no-untyped-def]
     """Count the rows of each person down in ``left``, and name nobody where none is left; returns the codes."""
     for i in range(codes.size):
@@ -380,14 +383,14 @@ def leave_out_surplus(codes, left):  # type: ignore[no-untyped-def]
     return codes
 
 
-@kernel
+@kernel("(i8[::1], i8[::1], i8[::1], i8[::1]), i8[:,::1], f8[:,::1], i8[::1], i8, b1, f8, f8, i8, i8[::1]")
 def finish_persons(open_, sums, first, free, n_free, mean, clip, limit, norm, total):  # type: ignore[no-untyped-def]
     """Close the persons whose rows were announced but did not all come."""
     for person in range(open_[0].size):
         n_free = _close(person, open_, sums, first, free, n_free, mean, clip, limit, norm, total)
 
 
-@kernel
+@kernel("f8[:,::1], f8[:,::1], f8[:,::1], i8[::1], i8, f8[:,::1]")
 def outer_rows(f, r, weights, active, m, out):  # type: ignore[no-untyped-def]
     """Write the active entries of the first m products to rows of their own, all NaN where one would be unusable."""
     v = np.empty(weights.size)

@@ -156,7 +156,7 @@ def law_of(person_rows: Any, max_rows: Any) -> Law:
     return Law("sum", check_most(max_rows, "with person_rows='sum'"))
 
 
-@kernel
+@kernel("u8[:,::1], u8[::1]")
 def _mix(values, keys):  # type: ignore[no-untyped-def]
     """Take the bits of each row's entries into its key (splitmix64, one entry after the other)."""
     for i in range(values.shape[0]):

@@ -11,17 +11,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from fdadp._common.loaded_later import kernel, numba_is_loaded
+from fdadp._common.loaded_later import kernel
 from fdadp._common.typing import FloatArray
 from fdadp.privacy.rows._person_row_caps import Exchangeable, moment_weights
 
 NARROW = 3
 """Columns up to which a product is faster with its sums in registers; public, so of no matter for a row's bits."""
-FEW_PRODUCTS = 2**21
-"""Products up to which numba takes longer to be loaded than they do in NumPy, in the same order."""
 
 
-@kernel
+@kernel("f8[::1], f8, f8, f8, f8, f8[::1]")
 def log_positions(x, lo, hi, centre, half, out):  # type: ignore[no-untyped-def]
     """Place of each size on a log scale, from -1 at lo to 1 at hi; NaN for what is no size."""
     for i in range(x.size):
@@ -35,7 +33,7 @@ def log_positions(x, lo, hi, centre, half, out):  # type: ignore[no-untyped-def]
             out[i] = min(max(log(x[i] / centre) / half, -1.0), 1.0)
 
 
-@kernel
+@kernel()
 def log(x):  # type: ignore[no-untyped-def]
     """Natural logarithm of a finite x > 0, within 1 ulp, by fdlibm's method (Sun Microsystems 1993, ``e_log.c``).
 
@@ -58,7 +56,7 @@ def log(x):  # type: ignore[no-untyped-def]
     return k * 6.93147180369123816490e-01 - ((half - low) - f)
 
 
-@kernel
+@kernel()
 def exp(x):  # type: ignore[no-untyped-def]
     """e^x for |x| <= 700, within 1 ulp, by fdlibm's method (Sun Microsystems 1993, ``e_exp.c``); as :func:`log`."""
     k = int(x * 1.44269504088896338700 + (0.5 if x >= 0 else -0.5))
@@ -71,13 +69,13 @@ def exp(x):  # type: ignore[no-untyped-def]
     return math.ldexp(1.0 - ((low - r * c / (2.0 - c)) - high), k)
 
 
-@kernel
+@kernel("f8[::1], f8, f8[::1]")
 def _exps(x, limit, out):  # type: ignore[no-untyped-def]
     for i in range(x.size):
         out[i] = math.nan if x[i] != x[i] else exp(min(max(x[i], -limit), limit))
 
 
-@kernel
+@kernel("f8[:,::1], f8[:,::1], f8[:,::1]")
 def _matmul(a, b, out):  # type: ignore[no-untyped-def]
     """Each entry of out as the sum over j in its order; four rows of b are added in one go."""
     # On one thread: a block is done in half a millisecond, less than waking threads takes on a busy machine.
@@ -94,7 +92,7 @@ def _matmul(a, b, out):  # type: ignore[no-untyped-def]
                 out[i, k] += a[i, j] * b[j, k]
 
 
-@kernel
+@kernel("f8[:,::1], f8[:,::1], f8[:,::1]")
 def _matmul_narrow(a, b, out):  # type: ignore[no-untyped-def]
     """Product of rows with a matrix of few columns, the bits of ``_matmul``: a sum stays in a register."""
     for i in range(len(a)):
@@ -105,7 +103,7 @@ def _matmul_narrow(a, b, out):  # type: ignore[no-untyped-def]
             out[i, k] = total
 
 
-@kernel
+@kernel("f8[:,::1], f8[::1], i8, f8[::1]")
 def _norms(a, weights, p, out):  # type: ignore[no-untyped-def]
     for i in range(a.shape[0]):
         total = 0.0
@@ -114,7 +112,7 @@ def _norms(a, weights, p, out):  # type: ignore[no-untyped-def]
         out[i] = math.sqrt(total) if p == 2 else total
 
 
-@kernel
+@kernel("f8[:,:,::1], f8[:,:,::1], f8[::1], f8[::1], b1, f8[:,::1]")
 def _person_moments(f, g, alpha, gamma, symmetric, out):  # type: ignore[no-untyped-def]
     """Write each person's moment: of one matrix the triangle, √2 times that off the diagonal; of two all products.
 
@@ -228,12 +226,6 @@ def rowwise_matmul(a: FloatArray, b: FloatArray) -> FloatArray:
     """
     a = np.ascontiguousarray(a, dtype=np.float64)
     b = np.ascontiguousarray(b, dtype=np.float64)
-    if len(a) * b.size <= FEW_PRODUCTS and not numba_is_loaded():
-        sums = np.zeros((a.shape[0], b.shape[1]))
-        with np.errstate(all="ignore"):
-            for j in range(a.shape[1]):
-                sums += a[:, j, None] * b[j]
-        return sums
     out = np.empty((a.shape[0], b.shape[1]))
     kernel = _matmul_narrow if b.shape[1] <= NARROW else _matmul
     kernel(a, b, out)

@@ -234,4 +234,4 @@ def _products(features: FloatArray, weight: FloatArray) -> FloatArray:
 
 def _averages(features: FloatArray, values: FloatArray) -> FloatArray:
     """Means of products of features (N, d) and values (N, k), (d, k): in a fixed order, the same bits in every fit."""
-    return np.asarray(rowwise_matmul(np.ascontiguousarray(features.T), values) / len(features))
+    return np.asarray(rowwise_matmul(features.T.copy(), values) / len(features))

@@ -26,7 +26,7 @@ from fdadp.private.plan.private_design import PrivateDesign
 # (:mod:`fdadp.private.rows.row_functions`).
 
 
-@kernel
+@kernel("f8[:,::1], f8[:,:,::1], f8[:,::1]")
 def added(values, z, effects):  # type: ignore[no-untyped-def]
     """``values(t) + Σ_j z_j(t) effects_j(t)``, shape (m, T); `effects` (q, T)."""
     out = values.copy()
@@ -37,7 +37,7 @@ def added(values, z, effects):  # type: ignore[no-untyped-def]
     return out
 
 
-@kernel
+@kernel("f8[:,:,::1], f8[:,::1], f8[:,::1]")
 def integrals(z, curves, weighted):  # type: ignore[no-untyped-def]
     """``∫ z_j(t) φ_k(t) r(t) dt`` of curves r (m, T), shape (m, q, K); `weighted` (T, K): φ times quadrature."""
     out = np.zeros((z.shape[0], z.shape[1], weighted.shape[1]))
@@ -50,7 +50,7 @@ def integrals(z, curves, weighted):  # type: ignore[no-untyped-def]
     return out
 
 
-@kernel
+@kernel("f8[:,::1], f8[:,:,::1], i8[::1], f8[:,:,::1]")
 def quadratic(features, z, places, forms):  # type: ignore[no-untyped-def]
     """``h(t)' Q(t) h(t)``, h the features of a row at t; shape (m, T).
 
@@ -165,7 +165,7 @@ class MeasuredPairs:
         functions : ndarray of shape (T, K)
         """
         own = functions[:, : self.shape[1]].T
-        return np.asarray(np.einsum("ikjl,kt,lt->ijt", self.square(values), own, own, optimize=True))
+        return np.ascontiguousarray(np.einsum("ikjl,kt,lt->ijt", self.square(values), own, own, optimize=True))
 
     def matrix(self, values: FloatArray) -> FloatArray:
         """Values (P, 1) of pairs as a matrix (D, K), zero elsewhere."""

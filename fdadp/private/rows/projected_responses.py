@@ -53,7 +53,7 @@ def observed_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
     return out
 
 
-@kernel
+@kernel("f8[:,::1], f8[::1], f8[::1]")
 def _observed_mean(values, weights, out):  # type: ignore[no-untyped-def]
     for i in range(values.shape[0]):
         total, mass = 0.0, 0.0
@@ -64,7 +64,7 @@ def _observed_mean(values, weights, out):  # type: ignore[no-untyped-def]
         out[i] = total / mass if mass > 0 else math.nan
 
 
-@kernel
+@kernel("f8[:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], f8[:,::1]")
 def _project(y, predicted, functions, weights, ridge, out):  # type: ignore[no-untyped-def]
     """Overwrite the rows of `out` (m, M) that belong to curves with gaps."""
     points, size = functions.shape

@@ -468,7 +468,7 @@ def _band(design: FloatArray) -> tuple[IntArray, FloatArray]:
     return start, np.take_along_axis(design, start[:, None] + np.arange(width), axis=1)
 
 
-@kernel
+@kernel("i8[::1], i8[:,::1], i8[::1], f8[:,:,::1], f8[::1], f8[::1], i8[:,::1]")
 def _curve_products(bounds, places, widths, values, weights, y, triangle):  # type: ignore[no-untyped-def]
     n, n_bases, size = len(bounds) - 1, places.shape[1], triangle.shape[0]
     squares = np.zeros((n, size * (size + 1) // 2))

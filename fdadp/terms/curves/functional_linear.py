@@ -297,9 +297,6 @@ class LinearFunctional(TermSpec):
 
 # Sums of a curve's values over windows, such as those that differ between points of the response.
 
-FEW_PRODUCTS = 2**21
-"""Products up to which loading a kernel takes longer than they do."""
-
 
 def windowed(values: FloatArray, weighted: FloatArray, inside: BoolArray) -> FloatArray:
     """Sums ``Σ_s x(s) B_j(s)`` over the points s inside each of T windows, each row by itself bit for bit.
@@ -317,21 +314,16 @@ def windowed(values: FloatArray, weighted: FloatArray, inside: BoolArray) -> Flo
     -------
     ndarray of shape (m, T, q)
     """
-    if len(inside) == 1 and values.size * weighted.shape[1] <= FEW_PRODUCTS:  # the same sums, without numba
-        sums = np.zeros((len(values), weighted.shape[1]))
-        for s in np.flatnonzero(inside[0]):
-            sums += values[:, s, None] * weighted[s]
-        return sums[:, None]
     steps = np.diff(inside.astype(np.int8), axis=0, prepend=np.zeros((1, inside.shape[1]), dtype=np.int8))
     at_t, at_s = np.nonzero(steps)
     ends = np.searchsorted(at_t, np.arange(len(inside) + 1))
     out = np.empty((len(values), len(inside), weighted.shape[1]))
     signed = np.ascontiguousarray(weighted[at_s] * steps[at_t, at_s][:, None])
-    _sum_windows(np.ascontiguousarray(values), signed, at_s, ends, out)
+    _sum_windows(np.ascontiguousarray(values), signed, np.ascontiguousarray(at_s), ends, out)
     return out
 
 
-@kernel
+@kernel("f8[:,::1], f8[:,::1], i8[::1], i8[::1], f8[:,:,::1]")
 def _sum_windows(values, signed, at, ends, out):  # type: ignore[no-untyped-def]
     """Four rows side by side, so that the functions are read once for all four; a row's sums go in a fixed order."""
     last = len(values) - 1

@@ -12,6 +12,7 @@ import pytest
 from fdadp.cli.main import app
 
 SLOW = {"pandas", "sklearn", "scipy.stats", "scipy.signal", "matplotlib", "statsmodels", "joblib", "skfda", "tqdm"}
+SLOW |= {"numba"}  # kernels are compiled when fdadp is installed
 
 IMPORT = """
 import sys

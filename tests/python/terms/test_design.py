@@ -11,7 +11,6 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.terms import _feature_rows
 from fdadp.terms._feature_rows import FeatureMap
-from fdadp.terms.curves import functional_linear
 
 
 def feature_map(degree_x=3, degree_s=3, n_x=7, n_s=6, grid=None):
@@ -73,30 +72,11 @@ def test_row_norm_beyond_the_range_does_not_depend_on_the_order_of_the_curves():
         np.testing.assert_allclose(features.row_norm(cx, cs)(x[order]), (by_x * by_s).max(), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("m", "points", "size"), [(1, 5, 3), (7, 30, 20), (300, 31, 17)])
-def test_integrals_of_few_curves_have_the_bits_of_the_kernel(monkeypatch, m, points, size):
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(m, points)) * 10.0 ** rng.integers(-9, 9, (m, points))
-    values[0, 1] = np.nan
-    weighted, inside = rng.normal(size=(points, size)), np.ones((1, points), dtype=bool)
-    few = functional_linear.windowed(values, weighted, inside)
-    monkeypatch.setattr(functional_linear, "FEW_PRODUCTS", 0)
-    assert np.array_equal(few, functional_linear.windowed(values, weighted, inside), equal_nan=True)
-
-
 @pytest.mark.parametrize("degree", [3, 2])
-def test_rows_of_few_curves_have_the_bits_of_the_kernel(monkeypatch, degree):
+def test_functions_of_few_points_have_the_bits_of_the_kernel(degree):
     rng, features = np.random.default_rng(2), feature_map(degree)
-    x = rng.normal(size=(40, 23)) * 2
-    x[0], x[1], x[2], x[3, ::2] = -2.0, 2.0, 1e300, -1e20
-    found = []
-    for loaded in (False, True):
-        monkeypatch.setattr(_feature_rows, "numba_is_loaded", lambda loaded=loaded: loaded)
-        found.append(features.rows(x))
-    assert np.array_equal(*found)
-    out = np.empty(4)
-    for point in x.ravel()[::7]:
-        place = features._x_arguments
+    place, out = features._x_arguments, np.empty(4)
+    for point in (-2.0, 2.0, 1e300, -1e20, *rng.normal(0, 2, size=130)):
         first, values = _feature_rows._of_few(np.array([point]), *place)
         assert first == _feature_rows._bsplines.py_func(point, *place, out)
         assert np.array_equal(values[:, 0], out[: degree + 1])
