@@ -85,7 +85,7 @@ clean: ## remove .venv, caches and what was made here
 
 # Set-up, once: a stamp is older than pyproject.toml when the dependencies may have changed, and older than these when
 # kernels may have, which are compiled.
-KERNELS := setup.py $(shell grep -rl --include='*.py' '^@kernel(' fdadp)
+KERNELS := setup.py $(shell grep -rl --include='*.py' '^@kernel' fdadp)
 
 $(VENV)/.stamp-python: .ci/make-venv.sh
 	@PYTHON="$(PYTHON)" sh .ci/make-venv.sh $(VENV)
