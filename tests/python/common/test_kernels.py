@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 import pickle
-import pkgutil
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,16 +18,14 @@ from fdadp._common.loaded_later import CompiledKernel, _type_of, kernel
 from fdadp.privacy import rowwise_matmul
 from fdadp.privacy.rows import _rowwise_arithmetic
 
-OPTIONAL = ("fdadp.federated", "fdadp.service", "fdadp.inference.marginaleffects_model", "fdadp.__main__")
+PACKAGE = Path(fdadp.__file__).parent
 
 
 def every_kernel() -> list[CompiledKernel]:
-    names = [module.name for module in pkgutil.walk_packages(fdadp.__path__, "fdadp.")]
-    modules = [importlib.import_module(name) for name in names if not name.startswith(OPTIONAL)]
-    found = {
-        id(value): value for module in modules for value in vars(module).values() if isinstance(value, CompiledKernel)
-    }
-    return list(found.values())
+    files = [path for path in PACKAGE.rglob("*.py") if "\n@kernel(" in path.read_text(encoding="utf-8")]
+    names = [".".join(("fdadp", *path.relative_to(PACKAGE).with_suffix("").parts)) for path in files]
+    values = [value for name in names for value in vars(importlib.import_module(name)).values()]
+    return list({id(value): value for value in values if isinstance(value, CompiledKernel)}.values())
 
 
 def test_kernels_that_name_their_types_were_compiled_of_the_code_that_is_here() -> None:
