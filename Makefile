@@ -23,7 +23,7 @@ test audits: export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo docs test audits test-r test-debian13 lint format notebooks sdist bench bench-learners setup r rpy2 clean
+.PHONY: help demo docs test audits test-r test-debian13 test-debian-testing lint format notebooks sdist bench bench-learners setup r rpy2 clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -42,8 +42,11 @@ audits: $(VENV)/.stamp-dev ## audits, simulations and deployed runs that take se
 test-r: r ## the R package: its tests, its vignette and R CMD check (R_PYTHON= names the Python, else .venv or .venv-r)
 	@sh .ci/r-package.sh tests check
 
-test-debian13: ## the R package and the bridge to R on R 4.5, NumPy 2 (a root by debootstrap in DEBIAN13=, 1.2 GB)
-	@sh .ci/debian13.sh
+test-debian13: ## the R package and the bridge to R on R 4.5, NumPy 2 (a root by debootstrap in DEBIAN_ROOTS=, 1.2 GB)
+	@sh .ci/debian.sh 13
+
+test-debian-testing: ## the wheel with the newest Python that Debian has (the same, 1 GB)
+	@sh .ci/debian.sh testing
 
 lint: $(VENV)/.stamp-dev ## ruff, formatting, mypy
 	$(PY) -m ruff check .
@@ -79,7 +82,7 @@ rpy2: $(VENV)/.stamp-dev r ## install the rpy2 that fits the R that is there; wi
 	@sh .ci/install-rpy2.sh $(PY)
 
 clean: ## remove .venv, caches and what was made here
-	rm -rf fdadp/_kernels.* .venv .venv-oldest .venv-newest .venv-r build dist *.egg-info .ci/reports .ci/debian13 .ci/debian13.log fdadp-demo docs/_build
+	rm -rf fdadp/_kernels.* .venv .venv-oldest .venv-newest .venv-r build dist *.egg-info .ci/reports .ci/roots fdadp-demo docs/_build
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,17 +1,33 @@
 #!/bin/sh
-# The newest platform that Debian has: R 4.5, mgcv 1.9, reticulate 1.41 (with py_require), Python 3.13, NumPy 2, today's rpy2.
-# In a Debian 13 root of its own, made once (about 1.2 GB in $DEBIAN13, default .ci/debian13) and used again; needs root and
-# debootstrap. Runs there the R package (R CMD check with its tests and vignette) and the live tests of the bridge to R.
-# Says why and succeeds where it cannot run; with REQUIRE_DEBIAN13=1 that is an error.
+# debian.sh 13|testing: what Debian has that this machine may not have, in a root of its own ($DEBIAN_ROOTS, default .ci/roots),
+# made once and used again; needs root and debootstrap.
+#   13       R 4.5, mgcv 1.9, reticulate 1.41 (with py_require), Python 3.13, NumPy 2, today's rpy2; about 1.2 GB: the R
+#            package (R CMD check with its tests and vignette) and the live tests of the bridge to R
+#   testing  the newest Python that Debian has, without a compiler; about 1 GB: the wheel
+# Says why and succeeds where it cannot run; with REQUIRE_DEBIAN=1 that is an error.
 set -eu
 cd "$(dirname "$0")/.."
-root=${DEBIAN13:-$PWD/.ci/debian13}
-packages="r-base-core r-cran-mgcv r-cran-vgam r-cran-reticulate r-cran-testthat r-cran-jsonlite r-cran-knitr r-cran-rmarkdown pandoc
-    python3 python3-venv libpython3.13 make ca-certificates"
+release=$1
+root=${DEBIAN_ROOTS:-$PWD/.ci/roots}/$release
+case $release in
+13)
+    suite=trixie
+    packages="r-base-core r-cran-mgcv r-cran-vgam r-cran-reticulate r-cran-testthat r-cran-jsonlite r-cran-knitr r-cran-rmarkdown
+        pandoc python3 python3-venv libpython3.13 make ca-certificates"
+    ;;
+testing)
+    suite=testing
+    packages="python3 python3-venv ca-certificates"
+    ;;
+*)
+    echo "debian.sh: 13 or testing, got $release" >&2
+    exit 1
+    ;;
+esac
 
 not_run() {
-    echo "Debian 13: not run, $1"
-    exit "${REQUIRE_DEBIAN13:-0}"
+    echo "Debian $release: not run, $1"
+    exit "${REQUIRE_DEBIAN:-0}"
 }
 
 [ "$(id -u)" = 0 ] || not_run "only root can make one"
@@ -51,15 +67,16 @@ network() { # names, certificates and pip's settings, as they are on this machin
 }
 
 if [ "$(cat "$root/.fdadp" 2>/dev/null)" != "$packages" ]; then
-    echo "Making a Debian 13 root in $root ..."
+    echo "Making a root of Debian $release in $root ..."
     rm -rf "$root"
     mkdir -p "$root"
-    if ! debootstrap --variant=minbase trixie "$root" >"$root.log" 2>&1; then
+    if ! debootstrap --variant=minbase "$suite" "$root" >"$root.log" 2>&1; then
         tail -n 5 "$root.log"
         rm -rf "$root"
         not_run "debootstrap could not make it (see $root.log)"
     fi
     network
+    echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/99mirrors" # some are copies of an earlier day
     # shellcheck disable=SC2086
     inside sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@" && apt-get clean' sh $packages >"$root.log" 2>&1 ||
         { tail -n 20 "$root.log"; exit 1; }
@@ -71,18 +88,27 @@ rm -rf "$root/src"
 mkdir "$root/src"
 git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read --no-recursion -cf - -T - 2>/dev/null | tar -xf - -C "$root/src"
 
-inside sh -euc '
-    cd /src
-    [ -x /venv/bin/python ] || python3 -m venv /venv
-    # rpy2 without a compiler
-    RPY2_CFFI_MODE=ABI PYTHONWARNINGS=ignore /venv/bin/python -m pip install --quiet --group r --editable ".[plots]" pytest pytest-xdist hypothesis
-    Rscript -e "cat(R.version.string, \"\\n\"); for (p in c(\"mgcv\", \"reticulate\")) cat(p, format(packageVersion(p)), \"\\n\")"
-    /venv/bin/python .ci/report.py versions
-    REQUIRE_R=1 R_PYTHON=/venv/bin/python sh .ci/r-package.sh tests check
-    if [ -d r_bridge ]; then
-        /venv/bin/python -m r_bridge status
-        /venv/bin/python -m pytest -q tests/python/r_bridge/ --junitxml=.ci/reports/debian13.xml
-        /venv/bin/python .ci/report.py tests .ci/reports/debian13.xml
-    fi
-'
-echo "Debian 13: passed"
+if [ "$release" = 13 ]; then
+    inside sh -euc '
+        cd /src
+        [ -x /venv/bin/python ] || python3 -m venv /venv
+        # rpy2 without a compiler
+        RPY2_CFFI_MODE=ABI PYTHONWARNINGS=ignore /venv/bin/python -m pip install --quiet --group r --editable ".[plots]" pytest pytest-xdist hypothesis
+        Rscript -e "cat(R.version.string, \"\\n\"); for (p in c(\"mgcv\", \"reticulate\")) cat(p, format(packageVersion(p)), \"\\n\")"
+        /venv/bin/python .ci/report.py versions
+        REQUIRE_R=1 R_PYTHON=/venv/bin/python sh .ci/r-package.sh tests check
+        if [ -d r_bridge ]; then
+            /venv/bin/python -m r_bridge status
+            /venv/bin/python -m pytest -q tests/python/r_bridge/ --junitxml=.ci/reports/debian.xml
+            /venv/bin/python .ci/report.py tests .ci/reports/debian.xml
+        fi
+    '
+else
+    inside sh -euc '
+        cd /src
+        rm -rf /venv /wheel
+        python3 -m venv /venv
+        sh .ci/wheel.sh /venv/bin/python /wheel /dev/null
+    '
+fi
+echo "Debian $release: passed"
