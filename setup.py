@@ -1,6 +1,6 @@
 """Compile kernels into fdadp/_kernels when fdadp is installed; all else about the package stands in pyproject.toml.
 
-A kernel is a function with ``@kernel(types)`` (fdadp/_common/loaded_later.py). Where there is no compiler of C, numba
+A kernel is a function with ``@kernel(types)`` (fdadp/_common/loaded_later.py). Where there is no compiler of C++, numba
 compiles each one when it is first called.
 """
 

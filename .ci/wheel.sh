@@ -21,6 +21,8 @@ cd "$folder/empty"
 import importlib.util
 import shutil
 import sys
+import sysconfig
+from pathlib import Path
 import numpy as np
 import fdadp
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
@@ -31,7 +33,7 @@ people = simulate_affr(scenario=1, n=500, seed=0)
 privacy = Privacy(epsilon=1.0, delta=1e-6, n=500)
 model = AdditiveFunctionOnFunction(privacy=privacy, bounds={"X": (-4.5, 4.5), "Y": (-8, 8)}).fit(people.X, people.Y)
 assert np.isfinite(model.predict(people.X).data_matrix).all()
-if shutil.which("gcc"):
+if shutil.which("g++") and Path(sysconfig.get_path("include"), "Python.h").exists():
     assert "numba" not in sys.modules, "the wheel brings no compiled kernels"
 print(fdadp.__version__, model.ledger_.headline)
 EOF

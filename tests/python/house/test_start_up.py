@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 from fdadp.cli.main import app
 
 SLOW = {"pandas", "sklearn", "scipy.stats", "scipy.signal", "matplotlib", "statsmodels", "joblib", "skfda", "tqdm"}
-SLOW |= {"numba"}  # kernels are compiled when fdadp is installed
+if importlib.util.find_spec("fdadp._kernels"):  # else there was no compiler: tests/python/common/test_kernels.py
+    SLOW |= {"numba"}
 
 IMPORT = """
 import sys
