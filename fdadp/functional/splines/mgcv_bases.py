@@ -11,7 +11,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from fdadp._common.argument_checks import is_one_of
-from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.diagonal_margins import SmoothMargin
 
@@ -20,13 +20,14 @@ from fdadp.functional.splines.diagonal_margins import SmoothMargin
 
 MOST_CENTRES = 2000
 FEW = 200
-SUMMED = 32
-"""Neighbouring centres of which one has sums over all."""
 AT_ONCE = 2048
 """Points at which functions are computed, so that what is between stays in a core's cache."""
 
-ROWS = 16
-"""Of the radial functions at all centres that are computed at once, for the same reason."""
+CELLS = 4
+"""Even cells of the range for each centre: where few hold several, they tell most points' neighbours at once."""
+
+CROWDED = 8
+"""Centres in a cell above which the search is by halves."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +90,7 @@ class ThinPlate:
         if centres.size > MOST_CENTRES:
             centres = centres[np.round(np.linspace(0, centres.size - 1, MOST_CENTRES)).astype(int)]
         mean = float(points.mean())
-        radial = np.empty((centres.size, centres.size))
-        for start in range(0, centres.size, ROWS):
-            radial[start : start + ROWS] = _radial(centres[start : start + ROWS, None] - centres, order)
-        eigenvalues, vectors = _largest(radial, k)
+        eigenvalues, vectors = _largest(centres, order, k)
         # mgcv's choice among the orthonormal bases: Householder from the last function to the first.
         on_polynomials = vectors[:, ::-1].T @ _polynomials(centres, mean, order)
         free = np.linalg.qr(on_polynomials, mode="complete")[0][::-1, : order - 1 : -1]
@@ -114,70 +112,104 @@ class ThinPlate:
         if points.size > AT_ONCE and np.unique(points[:AT_ONCE]).size < 0.9 * AT_ONCE:  # rounded: each value once
             points, at = np.unique(points, return_inverse=True)
             return np.asarray(self.design(points)[at])
-        out, own = np.empty((points.size, self.scale.size)), np.empty((AT_ONCE, self.pieces.shape[2]))
+        most, k = 2 * self.order - 1, self.scale.size
+        out, own = np.empty((points.size, k)), np.empty((AT_ONCE, k))
         for start in range(0, points.size, AT_ONCE):
-            part = points[start : start + AT_ONCE]
-            piece = np.searchsorted(self.centres, part, side="right")
-            step = (part - self.centres[np.maximum(piece - 1, 0)])[:, None]
-            radial = np.take(self.pieces[-1], piece, axis=0)
-            for coefficients in self.pieces[-2::-1]:
-                radial *= step
-                radial += np.take(coefficients, piece, axis=0, out=own[: part.size], mode="clip")
-            out[start : start + AT_ONCE] = np.hstack((radial, _polynomials(part, self.mean, self.order)))
-        out /= self.scale
+            part, values = points[start : start + AT_ONCE], out[start : start + AT_ONCE]
+            piece = self._piece(part)
+            step = np.repeat(part - self.centres[np.maximum(piece - 1, 0)], k).reshape(-1, k)
+            np.take(self._functions[most], piece, axis=0, out=values, mode="clip")
+            for coefficients in self._functions[most - 1 :: -1]:
+                values *= step
+                values += np.take(coefficients, piece, axis=0, out=own[: part.size], mode="clip")
         return out
+
+    @cached_property
+    def _functions(self) -> FloatArray:
+        """As :attr:`pieces`, of all functions and divided by their scale, shape (2 order, u + 1, K)."""
+        out = np.zeros((*self.pieces.shape[:2], self.scale.size))
+        out[..., : -self.order] = self.pieces
+        left = np.r_[self.centres[0], self.centres] - self.mean
+        for power in range(self.order):
+            for derivative in range(power + 1):
+                out[derivative, :, power - self.order] = comb(power, derivative) * left ** (power - derivative)
+        return np.asarray(out / self.scale)
+
+    def _piece(self, points: FloatArray) -> IntArray:
+        """How many centres are at each point (n,) or to the left of it."""
+        before, centres = self._before
+        cell = self._cell(points)
+        piece = before[cell]
+        several = int((before[cell + 1] - piece).max(initial=0))
+        if several > CROWDED:
+            return np.searchsorted(self.centres, points, side="right")
+        for _ in range(several):
+            piece += centres[piece] <= points
+        return piece
+
+    @cached_property
+    def _before(self) -> tuple[IntArray, FloatArray]:
+        """How many centres are in the cells to the left of each, and the centres with NaN after them.
+
+        A point in a later cell than a centre is to the right of it, rounding or not.
+        """
+        counts = np.bincount(self._cell(self.centres), minlength=CELLS * self.centres.size)
+        return np.concatenate(([0], np.cumsum(counts))), np.append(self.centres, np.nan)
+
+    def _cell(self, points: FloatArray) -> IntArray:
+        first, last = self.centres[[0, -1]]
+        width = (last - first) / (CELLS * self.centres.size - 1)
+        return np.asarray((np.fmin(np.fmax(points, first), last) - first) / width, dtype=np.int64)
 
 
 def _pieces(centres: FloatArray, to_radial: FloatArray, order: int) -> FloatArray:
-    """Taylor coefficients of combinations of radial functions (u, K) at the centres; see :class:`ThinPlate`.
-
-    The highest derivative jumps at each centre by a multiple of its coefficient, and each polynomial begins where the
-    one before it ends: sums over all centres are needed at a few of them alone.
-    """
+    """Taylor coefficients of combinations of radial functions (u, K) at the centres; see :class:`ThinPlate`."""
     most = 2 * order - 1
-    jumps = 2 * float(_radial(np.zeros(1), order, most)[0]) / factorial(most) * to_radial
     pieces = np.empty((most + 1, centres.size + 1, to_radial.shape[1]))
-    for first in range(0, centres.size, SUMMED):
-        own = slice(first + 1, first + 1 + SUMMED)
-        part, steps = pieces[:, own], np.diff(centres[first : first + SUMMED])[:, None]
-        distance = centres[first] - centres
-        for derivative in range(most, -1, -1):
-            side = np.where(distance >= 0, 1.0, -1.0) ** derivative
-            start = (side * _radial(distance, order, derivative)) @ to_radial / factorial(derivative)
-            ahead = jumps[own][: steps.size] if derivative == most else np.zeros((steps.size, to_radial.shape[1]))
-            for power in range(most, derivative, -1):
-                ahead = (ahead + comb(power, derivative) * part[power, :-1]) * steps
-            part[derivative, 0] = start
-            part[derivative, 1:] = start + np.cumsum(ahead, axis=0)
+    for derivative in range(most + 1):
+        factor = _green(order) * comb(most, derivative)
+        pieces[derivative, 1:] = factor * _sums_of_powers(centres, to_radial, most - derivative)
     pieces[:, 0] = pieces[:, 1]
     pieces[-1, 0] = 0.0  # polynomials below `order` beyond the data
     return pieces
 
 
-def _radial(distance: FloatArray, order: int, derivative: int = 0) -> FloatArray:
-    """Green's function of the penalty at distances, ``|r|³ / 12`` for second derivatives; or a derivative of it."""
-    power = 2 * order - 1
-    constant = gamma(0.5 - order) / (2 ** (2 * order) * sqrt(pi) * factorial(order - 1))
-    constant *= factorial(power) / factorial(power - derivative)
-    values, length = np.full(distance.shape, constant), np.abs(distance)
-    for _ in range(power - derivative):
-        values *= length
-    return values
+def _green(order: int) -> float:
+    """What ``|r|^(2 order - 1)`` is multiplied by in Green's function of the penalty: ``|r|³ / 12``, and so on."""
+    return float(gamma(0.5 - order) / (2 ** (2 * order) * sqrt(pi) * factorial(order - 1)))
+
+
+def _sums_of_powers(centres: FloatArray, values: FloatArray, power: int) -> FloatArray:
+    """``Σ_j ± (c_i - c_j)^power v_j`` at increasing centres, minus for those to the right; values of shape (u, K).
+
+    By the binomial theorem from sums of ``c_j^k v_j`` to the left of each: work in proportion to their number.
+    """
+    middle, half = (centres[0] + centres[-1]) / 2, (centres[-1] - centres[0]) / 2
+    powers = np.vander((centres - middle) / half, power + 1, increasing=True)[..., None]
+    out: FloatArray = np.zeros(values.shape)
+    for k in range(power + 1):
+        left = np.cumsum(powers[:, k] * values, axis=0)
+        out += (-1) ** k * comb(power, k) * powers[:, power - k] * (2 * left - left[-1])
+    return np.asarray(out * half**power)
 
 
 def _polynomials(x: FloatArray, mean: float, order: int) -> FloatArray:
     return np.vander(x - mean, order, increasing=True)
 
 
-def _largest(matrix: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """The k eigenvalues of a symmetric matrix that are largest in absolute value, decreasing, and their vectors."""
-    if len(matrix) <= max(FEW, 3 * k):
-        eigenvalues, vectors = np.linalg.eigh(matrix)
+def _largest(centres: FloatArray, order: int, k: int) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues and vectors of the radial functions at their centres: the k largest in absolute value, decreasing."""
+    size = len(centres)
+    if size <= max(FEW, 3 * k):
+        eigenvalues, vectors = np.linalg.eigh(_green(order) * np.abs(centres[:, None] - centres) ** (2 * order - 1))
     else:
-        from scipy.sparse.linalg import eigsh
+        from scipy.sparse.linalg import LinearOperator, eigsh
 
-        start = np.cos(np.arange(len(matrix)))
-        eigenvalues, vectors = eigsh(matrix, k=k, which="LM", v0=start, tol=0)
+        def times(values: FloatArray) -> FloatArray:
+            return _green(order) * _sums_of_powers(centres, values.reshape(size, -1), 2 * order - 1)
+
+        radial = LinearOperator((size, size), matvec=times, dtype=np.float64)
+        eigenvalues, vectors = eigsh(radial, k=k, which="LM", v0=np.cos(np.arange(size)), tol=0)
     largest = np.argsort(-np.abs(eigenvalues))[:k]
     largest = largest[np.argsort(-eigenvalues[largest])]
     return eigenvalues[largest], vectors[:, largest]

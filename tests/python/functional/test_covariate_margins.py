@@ -60,6 +60,33 @@ def test_thin_plates_have_the_penalty_that_they_say(order):
     assert np.abs(basis.penalty @ null).max() == 0
 
 
+@pytest.mark.parametrize("kind", ["normal", "uniform", "standard_cauchy", "rounded"])
+def test_thin_plates_are_sums_of_radial_functions(kind):
+    """Wherever a point is: among centres that are even or crowded, at one of them, or beyond."""
+    rng = np.random.default_rng(5)
+    z = rng.normal(size=3000).round(2) if kind == "rounded" else getattr(rng, kind)(size=3000)
+    basis = ThinPlate.of(z, 8)
+    x = np.concatenate((z[:500], basis.centres[::7], [z.min() - 2, z.max() + 1, np.nan]))
+    jumps = np.diff(basis.pieces[-1], axis=0)  # by twice a centre's weight
+    radial = np.abs(x[:, None] - basis.centres) ** 3 @ jumps / 2
+    wanted = np.column_stack((radial, np.ones(x.size), x - basis.mean)) / basis.scale
+    found = basis.design(x)
+    assert np.isnan(found[-1]).all()
+    np.testing.assert_allclose(found[:-1], wanted[:-1], atol=1e-10 * np.abs(wanted[:-1]).max())
+    np.testing.assert_array_equal(found[::3], basis.design(x[::3]))  # each point by itself
+
+
+def test_the_functions_of_many_centres_have_the_largest_eigenvalues():
+    z = np.sort(np.random.default_rng(6).standard_exponential(size=400))
+    eigenvalues, vectors = np.linalg.eigh(np.abs(z[:, None] - z) ** 3 / 12)
+    largest = np.argsort(-np.abs(eigenvalues))[:7]
+    basis = ThinPlate.of(z, 7)
+    jumps = np.diff(basis.pieces[-1], axis=0)
+    inside = vectors[:, largest]
+    np.testing.assert_allclose(inside @ (inside.T @ jumps), jumps, atol=1e-8 * np.abs(jumps).max())
+    np.testing.assert_allclose(np.vander(z, 2).T @ jumps, 0, atol=1e-8 * np.abs(jumps).max() * z.sum())
+
+
 def test_thin_plates_of_many_values_use_some_of_them():
     z = np.random.default_rng(0).normal(size=3 * MOST_CENTRES)
     basis = ThinPlate.of(z, 8)
