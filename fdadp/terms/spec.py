@@ -317,7 +317,9 @@ def own_cycle(period: float | None, name: str, seen: TrainingSummary, *, varies:
 def margin_rows(margin: SmoothMargin, x: FloatArray) -> FloatArray:
     """Functions of a margin at the numbers (n,) of rows, each row by itself bit for bit; shape (n, p)."""
     rows = rowwise_matmul(margin.basis.design(x), margin.to_raw)
-    return rows if margin.shift is None else rows - margin.shift
+    if margin.shift is not None:
+        rows -= margin.shift
+    return rows
 
 
 def no_penalties(q: int) -> FloatArray:

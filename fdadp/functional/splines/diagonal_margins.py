@@ -251,7 +251,8 @@ class SmoothMargin:
 
     def row_sums_of(self, rows: FloatArray) -> FloatArray:
         """The same from the functions of the basis at the points (n, K)."""
-        return np.asarray(np.abs(rows @ self.to_basis) @ np.ones(self.to_basis.shape[1]))
+        own = rows @ self.to_basis
+        return np.asarray(np.abs(own, out=own) @ np.ones(self.to_basis.shape[1]))
 
     def row_norm(self, x: ArrayLike) -> float:
         """Largest of them."""

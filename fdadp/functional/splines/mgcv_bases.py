@@ -81,12 +81,13 @@ class ThinPlate:
             A number of functions that is not above `order`, or above the number of different values.
         """
         points = np.asarray(x, dtype=np.float64).ravel()
-        centres = np.unique(points)
+        centres, counts = np.unique(points, return_counts=True)
         if not isinstance(k, (int, np.integer)) or not order < k <= centres.size:
             raise InputError(
                 f"{name} must be an integer above {order} and at most the number of different values, "
                 f"{centres.size}, got {k!r}"
             )
+        values = centres
         if centres.size > MOST_CENTRES:
             centres = centres[np.round(np.linspace(0, centres.size - 1, MOST_CENTRES)).astype(int)]
         mean = float(points.mean())
@@ -97,7 +98,8 @@ class ThinPlate:
         penalty = np.zeros((k, k))
         penalty[: k - order, : k - order] = free.T @ (eigenvalues[:, None] * free)
         raw = cls(centres, _pieces(centres, vectors @ free, order), mean, np.ones(k), penalty, order)
-        scale = np.sqrt(np.mean(raw.design(points) ** 2, axis=0))
+        parts = (slice(start, start + AT_ONCE) for start in range(0, values.size, AT_ONCE))
+        scale = np.sqrt(sum(counts[part] @ raw.design(values[part]) ** 2 for part in parts) / points.size)
         return replace(raw, scale=scale, penalty=penalty / np.outer(scale, scale))
 
     @property
@@ -109,9 +111,6 @@ class ThinPlate:
     def design(self, x: ArrayLike) -> FloatArray:
         """All functions at points (n,), shape (n, K); polynomials of degree below `order` beyond the centres."""
         points = np.asarray(x, dtype=np.float64).ravel()
-        if points.size > AT_ONCE and np.unique(points[:AT_ONCE]).size < 0.9 * AT_ONCE:  # rounded: each value once
-            points, at = np.unique(points, return_inverse=True)
-            return np.asarray(self.design(points)[at])
         most, k = 2 * self.order - 1, self.scale.size
         out, own = np.empty((points.size, k)), np.empty((AT_ONCE, k))
         for start in range(0, points.size, AT_ONCE):

@@ -17,7 +17,7 @@ from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.solve.fit.additive_fit import AdditiveFit, ChosenSmoothing
 from fdadp.solve.form.long_form_design import LongForm
-from fdadp.solve.form.response_families import Family
+from fdadp.solve.form.response_families import Derivatives, Family
 from fdadp.solve.form.weighted_least_squares import Blocks, Observed, over_blocks
 from fdadp.solve.smoothing.normal_equations import OWN_SCALE, IndefiniteEquations, NormalEquations, identified
 from fdadp.solve.smoothing.penalized_least_squares import LOG_RANGE, PenalizedLeastSquares
@@ -132,9 +132,9 @@ def first_problem(
     total, weight = over_blocks(blocks, partial(_totals, family), _sums)
     family.check_mean(total / weight)
     eta = family.predictor(np.array(total / weight))
-    gram, ones = over_blocks(blocks, partial(_of_one_mean, family, eta), _sums)
-    keep = identified(gram, penalties, floor=OWN_SCALE)
-    own = gram[np.ix_(keep, keep)]
+    found, ones = over_blocks(blocks, partial(_of_one_mean, family, eta), _both)
+    keep = identified(found.gram, penalties, floor=OWN_SCALE)
+    own = found.gram[np.ix_(keep, keep)]
     free = int((penalties[:, keep] == 0).all(axis=0).sum())
     problem = Laplace(
         blocks,
@@ -149,7 +149,10 @@ def first_problem(
     ridge = 1e-8 * own.diagonal() + 1e-300
     normal = NormalEquations(own, ones[keep][:, None], OWN_SCALE)
     (root,), (half,), _ = normal.roots(ridge[None], np.zeros(1, dtype=np.int64))
-    return problem, float(eta) * (half @ root)
+    beta = np.asarray(float(eta) * (half @ root))
+    if form.has_intercept:  # they can, and what is there has been seen
+        problem.saw(beta, "fisher", found._replace(gram=own, cross=found.cross[keep]))
+    return problem, beta
 
 
 def _totals(family: Family, block: Observed) -> tuple[float, float]:
@@ -158,9 +161,13 @@ def _totals(family: Family, block: Observed) -> tuple[float, float]:
     return total, float((block.weights * exposure).sum())
 
 
-def _of_one_mean(family: Family, eta: FloatArray, block: Observed) -> tuple[FloatArray, FloatArray]:
-    at = family.working(block.y, eta + block.offset)
-    return block.rows.gram(block.weights * at.fisher), block.rows.cross(block.weights * at.fisher)
+def _of_one_mean(family: Family, eta: FloatArray, block: Observed) -> tuple[PenalizedStep, FloatArray]:
+    found, at = _at(family, eta + block.offset, "fisher", block)
+    return found, block.rows.cross(block.weights * at.fisher)
+
+
+def _both(a: tuple[PenalizedStep, Any], b: tuple[PenalizedStep, Any]) -> tuple[PenalizedStep, Any]:
+    return _added(a[0], b[0]), a[1] + b[1]
 
 
 def _column_sums(block: Observed) -> FloatArray:
@@ -381,14 +388,21 @@ class Laplace:
 
         What was found last is not looked for again.
         """
-        weights = "weight" if self.family.canonical else weights
+        weights = self._name(weights)
         if self._seen is not None and self._seen[1] == weights and np.array_equal(self._seen[0], beta):
             return self._seen[2]
         self.passes += 1
         found = over_blocks(self.blocks, partial(_step, self.family, self.keep, self.whole(beta), weights), _added)
         found = found if np.isfinite(found.deviance) else found._replace(deviance=np.inf)
-        self._seen = beta.copy(), weights, found
+        self.saw(beta, weights, found)
         return found
+
+    def saw(self, beta: FloatArray, weights: str, found: PenalizedStep) -> None:
+        """Keep what was found."""
+        self._seen = beta.copy(), self._name(weights), found
+
+    def _name(self, weights: str) -> str:
+        return "weight" if self.family.canonical else weights
 
     def inside(self, log_sp: FloatArray, beta: FloatArray, enough: float = CONVERGED) -> Inside:
         """Maximise the penalised likelihood from a start by Newton's method, halving steps that do not raise it.
@@ -590,7 +604,7 @@ class Saturated:
         here = block.weights > 0
         y, weights = block.y[here], block.weights[here]
         own = family.saturated(y, weights, 1.0)[0] if y.size else 0.0
-        found = cls(y.size, *_counted(weights, np.ones(weights.size, dtype=np.int64)), 0.0)
+        found = cls(y.size, *np.unique(weights, return_counts=True), 0.0)
         found.beyond = own - found.at(family, 1.0)[0]
         return found
 
@@ -620,14 +634,17 @@ def _counted(weights: FloatArray, counts: IntArray) -> tuple[FloatArray, IntArra
 
 def _step(family: Family, keep: BoolArray, coefficients: FloatArray, weights: str, block: Observed) -> PenalizedStep:
     with np.errstate(over="ignore", invalid="ignore"):
-        eta = block.rows.predictor(coefficients) + block.offset
-        deviance = 2 * float((block.weights * family.half_deviance(block.y, eta)).sum())
-        at = family.working(block.y, eta)
-        gram = block.rows.gram(block.weights * getattr(at, weights))
-        cross = block.rows.cross(block.weights * at.residual)[keep]
-        squares = at.residual**2 / np.maximum(at.fisher, 1e-100)
-        pearson = float((block.weights * squares).sum())
-    return PenalizedStep(deviance, gram if keep.all() else gram[np.ix_(keep, keep)], cross, pearson)
+        found, _ = _at(family, block.rows.predictor(coefficients) + block.offset, weights, block)
+    return found if keep.all() else found._replace(gram=found.gram[np.ix_(keep, keep)], cross=found.cross[keep])
+
+
+def _at(family: Family, eta: FloatArray, weights: str, block: Observed) -> tuple[PenalizedStep, Derivatives]:
+    deviance = 2 * float((block.weights * family.half_deviance(block.y, eta)).sum())
+    at = family.working(block.y, eta)
+    gram = block.rows.gram(block.weights * getattr(at, weights))
+    cross = block.rows.cross(block.weights * at.residual)
+    squares = at.residual**2 / np.maximum(at.fisher, 1e-100)
+    return PenalizedStep(deviance, gram, cross, float((block.weights * squares).sum())), at
 
 
 def _added(a: PenalizedStep, b: PenalizedStep) -> PenalizedStep:

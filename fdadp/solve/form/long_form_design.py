@@ -241,8 +241,10 @@ def times_functions(form: LongForm, features: Sequence[FloatArray], functions: S
     out = np.empty((n, points, form.size))
     for design, place, own, along in zip(form.designs, form.slices, features, functions, strict=True):
         wide = own[:, None, :, None] if own.ndim == 2 else own[..., None]
-        whole = (wide * along[None, :, None, :]).reshape(n, points, -1)
-        out[:, :, place] = whole if design.kept.all() else whole[:, :, design.kept]
+        if design.kept.all():
+            np.multiply(wide, along[:, None], out=out[:, :, place].reshape(n, points, -1, along.shape[1]))
+        else:
+            out[:, :, place] = (wide * along[:, None]).reshape(n, points, -1)[:, :, design.kept]
     return out
 
 

@@ -158,7 +158,10 @@ class LongRows:
 
     def gram(self, weights: FloatArray) -> FloatArray:
         """As :meth:`FormRows.gram`."""
-        return (self.matrix * weights.reshape(-1, 1)).T @ self.matrix
+        if weights.min(initial=0.0) < 0:
+            return (self.matrix * weights.reshape(-1, 1)).T @ self.matrix
+        half = self.matrix * np.sqrt(weights).reshape(-1, 1)
+        return half.T @ half  # a matrix times itself: one triangle is computed
 
     def cross(self, residuals: FloatArray) -> FloatArray:
         """As :meth:`FormRows.cross`."""
