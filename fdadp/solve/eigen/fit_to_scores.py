@@ -19,7 +19,7 @@ from fdadp._common.student_and_f import ndtri, student_quantile
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.fpca import Eigenbasis, face_smooth
+from fdadp.functional.fpca import Eigenbasis, FaceSmoother
 from fdadp.functional.splines.diagonal_margins import SmoothMargin, margin_of
 from fdadp.responses import Functional
 from fdadp.solve.errors.curve_precisions import LowRankPrecision
@@ -73,7 +73,8 @@ class ComponentsFit:
         basis = scores.basis
         n, k, t = features.n, basis.n_components, basis.grid
         of = OnBasis.of(basis)
-        outside = np.einsum("tr,tu,ur->r", of.inner[:, k:], left.covariance, of.inner[:, k:])
+        seen = left.times(of.inner)
+        outside = (of.inner[:, k:] * seen[:, k:]).sum(axis=0)
         variances = np.concatenate((scores.variances, outside))
         sigma2 = float(left.variance.mean())
         rounding = np.finfo(np.float64).eps * float(basis.values.sum())  # sums of squares know no less
@@ -94,7 +95,7 @@ class ComponentsFit:
             sigma2=sigma2,
             scale=sigma2,
             criterion=float(scores.criteria.sum()),
-            rss=float(np.trace(left.sums)),
+            rss=float(left.squares.sum()),
             n=n,
             n_rows=n * t.size,
             column_means=np.concatenate(
@@ -103,9 +104,9 @@ class ComponentsFit:
             hessian=_hessian(designs, solutions) if scores.criterion == "reml" else None,
             on_eigenfunctions=True,
         )
-        within = of.inner.T @ left.covariance @ of.inner
+        within = of.inner.T @ seen
         known = {"iid": of.values**2 @ variances, "curve": ((of.values @ within) * of.values).sum(axis=1)}
-        beyond = {kind: (left.variance - seen) / n + left.omitted for kind, seen in known.items()}
+        beyond = {kind: (left.variance - own) / n + left.omitted for kind, own in known.items()}
         return cls(fit, basis, LowRankPrecision(of.inner * np.sqrt(weights)), beyond, scores)
 
 
@@ -304,25 +305,28 @@ class Unexplained:
 
     Attributes
     ----------
-    sums : ndarray of shape (T, T)
-        Products of residual curves, summed.
-    covariance : ndarray of shape (T, T)
-        Of residual curves, corrected for the degrees of freedom used.
+    squares : ndarray of shape (T,)
+        Squares of residual curves, summed.
+    diagonal : ndarray of shape (T,)
+        Of the covariance of residual curves, corrected for the degrees of freedom used.
+    times : callable
+        That covariance, which is never formed, times vectors of shape (T, m).
     omitted : ndarray of shape (T,)
         Variance of the part of E[Y | X] outside the kept components; the covariance has it, too.
     degrees : float
         Residual degrees of freedom of a component, on average.
     """
 
-    sums: FloatArray
-    covariance: FloatArray
+    squares: FloatArray
+    diagonal: FloatArray
+    times: Callable[[FloatArray], FloatArray]
     omitted: FloatArray
     degrees: float
 
     @property
     def variance(self) -> FloatArray:
         """Pointwise variance of responses about their fitted means, shape (T,)."""
-        return np.maximum(np.diag(self.covariance), 0.0)
+        return np.maximum(self.diagonal, 0.0)
 
 
 def unexplained(sums: TrainingSums, basis: Eigenbasis, solutions: Sequence[Solution]) -> Unexplained:
@@ -338,35 +342,43 @@ def unexplained(sums: TrainingSums, basis: Eigenbasis, solutions: Sequence[Solut
     n, gram, cross, scatter = sums.n, sums.gram, sums.cross, sums.y.scatter
     functions, weighted = basis.functions, basis.functions * basis.weights  # (K, T)
     coefficients = np.stack([f.coefficients for f in solutions], axis=1)  # (p, K)
-    half = functions.T @ (coefficients.T @ cross - 0.5 * (coefficients.T @ gram @ coefficients) @ functions)
-    residual = half + half.T
-    np.subtract(scatter, residual, out=residual)
+    # Products of residual curves are the scatter less functions' fitted + fitted' functions.
+    fitted = coefficients.T @ cross - 0.5 * (coefficients.T @ gram @ coefficients) @ functions
+    squares = np.diag(scatter) - 2 * (functions * fitted).sum(axis=0)
     edf = np.array([f.edf_total for f in solutions])
     degrees = np.maximum(n - edf, 1.0)
     inflate = np.sqrt((n - 1) / degrees) - 1
     # (I + wider weighted) residual (I + wider weighted)': all but the identity has rank K.
-    wider, scores = functions.T * inflate, weighted @ residual
-    half = wider @ (scores + 0.5 * (scores @ weighted.T) @ wider.T)
-    covariance = half + half.T
-    covariance += residual
-    covariance /= n - 1
+    seen = weighted @ scatter
+    wider = functions.T * inflate
+    scores = seen - (weighted @ functions.T) @ fitted - (weighted @ fitted.T) @ functions
+    widened = scores + 0.5 * (scores @ weighted.T) @ wider.T
+    diagonal = (squares + 2 * (wider.T * widened).sum(axis=0)) / (n - 1)
+    left, right = np.vstack((-functions, wider.T)), np.vstack((fitted, widened))
+
+    def times(vectors: FloatArray) -> FloatArray:
+        found = scatter @ vectors + left.T @ (right @ vectors) + right.T @ (left @ vectors)
+        return np.asarray(found / (n - 1))
+
     # The directions of Y that no component stands for, regressed with the lightest smoothing that one of them has.
-    scores = weighted @ scatter
-    total = np.diag(scatter) + (functions * ((scores @ weighted.T) @ functions - 2 * scores)).sum(axis=0)
+    total = np.diag(scatter) + (functions * ((seen @ weighted.T) @ functions - 2 * seen)).sum(axis=0)
     outside = cross - (cross @ weighted.T) @ functions
     omitted = _explained_variance(gram, outside, total, n, solutions[int(edf.argmax())])
-    omitted = np.minimum(omitted, np.maximum(np.diag(covariance), 0.0))
-    return Unexplained(residual, covariance, omitted, float(degrees.mean()))
+    omitted = np.minimum(omitted, np.maximum(diagonal, 0.0))
+    return Unexplained(squares, diagonal, times, omitted, float(degrees.mean()))
 
 
 def r2_of(sums: TrainingSums, left: Unexplained, basis: Eigenbasis) -> float:
     """Share of the variance of the responses that is explained."""
-    return float(1 - (np.diag(left.sums) @ basis.weights) / (np.diag(sums.y.scatter) @ basis.weights))
+    return float(1 - (left.squares @ basis.weights) / (np.diag(sums.y.scatter) @ basis.weights))
 
 
 def white_part(left: Unexplained, t: FloatArray) -> float:
     """White part of the residual variance."""
-    return float(face_smooth(left.covariance, t)[1] if t.size >= 12 else left.variance.min())
+    if t.size < 12:
+        return float(left.variance.min())
+    smoother = FaceSmoother.on(t)
+    return smoother.smooth(smoother.basis.T @ left.times(smoother.basis), float(left.diagonal.sum()))[1]
 
 
 def _explained_variance(gram: FloatArray, cross: FloatArray, total: FloatArray, n: int, like: Solution) -> FloatArray:
@@ -435,7 +447,7 @@ def problem_of(sums: TrainingSums, basis: Eigenbasis, n_unpenalized: int | None 
     `n_unpenalized` is that of :class:`~fdadp.solve.smoothing.penalized_least_squares.PenalizedLeastSquares`.
     """
     projection = basis.projection
-    total = np.einsum("tk,tu,uk->k", projection, sums.y.scatter, projection)
+    total = (projection * (sums.y.scatter @ projection)).sum(axis=0)
     return PenalizedLeastSquares(
         sums.gram, sums.cross @ projection, total, sums.n, sums.penalties, n_unpenalized=n_unpenalized
     )
