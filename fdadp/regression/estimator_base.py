@@ -193,7 +193,7 @@ class TermModel(Kin, Estimator):
         }
         found["smoothing_parameters_"], found["smoothing_names_"] = fitted.smoothing
         if (rows := fitted.rows) is not None:
-            found["fitted_values_"], found["residuals_"] = rows.shown(rows.means, rows.residuals)
+            (found["residuals_"],) = rows.shown(rows.residuals)
         if released is not None:
             own = ("ledger", "plan", "privacy", "notes", "importances")
             found |= {f"{name}_": getattr(released, name) for name in own}
@@ -313,6 +313,17 @@ class TermModel(Kin, Estimator):
         """All coefficients, numbered within each term, in coordinates where penalties are diagonal; of :meth:`vcov`."""
         fit = self._asked().fit
         return pd.Series(fit.coefficients, index=tests_and_bands.coefficient_names(fit))
+
+    @property
+    def fitted_values_(self) -> Any:
+        """Means of the training rows, as the response came; those of whole curves are computed whenever they are asked.
+
+        A model from a file has none, nor one that was fitted from chunks.
+        """
+        rows = self._asked().rows
+        if rows is None:
+            raise AttributeError("a model without training rows has no fitted_values_")
+        return rows.shown(rows.means)[0]
 
     @property
     def term_edf_(self) -> dict[str, float]:

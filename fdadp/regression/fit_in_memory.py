@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -384,6 +385,14 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
     settings = settings.with_family_of(fit)
     family = settings.family
     eta, edf = observed.predictor(fit.form, fit.coefficients), fit.edf_total
+    if mixed is not None:
+        eta, edf = eta + mixed.persons.beside(observed), edf + mixed.persons.edf
+    null_deviance, mean = observed.null_deviance(family), family.mean(eta)
+    shares = shares_explained(observed, family, mean, edf, null_deviance)
+    curves, numbers = training.curves, training.curves is None
+    # Means of curves take as much memory as the curves: residuals overwrite them, and who asks has them computed again.
+    gaussian = mixed is None and family.name == "gaussian" and observed.whole
+    made_again = gaussian and observed.offset is None and not numbers
     if mixed is None:
         working = estimate.working
         believed = (estimate.precision, None) if working is None else (working.precision, working.learned)
@@ -391,21 +400,16 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
             settings=settings,
             fit=fit,
             loglik=log_likelihood(observed, family, eta, fit) if working is None else working.log_likelihood(fit),
-            residuals=Residuals.of(observed, eta, family, *believed),
+            residuals=Residuals.of(observed, eta, family, believed[0], believed[1], eta if made_again else None),
             groups=groups,
             beyond=estimate.beyond,
         )
     else:
-        own = mixed.persons
-        eta, edf = eta + own.beside(observed), edf + own.edf
         errors = CoefficientErrors.by_persons(settings, mixed)
     again = None if training.loose is None else _completed_again(spec, training, training.loose, fit)
     if training.grid is not None:  # where responses have points of their own, predictions are made on another grid
         errors = replace(errors, fit=replace(fit, form=LongForm(fit.form.designs, training.grid)))
-    null_deviance, mean = observed.null_deviance(family), family.mean(eta)
-    shares = shares_explained(observed, family, mean, edf, null_deviance)
     warn_of_unidentified(errors.fit)
-    curves, numbers = training.curves, training.curves is None
     kept = errors.residuals
     left = observed.y - mean if kept is None or kept.weights is not None else kept.values  # once in memory
     return Fitted(
@@ -431,12 +435,20 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
         again=again,
         basis=estimate.basis,
         rows=TrainedRows(
-            means=mean[:, 0] if numbers else mean,
             residuals=left[:, 0] if numbers else left,
+            known=partial(_means, fit, observed.records) if made_again else mean[:, 0] if numbers else mean,
             weights=observed.weights if estimate.weighted else None,
             curves=curves if observed.points is None else None,
         ),
     )
+
+
+def _means(fit: AdditiveFit, records: Records) -> FloatArray:
+    """Mean curves of records, of some thousands at a time."""
+    out = np.empty((records.n, fit.form.t.size))
+    for rows in records.blocks():
+        out[rows] = fit.form.predictor(records[rows], fit.coefficients)
+    return out
 
 
 ADVISED = range(30, 300)

@@ -58,7 +58,7 @@ def fit_location_and_scale(settings: ModelSettings, data: Any, y: Any, grids: Gr
         raise InputError(f"rows must belong together by position with variance={settings.variance!r}: by='position'")
     assert fitted.rows is not None
     given = fitted.rows.weights
-    prior = np.ones(len(fitted.rows.means)) if given is None else given.reshape(-1)
+    prior = np.ones(len(fitted.rows.residuals)) if given is None else given.reshape(-1)
     variance, moved, rounds = np.ones_like(prior), np.inf, 0
     while moved > CONVERGED and rounds < ROUNDS:
         square, share = _squares(fitted, data, grids, prior, variance)

@@ -102,18 +102,25 @@ class TrainedRows:
 
     Attributes
     ----------
-    means, residuals : ndarray of shape (n, T), (n,) or (N,)
+    residuals : ndarray of shape (n, T), (n,) or (N,)
         On the grid of the response, numbers, or at points of each record's own.
+    known : ndarray of the same shape, or callable
+        Means; or what computes them, where they would be as large as the curves again.
     weights : ndarray or None
         Weights of the observations, if the fit had any.
     curves : Curves or None
         Labels of the rows of responses on a grid.
     """
 
-    means: FloatArray
     residuals: FloatArray
+    known: FloatArray | Callable[[], FloatArray]
     weights: FloatArray | None = None
     curves: Curves | None = None
+
+    @property
+    def means(self) -> FloatArray:
+        """In the shape of the residuals."""
+        return self.known() if callable(self.known) else self.known
 
     def shown(self, *values: FloatArray) -> tuple[Any, ...]:
         """Values of the shape of the means in the form in which the response came."""

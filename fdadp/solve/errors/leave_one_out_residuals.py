@@ -58,10 +58,15 @@ class Residuals:
         family: Family,
         precision: Precision | None = None,
         learned: LearnedPrecision | None = None,
+        into: FloatArray | None = None,
     ) -> Residuals:
-        """What linear predictors leave of observations: working residuals, where the family has a link."""
+        """What linear predictors leave of observations: working residuals, where the family has a link.
+
+        Of whole Gaussian responses they are written `into` an array, which may be that of the predictors.
+        """
         if observed.whole and family.name == "gaussian":
-            return cls(observed.records, observed.y - eta, None, observed.points, precision, learned)
+            left = np.subtract(observed.y, eta, out=into)
+            return cls(observed.records, left, None, observed.points, precision, learned)
         used = observed.used
         seen = used > 0
         working = family.working(np.where(seen, observed.y, family.placeholder), eta)
