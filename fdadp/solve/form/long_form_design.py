@@ -23,6 +23,9 @@ from fdadp.terms.spec import TermDesign
 ROWS_AT_A_TIME = 2**22
 """Numbers of long-form rows that are held at once."""
 
+ADDED_AT_A_TIME = 2**17
+"""Numbers that a term adds to means at once, so that they stay in a core's cache."""
+
 
 @dataclass(frozen=True)
 class LongForm:
@@ -251,9 +254,9 @@ def times_functions(form: LongForm, features: Sequence[FloatArray], functions: S
 def added_up(
     form: LongForm, features: Sequence[FloatArray], coefficients: FloatArray, t: FloatArray | None = None
 ) -> FloatArray:
-    """Sum of the contributions of all terms, of some thousands of records at a time; shape (n, T)."""
+    """Sum of the contributions of all terms, of some records at a time; shape (n, T)."""
     out = np.empty((len(features[0]), len(form.t if t is None else t)))
-    for rows in row_blocks(len(out)):
+    for rows in row_blocks(len(out), ADDED_AT_A_TIME // out.shape[1]):
         first, *others = form.contributions([own[rows] for own in features], coefficients, t)
         out[rows] = first
         for part in others:
@@ -335,6 +338,7 @@ class LongSums:
         a = _side_by_side([f for f in features if f.ndim == 2], (n,))
         z = _side_by_side([f for f in features if f.ndim == 3], (n, len(form.t)))
         by_t = np.ascontiguousarray(z.transpose(1, 2, 0))  # (T, q, n)
+        varies = by_t.shape[1] > 0
         return cls(
             n,
             a.T @ a,
@@ -342,8 +346,8 @@ class LongSums:
             y.sum(axis=0),
             np.einsum("nt,nt->t", y, y),
             by_t @ by_t.swapaxes(1, 2),
-            by_t @ a if by_t.shape[1] else np.zeros((len(form.t), 0, a.shape[1])),
-            (by_t @ np.ascontiguousarray(y.T)[:, :, None])[..., 0],
+            by_t @ a if varies else np.zeros((len(form.t), 0, a.shape[1])),
+            (by_t @ np.ascontiguousarray(y.T)[:, :, None])[..., 0] if varies else np.zeros((len(form.t), 0)),
         )
 
     @classmethod

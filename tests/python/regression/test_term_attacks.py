@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from decimal import Decimal
 
 import numpy as np
@@ -280,3 +281,37 @@ def test_a_factor_of_many_levels_fits_in_little_memory(data):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 200e6
+
+
+def test_a_fit_of_many_curves_takes_less_than_twice_their_memory():
+    import tracemalloc
+
+    rng, t = np.random.default_rng(0), np.linspace(0, 1, 101)
+    z = rng.normal(size=40_000)
+    y = np.outer(np.sin(z), t) + rng.normal(size=(z.size, t.size))
+    few = {"Y": y[:500], "z": z[:500]}
+    FunctionalRegression("Y ~ s(z)").fit(few, grids={"Y": t})
+    tracemalloc.start()
+    model = FunctionalRegression("Y ~ s(z)").fit({"Y": y, "z": z}, grids={"Y": t})
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2 * y.nbytes and kept < 1.2 * y.nbytes
+    np.testing.assert_allclose(model.fitted_values_, y - model.residuals_, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("gap", [False, True])
+@pytest.mark.parametrize("beside", [{}, {"weights": np.linspace(1, 2, N)}, {"offset": np.linspace(0, 1, N)}])
+@pytest.mark.parametrize("basis", ["splines", "eigen"])
+def test_fitted_values_and_residuals_add_up_to_the_responses(data, basis, beside, gap):
+    if basis == "eigen" and "weights" in beside:
+        pytest.skip("refused")
+    y = data["Y"].copy()
+    if gap:
+        y[3, 2:4] = np.nan
+    model = FunctionalRegression("Y ~ s(x)", response_basis=basis, progress=False)
+    model.fit({**data, "Y": y}, grids=GRIDS, **beside)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.fitted_values_, model.fitted_values_)
+    np.testing.assert_allclose(model.fitted_values_ + model.residuals_, y, rtol=0, atol=1e-12)
+    predicted = model.predict(data, **({"offset": beside["offset"]} if "offset" in beside else {}))
+    np.testing.assert_allclose(model.fitted_values_, predicted, rtol=0, atol=1e-9)
