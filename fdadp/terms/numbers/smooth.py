@@ -12,7 +12,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.diagonal_margins import SmoothMargin
 from fdadp.functional.splines.mgcv_bases import Order, covariate_margin
-from fdadp.terms.records import Records, TrainingSummary
+from fdadp.terms.records import Records, TrainingSummary, row_blocks
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, margin_rows, own_norm, size_along, unsized
 from fdadp.terms.times_column import is_numeric, multiplied
 
@@ -76,10 +76,14 @@ class Smooth(TermSpec):
         )
         beside: dict[str, Any] = {"constant": not varies, "cycle": seen.t_cycle}
         along = along_response(t, k_t, m_t, values=True, name=f"k of {self.name}", **beside)
-        rows = over_z.basis.design(z)
-        norm = own_norm(over_z.row_sums_of(rows), seen, **along)
+        row_sums, total = np.empty(z.size), np.zeros(len(over_z.to_basis))
+        for part in row_blocks(z.size):  # whose functions stay in a core's cache
+            rows = over_z.basis.design(z[part])
+            row_sums[part] = over_z.row_sums_of(rows)
+            total += rows.sum(axis=0)
+        norm = own_norm(row_sums, seen, **along)
         if centred and not varies:
-            over_z = over_z.less(rows.mean(axis=0))
+            over_z = over_z.less(total / z.size)
         design = _SmoothDesign(
             name=f"s({self.column})",
             columns=(self.column,),
