@@ -95,7 +95,7 @@ def fit_family(
         fit = _fit(form, problem, *found, n)
         if log_sp is not None:
             return fit
-        hessian = problem.derivatives(*found)[1]
+        hessian = problem.at_fixed_weights(*found).hessian
         return replace(fit, hessian=hessian, chosen=problem.chosen(*found) if start is None else None)
 
 
@@ -307,7 +307,7 @@ SEPARATED = 1e-10
 """Share of the null model's information about some unpenalised coefficients: less says that they go to infinity."""
 
 FORWARD = 1e-4
-"""Step in a log λ of differences of V's gradient."""
+"""Step of differences: of slopes of weights along a log λ, and of V's gradient along θ."""
 
 _FIRST = np.zeros(1, dtype=np.int64)
 
@@ -336,6 +336,35 @@ class Inside(NamedTuple):
     root: FloatArray
     log_det: float
     look: PenalizedStep
+
+
+class FixedWeights(NamedTuple):
+    """How V moves with M log λ where its weights do not: derivatives, and what they are made of.
+
+    `weighted` are the penalties times λ, `moves` the derivatives of the coefficients, both of shape (M, p).
+    """
+
+    weighted: FloatArray
+    inverse: FloatArray
+    moves: FloatArray
+    slopes: FloatArray
+    hessian: FloatArray
+
+
+class WeightsTurn(NamedTuple):
+    """Sums over observations: how the weights turn with M log λ.
+
+    `grams` (M, p, p) are how fast ``X'WX`` moves, `products` (M, M) sums of leverages times second derivatives of
+    weights, `pull` as of :meth:`Laplace.pull_of_weights`.
+    """
+
+    grams: FloatArray
+    products: FloatArray
+    pull: FloatArray
+
+    def plus(self, other: WeightsTurn) -> WeightsTurn:
+        """With those of other observations."""
+        return WeightsTurn(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 @dataclass
@@ -506,43 +535,56 @@ class Laplace:
         log_s = float(np.log(diagonal[diagonal > 0]).sum())
         return self.scale(at.penalized)[1] + (at.log_det - log_s) / 2
 
-    def derivatives(self, log_sp: FloatArray, at: Inside) -> tuple[FloatArray, FloatArray]:
-        """Gradient of V in log λ, exact, and its Hessian but for how the weights W depend on λ."""
-        if self._derived is not None and self._derived[0] is at:
-            return self._derived[1:]
+    def at_fixed_weights(self, log_sp: FloatArray, at: Inside) -> FixedWeights:
+        """Derivatives of V in log λ but for how the weights W depend on λ."""
         weighted = np.exp(log_sp)[:, None] * self.penalties
         diagonal = weighted.sum(axis=0)
         inverse = at.root.T @ at.root
         scale, _, curvature = self.scale(at.penalized)
         share = weighted / np.where(diagonal > 0, diagonal, 1.0)
         pushed = weighted * at.beta
+        moves = -pushed @ inverse
         d1 = pushed @ at.beta / scale
-        trace = weighted @ inverse.diagonal() - share.sum(axis=1)
-        gradient = (d1 + trace - pushed @ inverse @ self.pull_of_weights(at.beta, inverse)) / 2
+        slopes = d1 + weighted @ inverse.diagonal() - share.sum(axis=1)
         hessian = share @ share.T - weighted @ (inverse * inverse) @ weighted.T
-        hessian += np.diag(d1 + trace) - 2 / scale * (pushed @ inverse @ pushed.T)
+        hessian += np.diag(slopes) + 2 / scale * (pushed @ moves.T)
         if curvature:
             hessian -= np.outer(d1, d1) / (2 * curvature)
-        self._derived = at, gradient, hessian / 2
+        return FixedWeights(weighted, inverse, moves, slopes / 2, hessian / 2)
+
+    def derivatives(self, log_sp: FloatArray, at: Inside) -> tuple[FloatArray, FloatArray]:
+        """Gradient of V in log λ, exact, and its Hessian but for how the weights W depend on λ."""
+        if self._derived is None or self._derived[0] is not at:
+            own = self.at_fixed_weights(log_sp, at)
+            pulled = own.moves @ self.pull_of_weights(at.beta, own.inverse)
+            self._derived = at, own.slopes + pulled / 2, own.hessian
         return self._derived[1:]
 
     def chosen(self, log_sp: FloatArray, at: Inside) -> ChosenSmoothing:
-        """How V is curved at its minimum, by differences of its exact gradient, and how coefficients follow log λ."""
-        weighted = np.exp(log_sp)[:, None] * self.penalties
-        moves = -(weighted * at.beta) @ (at.root.T @ at.root)
-        gradient, rows = self.derivatives(log_sp, at)[0], []
-        for step, move in zip(np.eye(len(log_sp)) * FORWARD, moves * FORWARD, strict=True):
-            near = self.inside(log_sp + step, at.beta + move)
-            rows.append((self.derivatives(log_sp + step, near)[0] - gradient) / FORWARD)
-        found = np.reshape(rows, (len(log_sp), len(log_sp)))
-        hessian = (found + found.T) / 2
+        """How V is curved at its minimum, and how coefficients follow log λ: one pass over the data.
+
+        The curvature is exact but for the slope of w' along a coefficient's way, a difference.
+        """
+        own = self.at_fixed_weights(log_sp, at)
+        whole = np.zeros((len(log_sp), self.keep.size))
+        whole[:, self.keep] = own.moves
+        turn = partial(_turn, self.family, self.whole(at.beta), whole, self._full(own.inverse), self.keep)
+        self.passes += 1
+        seen: WeightsTurn = over_blocks(self.blocks, turn, WeightsTurn.plus)
+        along = own.inverse @ seen.pull
+        changes = own.weighted[:, None] * np.eye(len(along)) + seen.grams  # of A
+        turned = own.inverse @ changes
+        bent = seen.products - np.einsum("kij,lji->kl", turned, turned)
+        bent += own.weighted @ (own.inverse * own.inverse) @ own.weighted.T  # which the Hessian has
+        # Second derivatives of coefficients are -A⁻¹ (changes_k moves_l + weighted_l moves_k), more on the diagonal.
+        bent -= changes @ along @ own.moves.T + own.moves @ (own.weighted * along).T
+        bent -= np.diag((own.weighted * at.beta) @ along)
+        hessian = own.hessian + (bent + bent.T) / 4
         scale, _, curvature = self.scale(at.penalized)
         if curvature:  # the scale is profiled out of the gradient
-            mixed = -(weighted @ at.beta**2) / (2 * scale)
+            mixed = -(own.weighted @ at.beta**2) / (2 * scale)
             inner = hessian + np.outer(mixed, mixed) / curvature
             hessian = np.block([[inner, mixed[:, None]], [mixed, np.array(curvature)]])
-        whole = np.zeros((len(log_sp), self.keep.size))
-        whole[:, self.keep] = moves
         return ChosenSmoothing(hessian, whole)
 
     def working_optimum(self, beta: FloatArray) -> FloatArray:
@@ -564,10 +606,14 @@ class Laplace:
     def pull_of_weights(self, beta: FloatArray, inverse: FloatArray) -> FloatArray:
         """Gradient of log|A| in the coefficients, through the weights: ``Σ h w' x`` with leverages h."""
         self.passes += 1
-        full = np.zeros((self.keep.size, self.keep.size))
-        full[np.ix_(self.keep, self.keep)] = inverse
-        pull = partial(_pull, self.family, self.whole(beta), full)
+        pull = partial(_pull, self.family, self.whole(beta), self._full(inverse))
         return np.asarray(over_blocks(self.blocks, pull, operator.add)[self.keep])
+
+    def _full(self, matrix: FloatArray) -> FloatArray:
+        """A matrix (p, p) of all coordinates: 0 for those that are not identified."""
+        out = np.zeros((self.keep.size, self.keep.size))
+        out[np.ix_(self.keep, self.keep)] = matrix
+        return out
 
     def whole(self, beta: FloatArray) -> FloatArray:
         """Coefficients of all coordinates: 0 for those that are not identified."""
@@ -661,3 +707,22 @@ def _pull(family: Family, coefficients: FloatArray, inverse: FloatArray, block: 
     eta = block.rows.predictor(coefficients) + block.offset
     slope = block.weights * family.working(block.y, eta).slope
     return block.rows.cross(block.rows.leverages(inverse) * slope)
+
+
+def _turn(
+    family: Family,
+    coefficients: FloatArray,
+    moves: FloatArray,
+    inverse: FloatArray,
+    keep: BoolArray,
+    block: Observed,
+) -> WeightsTurn:
+    rows, eta, weights = block.rows, block.rows.predictor(coefficients) + block.offset, block.weights
+    slope, levers = family.working(block.y, eta).slope, rows.leverages(inverse)
+    ways = [rows.predictor(move) for move in moves]
+    bends = [levers * (family.working(block.y, eta + FORWARD * way).slope - slope) / FORWARD for way in ways]
+    grams, products = np.zeros((len(ways), keep.sum(), keep.sum())), np.zeros((len(ways), len(ways)))
+    for k, way in enumerate(ways):
+        grams[k] = rows.gram(weights * slope * way)[np.ix_(keep, keep)]
+        products[k] = [(weights * bend * way).sum() for bend in bends]
+    return WeightsTurn(grams, products, rows.cross(levers * weights * slope)[keep])

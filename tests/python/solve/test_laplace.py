@@ -160,6 +160,26 @@ def test_the_gradient_is_that_of_the_criterion(name):
     assert_allclose(found, slopes, atol=2e-6)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_curvature_is_that_of_the_gradient(name):
+    """In one pass; of families with a scale that is not known it has that, too."""
+    form, blocks, _ = problem_of(name)
+    problem, beta = first_problem(form, blocks, FAMILIES[name], None)
+    log_sp = np.log([3.0, 0.5, 20.0, 1.0])
+    at = problem.inside(log_sp, beta)
+    before = problem.passes
+    joint = problem.chosen(log_sp, at).hessian
+    assert problem.passes == before + 1
+    found = joint[:4, :4]
+    if len(joint) > 4:
+        found = found - np.outer(joint[:4, 4], joint[4, :4]) / joint[4, 4]
+    h, rows = 1e-4, []
+    for step in h * np.eye(4):
+        up, down = (problem.derivatives(end, problem.inside(end, at.beta))[0] for end in (log_sp + step, log_sp - step))
+        rows.append((up - down) / (2 * h))
+    assert_allclose(found, rows, atol=1e-4 * np.abs(rows).max())
+
+
 @pytest.mark.parametrize("smoothing", ["reml", [3.0, 0.5, 20.0, 1.0]])
 def test_the_gaussian_family_is_least_squares(smoothing):
     form, blocks, data = problem_of("gaussian")
