@@ -165,9 +165,8 @@ def _pieces(centres: FloatArray, to_radial: FloatArray, order: int) -> FloatArra
     """Taylor coefficients of combinations of radial functions (u, K) at the centres; see :class:`ThinPlate`."""
     most = 2 * order - 1
     pieces = np.empty((most + 1, centres.size + 1, to_radial.shape[1]))
-    for derivative in range(most + 1):
-        factor = _green(order) * comb(most, derivative)
-        pieces[derivative, 1:] = factor * _sums_of_powers(centres, to_radial, most - derivative)
+    for power, sums in enumerate(_sums_of_powers(centres, to_radial, most)):
+        pieces[most - power, 1:] = _green(order) * comb(most, power) * sums
     pieces[:, 0] = pieces[:, 1]
     pieces[-1, 0] = 0.0  # polynomials below `order` beyond the data
     return pieces
@@ -178,18 +177,29 @@ def _green(order: int) -> float:
     return float(gamma(0.5 - order) / (2 ** (2 * order) * sqrt(pi) * factorial(order - 1)))
 
 
-def _sums_of_powers(centres: FloatArray, values: FloatArray, power: int) -> FloatArray:
-    """``Σ_j ± (c_i - c_j)^power v_j`` at increasing centres, minus for those to the right; values of shape (u, K).
+def _sums_of_powers(centres: FloatArray, values: FloatArray, most: int) -> list[FloatArray]:
+    """``Σ_j ± (c_i - c_j)^power v_j`` at increasing centres, minus for those to the right, of all powers up to one.
 
-    By the binomial theorem from sums of ``c_j^k v_j`` to the left of each: work in proportion to their number.
+    Values are of shape (u, K). Work is in proportion to u, and each sum has the digits that its terms have.
     """
-    middle, half = (centres[0] + centres[-1]) / 2, (centres[-1] - centres[0]) / 2
-    powers = np.vander((centres - middle) / half, power + 1, increasing=True)[..., None]
-    out: FloatArray = np.zeros(values.shape)
-    for k in range(power + 1):
-        left = np.cumsum(powers[:, k] * values, axis=0)
-        out += (-1) ** k * comb(power, k) * powers[:, power - k] * (2 * left - left[-1])
-    return np.asarray(out * half**power)
+    steps = np.diff(centres)[:, None]
+    left, right = _from_the_left(steps, values, most), _from_the_left(steps[::-1], values[::-1], most)
+    right[0] = right[0] - values[::-1]
+    return [a - (-1) ** power * b[::-1] for power, (a, b) in enumerate(zip(left, right, strict=True))]
+
+
+def _from_the_left(steps: FloatArray, values: FloatArray, most: int) -> list[FloatArray]:
+    """The sums over ``j <= i``: from one centre to the next each power grows by lower ones (the binomial theorem)."""
+    sums = [np.cumsum(values, axis=0)]
+    for power in range(1, most + 1):
+        grown = sums[0][:-1] * steps
+        for lower in range(1, power):
+            grown += comb(power, lower) * sums[lower][:-1]
+            grown *= steps
+        own = np.zeros(values.shape)
+        np.cumsum(grown, axis=0, out=own[1:])
+        sums.append(own)
+    return sums
 
 
 def _polynomials(x: FloatArray, mean: float, order: int) -> FloatArray:
@@ -205,7 +215,7 @@ def _largest(centres: FloatArray, order: int, k: int) -> tuple[FloatArray, Float
         from scipy.sparse.linalg import LinearOperator, eigsh
 
         def times(values: FloatArray) -> FloatArray:
-            return _green(order) * _sums_of_powers(centres, values.reshape(size, -1), 2 * order - 1)
+            return _green(order) * _sums_of_powers(centres, values.reshape(size, -1), 2 * order - 1)[-1]
 
         radial = LinearOperator((size, size), matvec=times, dtype=np.float64)
         eigenvalues, vectors = eigsh(radial, k=k, which="LM", v0=np.cos(np.arange(size)), tol=0)

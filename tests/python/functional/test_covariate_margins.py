@@ -10,7 +10,13 @@ from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
 from fdadp.errors import InputError
-from fdadp.functional.splines.mgcv_bases import MOST_CENTRES, CubicSplines, ThinPlate, covariate_margin
+from fdadp.functional.splines.mgcv_bases import (
+    MOST_CENTRES,
+    CubicSplines,
+    ThinPlate,
+    _sums_of_powers,
+    covariate_margin,
+)
 
 KNOTS = np.array([0.0, 0.4, 0.7, 1.5, 2.0, 2.2])
 
@@ -74,6 +80,18 @@ def test_thin_plates_are_sums_of_radial_functions(kind):
     assert np.isnan(found[-1]).all()
     np.testing.assert_allclose(found[:-1], wanted[:-1], atol=1e-10 * np.abs(wanted[:-1]).max())
     np.testing.assert_array_equal(found[::3], basis.design(x[::3]))  # each point by itself
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_sums_along_centres_keep_the_digits_of_their_terms(order):
+    """Among centres far apart, too, where powers of distances from one point would lose those of near neighbours."""
+    centres = np.sort(np.random.default_rng(7).standard_cauchy(size=700))
+    values, most = np.random.default_rng(8).normal(size=(700, 3)), 2 * order - 1
+    far = centres.astype(np.longdouble)[:, None] - centres
+    for power, found in enumerate(_sums_of_powers(centres, values, most)):
+        terms = np.where(far >= 0, 1, -1) * far**power
+        size = np.abs(terms) @ np.abs(values)
+        assert (np.abs(found - terms @ values) < 1e-13 * size).all()
 
 
 def test_the_functions_of_many_centres_have_the_largest_eigenvalues():
