@@ -316,9 +316,10 @@ class TermModel(Kin, Estimator):
 
     @property
     def fitted_values_(self) -> Any:
-        """Means of the training rows, as the response came; those of whole curves are computed whenever they are asked.
+        """Means of the training rows, as the response came.
 
-        A model from a file has none, nor one that was fitted from chunks.
+        Those of whole curves are computed whenever they are asked for, from the covariates that were given: what changes
+        these in place changes them. A model from a file has none, nor one that was fitted from chunks.
         """
         rows = self._asked().rows
         if rows is None:
