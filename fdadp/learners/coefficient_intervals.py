@@ -25,13 +25,13 @@ from fdadp._common.argument_checks import fraction
 from fdadp._common.guarantee_in_words import promised
 from fdadp._common.symmetric_matrices import positive_part
 from fdadp._common.typing import FloatArray
+from fdadp.functional.tables.printed_tables import PrintedSummary, PrintedTable
 from fdadp.learners.shared._estimator_base import Bounded
 from fdadp.learners.shared.public_encoding import feature_names
 from fdadp.learners.shared.public_inputs import UnitRows
 
 if TYPE_CHECKING:
     import pandas as pd
-    from statsmodels.iolib.summary import Summary
 
 _TINY = 1e-300
 FORMS = (".4g", ".4g", ".2f", ".4f", ".4g", ".4g")
@@ -206,11 +206,8 @@ class CoefficientIntervals(Bounded):
         """Intervals of the coefficients, as statsmodels' ``conf_int``: the last columns of :meth:`coef_table`."""
         return self.coef_table(alpha)[["lower", "upper"]]
 
-    def summary(self, alpha: float = 0.05) -> Summary:
-        """Tables of the fit and of its coefficients, as statsmodels' ``Summary`` (text, HTML, LaTeX)."""
-        from statsmodels.iolib.summary import Summary
-        from statsmodels.iolib.table import SimpleTable
-
+    def summary(self, alpha: float = 0.05) -> PrintedSummary:
+        """Tables of the fit and of its coefficients (text, HTML, LaTeX)."""
         table = self.coef_table(alpha)
         title, facts, notes = self._facts()
         model: Any = self
@@ -224,9 +221,6 @@ class CoefficientIntervals(Bounded):
         ]
         headers = ["", "estimate", "std. error", "z", "p", f"[{alpha / 2:.3g}", f"{1 - alpha / 2:.3g}]"]
         shown = [*facts, ("Guarantee", promised(ledger.epsilon, ledger.delta), "Unit", model.privacy_spent_["unit"])]
-        result = Summary()
-        result.tables.append(SimpleTable(shown, title=title))
-        result.tables.append(SimpleTable(cells, headers=headers))
         unknown = table.index[~np.isfinite(table["std_error"])]
         if len(unknown):
             notes = [*notes, f"The noise leaves {len(unknown)} of {len(table)} coefficients undetermined"]
@@ -234,5 +228,5 @@ class CoefficientIntervals(Bounded):
             "Standard errors, tests and intervals have the noise for privacy in them",
             "The estimates are not shrunk, as coef_ is",
         ]
-        result.add_extra_txt([ledger.headline, *(f"Note: {note}." for note in [*always, *notes])])
-        return result
+        tables = [PrintedTable(shown, title=title), PrintedTable(cells, headers)]
+        return PrintedSummary(tables, [ledger.headline, *(f"Note: {note}." for note in [*always, *notes])])

@@ -24,8 +24,8 @@ from fdadp.terms.spec import TermSpec
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from statsmodels.iolib.summary import Summary
 
+    from fdadp.functional.tables.printed_tables import PrintedSummary
     from fdadp.privacy import Privacy
     from fdadp.privacy.account.ledger import Ledger
     from fdadp.privacy.noise.sources import Noise
@@ -655,7 +655,7 @@ class TermModel(Kin, Estimator):
 
     # --- tables and pictures ---
 
-    def summary(self) -> Summary:
+    def summary(self) -> PrintedSummary:
         """Tables of the fit, as text (``print``) and HTML (in a notebook).
 
         Notes below the tables say how many functions along t terms have. With 30 to 299 curves, Gaussian responses on a

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -39,8 +39,8 @@ from fdadp.regression.scalar import ScalarRegression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from statsmodels.iolib.summary import Summary
 
+    from fdadp.functional.tables.printed_tables import PrintedSummary
     from fdadp.privacy.account.ledger import Ledger
     from fdadp.private.plan.budget_plan import Plan
 
@@ -508,15 +508,14 @@ class SurvivalRegression(Kin, Estimator):
         axis.set(xlabel=name, ylabel="survival" if data is not None else "survival, baseline", ylim=(0, 1.02))
         return figure
 
-    def summary(self) -> Summary:
+    def summary(self) -> PrintedSummary:
         """Tables of the fit of person-periods, with the numbers of persons, events and periods."""
         summary = self._asked().summary()
         law = "log-odds of the event in a period" if self.family == "binomial" else "logarithm of the hazard"
         steps = self._asked().fitted_.steps is not None
         baseline = "a step at each time of events" if steps else self.baseline_ or "one constant"
         own = [*self._said, f"Terms add to the {law}; baseline: {baseline}."]
-        summary.add_extra_txt([*own, *(summary.extra_txt.split("\n") if summary.extra_txt else ())])
-        return summary
+        return replace(summary, notes=[*own, *summary.notes])
 
     def __str__(self) -> str:
         return str(self.summary()) if hasattr(self, "model_") else repr(self)

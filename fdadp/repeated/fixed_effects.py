@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.optimize import minimize
 from scipy.special import fdtrc, stdtrit
 
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
@@ -539,6 +538,8 @@ def white_levels(
     smoothing : ndarray of shape (M,)
         Smoothing parameters of the terms, as precisions.
     """
+    from scipy.optimize import minimize
+
     used = slice(None) if keep is None else keep
     diagonals = block_diag(*[term.penalties for term in terms])[:, used]
     points, free, J = sums.n_rows * len(sums.phi), len(diagonals) if smoothing is None else 0, len(precisions)

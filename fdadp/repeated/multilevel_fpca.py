@@ -24,6 +24,7 @@ from fdadp.functional.gap_filling import fill_linear
 from fdadp.functional.quadrature import RULES
 from fdadp.functional.tables.curve_inputs import as_curves, check_finite, read_column
 from fdadp.functional.tables.curve_sample import Curves, as_grid, wrap
+from fdadp.functional.tables.printed_tables import PrintedSummary, PrintedTable
 from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.repeated.icc_and_tests import SUCCESSIVE, icc, icc_curve, successive_correlation
 from fdadp.repeated.person_sums import LEAST_K, PersonPass, PersonSums, smooth_functions
@@ -441,11 +442,8 @@ class MultilevelFPCA(MultilevelComponents):
         self.icc_with_noise_ = float(person.sum() / (person + row + found.row.noise_variance).sum())
         self.k_, self.bic_, self.whiteness_, self.successive_correlation_ = None, {}, None, None
 
-    def summary(self) -> Any:
-        """Table of the fit, as statsmodels' ``Summary``."""
-        from statsmodels.iolib.summary import Summary
-        from statsmodels.iolib.table import SimpleTable
-
+    def summary(self) -> PrintedSummary:
+        """Table of the fit."""
         check_is_fitted(self, "basis_")
         facts = [("Method", self.method, "Points", f"{self.grid_.size}")]
         for name in self._level_names:
@@ -463,10 +461,7 @@ class MultilevelFPCA(MultilevelComponents):
             said = f"Successive rows of a person have residuals of correlation {self.successive_correlation_:.2f}"
             far = self.successive_correlation_ > SUCCESSIVE
             notes.append(said + ("; rows are taken as independent." if far else "."))
-        table = Summary()
-        table.tables.append(SimpleTable(facts, title="Multilevel functional principal components"))
-        table.add_extra_txt(notes)
-        return table
+        return PrintedSummary([PrintedTable(facts, title="Multilevel functional principal components")], notes)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to a pickle-free file; return its path. It holds no person, only mean curves and components."""

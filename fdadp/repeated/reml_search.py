@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.optimize import minimize
 
 from fdadp._common.symmetric_matrices import positive_part
 from fdadp._common.typing import FloatArray, IntArray
@@ -231,6 +230,8 @@ def over_factors(
     value : float
     steps : int
     """
+    from scipy.optimize import minimize
+
     k = len(root)
     triangle, ends = np.tril_indices(k), np.cumsum([start.size for start in starts])
     wide = [np.kron(np.eye(len(start) // k), root) for start in starts]

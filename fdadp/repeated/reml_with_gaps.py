@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
@@ -268,6 +267,8 @@ def gap_search(
     rows: GapRows, first: LevelCovariances, *, tolerance: float = 1e-7, persons: bool = True
 ) -> tuple[LevelCovariances, GapFit]:
     """REML as :func:`gap_covariances`, from a start; without `persons` G is 0."""
+    from scipy.optimize import minimize
+
     k, count = len(first.R), float(rows.points[rows.pattern[rows.pair_of]].sum())
     noise = max(first.noise_variance, 1e-6 * float(np.trace(first.R)) / k)
 

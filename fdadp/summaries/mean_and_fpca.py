@@ -27,6 +27,7 @@ from fdadp.functional.fpca.components import Components
 from fdadp.functional.fpca.eigenbasis import count_components, oriented, significant
 from fdadp.functional.tables.curve_sample import Kind, as_grid, names_of, wrap
 from fdadp.functional.tables.grid_from_labels import ONLY_NUMBERED, axis_of, is_only_numbered, text_of_grid
+from fdadp.functional.tables.printed_tables import PrintedSummary, PrintedTable
 from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy.clipped_shares import warn_of_clipping
 from fdadp.privacy.noise.sources import Noise
@@ -146,17 +147,12 @@ class PrivateSummary(NestedParameters, ABC):
     def _restore(self, content: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> None:
         """Take over what :meth:`_stored` gave."""
 
-    def summary(self) -> Any:
-        """Table of the fit, as statsmodels' ``Summary``."""
-        from statsmodels.iolib.summary import Summary
-        from statsmodels.iolib.table import SimpleTable
-
+    def summary(self) -> PrintedSummary:
+        """Table of the fit."""
         check_is_fitted(self, "ledger_")
         title, facts = self._facts()
-        result = Summary()
-        result.tables.append(SimpleTable(facts, title=title))
-        result.add_extra_txt([self.ledger_.headline, f"adjacency {self.privacy_.stated_adjacency}; details: ledger_"])
-        return result
+        notes = [self.ledger_.headline, f"adjacency {self.privacy_.stated_adjacency}; details: ledger_"]
+        return PrintedSummary([PrintedTable(facts, title=title)], notes)
 
     def _check_saveable(self, columns: pd.Index[Any] | None) -> None:
         """Refuse before a fit what a file of it could not hold: settings and labels of columns; raises InputError."""

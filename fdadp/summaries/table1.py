@@ -19,6 +19,7 @@ from fdadp._common.estimators import NestedParameters
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.files.npz_files import Layout, complete, plain
+from fdadp.functional.tables.printed_tables import PrintedSummary, PrintedTable
 from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy.settings import privacy_from_json, privacy_to_json
 from fdadp.privacy.study.verification import record_model
@@ -265,26 +266,22 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
             cells.setdefault(label, {})[str(group)] = text
         return pd.DataFrame.from_dict(cells, orient="index").reindex(columns=[str(g) for g in groups]).fillna("")
 
-    def summary(self, level: float = LEVEL) -> Any:
-        """The table as statsmodels' ``Summary``: ``print`` it, ``as_html()``, ``as_latex()``."""
-        from statsmodels.iolib.summary import Summary
-        from statsmodels.iolib.table import SimpleTable
-
+    def summary(self, level: float = LEVEL) -> PrintedSummary:
+        """The table: ``print`` it, ``as_html()``, ``as_latex()``."""
         frame = self.to_frame(level)
-        out = Summary()
         rows = frame.to_numpy().tolist()
         title = f"Private table 1, intervals at {100 * level:g} %"
-        out.tables.append(SimpleTable(rows, list(frame.columns), list(frame.index), title=title))
+        table = PrintedTable(rows, list(frame.columns), list(frame.index), title)
         n = self.privacy_.n
-        out.add_extra_txt(
+        return PrintedSummary(
+            [table],
             [
                 f"Persons: {'private' if n is None else f'{n}, declared'}. Intervals of n and missing hold the noise,",
                 "all others noise and sampling.",
                 self.ledger_.headline,
                 f"adjacency {self.privacy_.stated_adjacency}; details: ledger_",
-            ]
+            ],
         )
-        return out
 
     def to_html(self, level: float = LEVEL) -> str:
         """The table as HTML, with the ledger's headline below."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.optimize import minimize_scalar
 
 from fdadp._common.argument_checks import numbers, whole
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
@@ -183,6 +182,8 @@ class Eigenbasis:
         if points.ndim != 1 or outside.any():
             found = f"shape {points.shape}" if points.ndim != 1 else f"{points[outside][0]:g}"
             raise InputError(f"t must be points within [{low:g}, {high:g}], got {found}")
+        if np.array_equal(points, self.grid):
+            return self.mean.copy(), self.functions.copy()
         from scipy.interpolate import CubicSpline
 
         rows = np.vstack((self.mean, self.functions))
@@ -297,6 +298,8 @@ def count_components(values: FloatArray, n_components: float, max_components: in
 
 def minimum_near(f: Callable[[float], float], grid: FloatArray, xatol: float = 1e-8) -> float:
     """Where a function is least, to `xatol`, about the best point of a grid."""
+    from scipy.optimize import minimize_scalar
+
     best = int(np.argmin([f(float(x)) for x in grid]))
     around = (grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)])
     return float(minimize_scalar(f, bounds=around, method="bounded", options={"xatol": xatol}).x)

@@ -8,7 +8,6 @@ from math import comb, factorial, gamma, pi, sqrt
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from fdadp._common.argument_checks import is_one_of
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
@@ -253,7 +252,9 @@ class CubicSplines:
         return int(self.knots.size) - int(self.cyclic)
 
     @cached_property
-    def _functions(self) -> CubicSpline:
+    def _functions(self) -> Any:
+        from scipy.interpolate import CubicSpline
+
         values = np.eye(self.n_basis)
         if self.cyclic:
             return CubicSpline(self.knots, np.vstack((values, values[:1])), bc_type="periodic")

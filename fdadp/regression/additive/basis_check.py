@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from statsmodels.iolib.table import SimpleTable
 
 from fdadp._common.estimators import clone
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FdadpWarning, InputError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.curve_sample import Curves
+from fdadp.functional.tables.printed_tables import PrintedTable
 
 if TYPE_CHECKING:
     from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
@@ -71,21 +71,21 @@ class BasisCheck:
         """Whether all sizes are."""
         return all(size.adequate for size in self.sizes)
 
-    def _table(self) -> SimpleTable:
+    def _table(self) -> PrintedTable:
         rows = [
             (s.name, s.size, s.larger, f"{100 * s.lost:.2f} %", f"{s.z:.1f}", "adequate" if s.adequate else "TOO SMALL")
             for s in self.sizes
         ]
         title = f"Sizes against larger ones, {FOLDS}-fold cross-validation over {self.n_curves} curves"
-        return SimpleTable(rows, headers=["", "size", "tried", "explained lost", "z", "verdict"], title=title)
+        return PrintedTable(rows, ["", "size", "tried", "explained lost", "z", "verdict"], title=title)
 
     def __str__(self) -> str:
         small = [f"{s.name}={s.larger}" for s in self.sizes if not s.adequate]
         end = f"\nTry {', '.join(small)} and check again; standard errors do not show what a basis cannot follow."
-        return str(self._table().as_text()) + (end if small else "")
+        return str(self._table()) + (end if small else "")
 
     def _repr_html_(self) -> str:
-        return str(self._table().as_html())
+        return self._table()._repr_html_()
 
 
 def check_sizes(model: AdditiveFunctionOnFunction, x: Curves, y: Curves) -> BasisCheck:

@@ -37,9 +37,8 @@ from fdadp.terms.additive_surface import check_size
 from fdadp.terms.records import Records
 
 if TYPE_CHECKING:
-    from statsmodels.iolib.summary import Summary
-
     from fdadp.functional.fpca import Eigenbasis
+    from fdadp.functional.tables.printed_tables import PrintedSummary
     from fdadp.privacy.noise.sources import Noise
     from fdadp.private.plan.budget_plan import Plan
     from fdadp.regression.additive.basis_check import BasisCheck
@@ -645,7 +644,7 @@ class AdditiveFunctionOnFunction(Kin, Regressor, Estimator):
                 raise InputError(f"{name} must lie within [{low:g}, {high:g}], got {got}")
         return at, (at["s"].size, at["x"].size, at["t"].size)
 
-    def summary(self) -> Summary:
+    def summary(self) -> PrintedSummary:
         """Tables of the fit, as text (``print``) and HTML (in a notebook)."""
         self._asked()
         return summarise(self)

@@ -25,6 +25,7 @@ from fdadp.functional.gap_filling import GAPS
 from fdadp.functional.tables.curve_inputs import as_curves, check_finite
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.grid_from_labels import text_of_grid
+from fdadp.functional.tables.printed_tables import PrintedSummary, PrintedTable
 from fdadp.functional.tables.row_and_grid_labels import same_order
 from fdadp.privacy import Ledger
 from fdadp.privacy.study.verification import record_model
@@ -39,8 +40,6 @@ from fdadp.solve.eigen.surface_fit import SurfaceFit
 from fdadp.terms.records import Records, refuse_other_domain
 
 if TYPE_CHECKING:
-    from statsmodels.iolib.summary import Summary
-
     from fdadp.private.release.noisy_moments import NoisyMoments
     from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
 
@@ -117,14 +116,11 @@ def _errors_of(surface: SurfaceFit) -> CoefficientErrors:
     return CoefficientErrors(settings=settings, fit=surface.fit, beyond=surface.beyond, variances=law)
 
 
-# Summary tables of a fit, as statsmodels' ``Summary`` (text, HTML, LaTeX).
+# PrintedSummary tables of a fit.
 
 
-def summarise(model: AdditiveFunctionOnFunction) -> Summary:
+def summarise(model: AdditiveFunctionOnFunction) -> PrintedSummary:
     """Build the tables: the fit as a whole, its components, and the ledger's first line where there is one."""
-    from statsmodels.iolib.summary import Summary
-    from statsmodels.iolib.table import SimpleTable
-
     private = model.privacy_ is not None
     criterion = model.smoothing.upper() if isinstance(model.smoothing, str) else "fixed smoothing"
     if private:
@@ -160,9 +156,8 @@ def summarise(model: AdditiveFunctionOnFunction) -> Summary:
         headers = headers[:3]
     else:
         headers.append("GCV" if criterion == "GCV" else "-REML")
-    result = Summary()
-    result.tables.append(SimpleTable(facts, title="Additive function-on-function regression"))
-    result.tables.append(SimpleTable([row[: len(headers)] for row in rows], headers=headers))
+    tables = [PrintedTable(facts, title="Additive function-on-function regression")]
+    tables.append(PrintedTable([row[: len(headers)] for row in rows], headers))
     lines = []
     if model.ledger_ is None:
         lines.append("Fitted without privacy: do not release.")
@@ -176,8 +171,7 @@ def summarise(model: AdditiveFunctionOnFunction) -> Summary:
             lines.append(f"Gaps of X {GAPS[model._gaps]}, within each row; of Y a row counts where it was observed.")
     if model.joined_ is not None:
         lines.append(f"Rows: {model.joined_}.")
-    result.add_extra_txt([*lines, *(f"Note: {note}." for note in model.notes_)])
-    return result
+    return PrintedSummary(tables, [*lines, *(f"Note: {note}." for note in model.notes_)])
 
 
 # Saved models: a file of :mod:`fdadp.files.npz_files` of kind ``"additive-function-on-function"``.
@@ -243,5 +237,5 @@ def _build(kind: type[Model], content: dict[str, Any], arrays: dict[str, FloatAr
     model._keep(fitted)
     middle = np.full((1, model.s_.size), sum(model.x_range_) / 2)
     fitted.errors.of_predictor(Records(1, {"X": Curves(middle, model.s_)}), None, model.t_)  # bases and arrays suit
-    model.surface(middle[0, 0], model.s_[0], model.t_[0])
+    model.surface(middle[0, 0], model.s_[0], model.t_)
     return model

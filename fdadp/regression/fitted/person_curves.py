@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import make_interp_spline
 
 from fdadp._common.loaded_later import pd
 from fdadp._common.student_and_f import student_quantile
@@ -275,6 +274,8 @@ class PersonCurves:
 
     def functions(self, points: FloatArray) -> FloatArray:
         """The k functions at points, (T', k); between points of the grid by cubic splines."""
+        from scipy.interpolate import make_interp_spline
+
         if np.array_equal(points, self.grid):
             return self.phi
         return np.asarray(make_interp_spline(self.grid, self.phi, k=3)(points))

@@ -1,12 +1,10 @@
-"""Tables of a fitted model: summaries as statsmodels' ``Summary`` (text, HTML, LaTeX), checks of bases, concurvity."""
+"""Tables of a fitted model: summaries (text, HTML, LaTeX), checks of bases, concurvity."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from statsmodels.iolib.summary import Summary
-from statsmodels.iolib.table import SimpleTable
 
 from fdadp._common.calling_language import advice
 from fdadp._common.student_and_f import student_beyond
@@ -15,6 +13,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.curve_sample import Curves
 from fdadp.functional.tables.grid_from_labels import text_of_grid
+from fdadp.functional.tables.printed_tables import PrintedSummary, PrintedTable
 from fdadp.private.plan.budget_plan import PLANNED
 from fdadp.regression.fitted.coefficient_functions import effect_rows, varies
 from fdadp.regression.fitted.tests_and_bands import aic, error_left_out, terms_tested
@@ -31,30 +30,28 @@ if TYPE_CHECKING:
     from fdadp.regression.fitted.fitted_model import Fitted
 
 
-def summarise(fitted: Fitted) -> Summary:
+def summarise(fitted: Fitted) -> PrintedSummary:
     """Build the tables: the fit as a whole, numbers, smooth terms, smoothing parameters, and notes."""
-    result = Summary()
-    result.tables.append(SimpleTable(_facts(fitted), title=_title(fitted)))
+    tables = [PrintedTable(_facts(fitted), title=_title(fitted))]
     numbers = coefficient_table(fitted)
     if numbers:
         shown: list[tuple[str, ...]] = [(of, f"{b:.4g}", f"{se:.4g}", f"{z:.2f}", _p(p)) for of, b, se, z, p in numbers]
-        result.tables.append(SimpleTable(shown, headers=["", "estimate", "std. error", "t", "p"]))
+        tables.append(PrintedTable(shown, headers=["", "estimate", "std. error", "t", "p"]))
     smooths = _smooths(fitted)
     if smooths:
-        result.tables.append(SimpleTable(smooths, headers=["term", "edf", "at most", "Wald", "df", "p"]))
+        tables.append(PrintedTable(smooths, headers=["term", "edf", "at most", "Wald", "df", "p"]))
     values, names = fitted.smoothing
     chosen = np.atleast_2d(values)  # on eigenfunctions a row for each
     if chosen.size:
         rows = [(name, *(f"{v:.4g}" for v in own)) for name, own in zip(names, chosen.T, strict=True)]
         each = [""] if len(chosen) == 1 else [f"[{k + 1}]" for k in range(len(chosen))]
-        result.tables.append(SimpleTable(rows, headers=["smoothing parameter", *each]))
+        tables.append(PrintedTable(rows, headers=["smoothing parameter", *each]))
     held = fitted.levels
     if held is not None:
         table = held.variances
         rows = [(level, *(f"{v:.4g}" for v in row)) for level, row in zip(table.index, table.to_numpy(), strict=True)]
-        result.tables.append(SimpleTable(rows, headers=["level", *table.columns]))
-    result.add_extra_txt([*notes(fitted), *_guarantee(fitted)])
-    return result
+        tables.append(PrintedTable(rows, headers=["level", *table.columns]))
+    return PrintedSummary(tables, [*notes(fitted), *_guarantee(fitted)])
 
 
 def _guarantee(fitted: Fitted) -> list[str]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.interpolate import make_interp_spline
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
@@ -127,6 +126,8 @@ class GapLaw:
             y, at = own.y[record, column], psi[column]
         else:
             record, y = points.record, own.y
+            from scipy.interpolate import make_interp_spline
+
             phi = make_interp_spline(form.t, sums.phi, k=3)(points.t)
             at = np.hstack((phi, *(design.along.design(points.t) for design in form.designs))) @ turn
         beyond = np.einsum("mk,mk->m", at[:, k:], (means @ psi[:, k:])[record])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.interpolate import BSpline
 
 from fdadp.errors import InputError
 from fdadp.functional.splines.bsplines import BSplines
@@ -106,6 +107,19 @@ def test_basis_sums_to_one_and_is_linear_outside(low, length, degree, extra, at)
     far = basis.upper + length * np.array([0.0, 1.0, 2.0])
     steps = np.diff(basis.design(far), axis=0)
     np.testing.assert_allclose(steps[0], steps[1], atol=1e-7)
+
+
+@pytest.mark.parametrize("degree", range(1, 6))
+@pytest.mark.parametrize("kind", ["uniform", "clamped"])
+def test_functions_and_derivatives_are_those_of_scipy(degree, kind):
+    rng = np.random.default_rng(degree)
+    basis = getattr(BSplines, kind)(-0.7, 2.1, degree + 6, degree=degree)
+    x = np.concatenate((rng.uniform(basis.lower, basis.upper, 9000), np.clip(basis.knots, basis.lower, basis.upper)))
+    for order in range(degree + 1):
+        wanted = BSpline(basis.knots, np.eye(basis.n_basis), degree)(x, nu=order)
+        found = basis._derivative(x, order)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-13 * np.abs(wanted).max())
+        assert ((found != 0) == (wanted != 0)).all()
 
 
 @given(n_basis=st.integers(5, 12), order=st.integers(1, 3))
