@@ -27,6 +27,29 @@ from fdadp.errors import InputError
 from fdadp.files.npz_files import plain
 
 
+class Later:
+    """Field of a dataclass, None by default. It may be given a function, called when the field is first read."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = f"_{name}"
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return None
+        found = self.held(instance)
+        if callable(found):
+            found = found()
+            self.__set__(instance, found)
+        return found
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        instance.__dict__[self._name] = value
+
+    def held(self, instance: Any) -> Any:
+        """What was given."""
+        return instance.__dict__[self._name]
+
+
 def pack(value: Any, name: str) -> tuple[Any, FloatArray]:
     """Return what JSON can hold of a value, and the numbers of its arrays.
 
@@ -84,8 +107,14 @@ def unpack(tree: Any, numbers: FloatArray, allowed: Callable[[type], bool]) -> A
         A class that cannot be found or is not allowed.
     """
     if isinstance(tree, Mapping) and "class" in tree:
-        held = {name: unpack(item, numbers, allowed) for name, item in tree["fields"].items()}
-        return _class(str(tree["class"]), allowed)(**held)
+        kind = _class(str(tree["class"]), allowed)
+        held = {
+            name: functools.partial(labels_from_json, item["index"])
+            if isinstance(vars(kind).get(name), Later) and _is_sure(item)
+            else unpack(item, numbers, allowed)
+            for name, item in tree["fields"].items()
+        }
+        return kind(**held)
     if isinstance(tree, Mapping) and "mapping" in tree:
         return {_key(key): unpack(item, numbers, allowed) for key, item in tree["mapping"]}
     if isinstance(tree, Mapping) and "index" in tree:
@@ -169,6 +198,17 @@ def labels_to_json(labels: pd.Index[Any] | None, name: str) -> dict[str, Any] | 
     if isinstance(labels.dtype, np.dtype) and labels.dtype.kind in "iuf":
         return found | {"kind": str(labels.dtype), "values": labels.tolist()}
     return found | {"kind": "entries", "values": [_entry(label, name) for label in labels.tolist()]}
+
+
+_ENTRIES: Mapping[str, type] = {"float64": float, "int64": int, "entries": str}
+
+
+def _is_sure(tree: Any) -> bool:
+    """Whether these are labels that can be made without doubt, so that pandas can be loaded later."""
+    match tree:
+        case {"index": {"kind": str() as kind, "name": str() | None, "values": list() as values}}:
+            return kind in _ENTRIES and all(isinstance(value, _ENTRIES[kind]) for value in values)
+    return False
 
 
 def labels_from_json(stored: dict[str, Any] | None) -> pd.Index[Any] | None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from fdadp._common.argument_checks import is_number, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
@@ -519,6 +518,8 @@ class _Hazards:
         Those of high hazards are gone first: at one level the hazard of those who are left falls. Told the last end
         alone, each person's hazard is constant.
         """
+        from scipy.optimize import brentq
+
         if not self.course.by_end:
             length = np.diff(self.course.edges)
             apart = np.log(length / length.mean())

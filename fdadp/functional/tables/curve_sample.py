@@ -14,6 +14,7 @@ from fdadp._common.calling_language import advice
 from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
+from fdadp.files.dataclass_json import Later
 from fdadp.functional.tables.grid_from_labels import Axis, axis_of, is_only_numbered
 
 # Kinds of objects that curves come as, what such an object says of them, and the names that it gives them.
@@ -106,6 +107,9 @@ def axis_names(data: Any) -> tuple[str | None, str | None]:
     return argument if isinstance(argument, str) else None, own[0] if own else None
 
 
+COLUMNS: Any = Later()
+
+
 @dataclass(frozen=True)
 class Curves:
     """A sample of curves on a common grid.
@@ -132,7 +136,7 @@ class Curves:
     grid: FloatArray
     kind: Kind = "array"
     index: pd.Index[Any] | None = None
-    columns: pd.Index[Any] | None = None
+    columns: pd.Index[Any] | None = COLUMNS
     gridded: bool = False
     unit: str | None = None
     given: Given | None = None
@@ -143,7 +147,8 @@ class Curves:
     def without_rows(self) -> Curves:
         """Their grid, and what they came as."""
         given = None if self.given is None else self.given.without_rows()
-        return replace(self, values=np.empty((0, self.grid.size)), index=None, given=given)
+        columns = COLUMNS.held(self)
+        return replace(self, values=np.empty((0, self.grid.size)), index=None, columns=columns, given=given)
 
     def wrap(
         self, values: FloatArray, grid: FloatArray, index: pd.Index[Any] | None = None, *, rows: Curves | None = None

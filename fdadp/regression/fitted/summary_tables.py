@@ -16,7 +16,7 @@ from fdadp.functional.tables.grid_from_labels import text_of_grid
 from fdadp.functional.tables.printed_tables import PrintedSummary, PrintedTable
 from fdadp.private.plan.budget_plan import PLANNED
 from fdadp.regression.fitted.coefficient_functions import effect_rows, varies
-from fdadp.regression.fitted.tests_and_bands import aic, error_left_out, terms_tested
+from fdadp.regression.fitted.tests_and_bands import aic, each_tested, error_left_out
 from fdadp.regression.reading.training_rows import TrainingSpec, read_training, said_of_rows
 from fdadp.solve.errors.term_tests import MEASURES, concurvity
 from fdadp.solve.fit.additive_fit import AdditiveFit
@@ -139,15 +139,15 @@ def coefficient_table(fitted: Fitted) -> list[tuple[str, float, float, float, fl
 
 
 def _smooths(fitted: Fitted) -> list[tuple[str, ...]]:
-    edf, tests = fitted.edf, terms_tested(fitted.errors, None).to_dict("index")
+    edf, tests = fitted.edf, each_tested(fitted.errors, None)
     found: list[tuple[str, ...]] = []
     for design in fitted.fit.form.designs:
         if is_parametric(design):
             continue
         row = (design.name, f"{edf[design.name]:.2f}", f"{design.size}")
         if design.name in tests:
-            test = tests[design.name]
-            found.append((*row, f"{test['statistic']:.4g}", f"{test['df']:g}", _p(float(test["p"]))))
+            _, test = tests[design.name]
+            found.append((*row, f"{test.statistic:.4g}", f"{test.df:g}", _p(test.p)))
         else:
             found.append((*row, "", "", ""))
     return found

@@ -141,16 +141,21 @@ def error_left_out(errors: CoefficientErrors) -> tuple[float, float]:
 # --- tests ---
 
 
+def each_tested(errors: CoefficientErrors, kind: str | None) -> dict[str, tuple[float, TermTest]]:
+    """Degrees of freedom of each term but the constant, and its test."""
+    fit, found = errors.fit, {}
+    for design, place in zip(fit.form.designs, fit.form.slices, strict=True):
+        if design.columns or design.size > 1:
+            test = tested(errors, np.arange(place.start, place.stop), kind)
+            found[design.name] = (float(fit.edf[place].sum()), test)
+    return found
+
+
 def terms_tested(errors: CoefficientErrors, kind: str | None, *, draws: int = 0) -> pd.DataFrame:
     """A test for each term but the constant; and with draws, that curves of persons and sites are 0."""
     import pandas as pd
 
-    fit, rows = errors.fit, {}
-    for design, place in zip(fit.form.designs, fit.form.slices, strict=True):
-        if not design.columns and design.size == 1:
-            continue
-        found = tested(errors, np.arange(place.start, place.stop), kind)
-        rows[design.name] = (float(fit.edf[place].sum()), found.statistic, found.df, found.p)
+    rows = {name: (edf, test.statistic, test.df, test.p) for name, (edf, test) in each_tested(errors, kind).items()}
     persons = errors.persons
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["edf", "statistic", "df", "p"])
     if draws and persons is not None:
