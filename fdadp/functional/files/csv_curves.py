@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -117,48 +117,87 @@ class CsvLines:
             return np.linspace(0, 1, len(at)), at
         return axis.points, at[::-1] if axis.backwards else at
 
-    def blocks(self) -> Iterator[Texts]:
+    def blocks(self) -> Iterator[Texts | RegularLines]:
         """Rows below the first line, in blocks of shape (m, columns); None in lines of another length.
 
         Entries are text. Of a regular line they are floats but for the first: what the same text means as a number.
         """
         width = len(self.names)
-        with _text(self.path, "latin-1") as lines:  # a character for each byte
-            next(lines, "")
-            while told := "".join(islice(lines, ROWS)):
-                text = told.removesuffix("\n").encode("latin-1")
-                block = text.split(b"\n")
-                rows = np.full((len(block), width), None, dtype=object)
-                for i in self._beside_regular(text, block, rows):
-                    fields = _fields(block[i].decode("utf-8", "replace"), self.sep)
-                    if len(fields) == width:
-                        rows[i] = [with_point(f, self.decimal) for f in fields]
-                yield rows
+        lines = _lines(self.path)
+        next(lines, b"")
+        while block := list(islice(lines, ROWS)):
+            known, regular = self._regular(block)
+            if known is not None and all(regular):
+                yield known
+                continue
+            rows = np.full((len(block), width), None, dtype=object)
+            if known is not None:
+                rows[regular, 0], rows[regular, 1:] = known.first, known.numbers
+            for i, line in enumerate(block):
+                fields = [] if regular[i] else _fields(line.decode("utf-8", "replace"), self.sep)
+                if len(fields) == width:
+                    rows[i] = [with_point(f, self.decimal) for f in fields]
+            yield rows
 
-    def _beside_regular(self, text: bytes, block: list[bytes], rows: Texts) -> list[int]:
-        """Fill the rows of regular lines; return which lines are to be read one by one."""
+    def _regular(self, block: list[bytes]) -> tuple[RegularLines | None, list[bool]]:
+        """Regular lines, read together, and which they are; the others are to be read one by one."""
         sep, width = self.sep.encode(), len(self.names)
-        every = list(range(len(block)))
+        none = (None, [False] * len(block))
         if width < ENOUGH or self.decimal != ".":
-            return every
+            return none
         labels, most = _first_fields(block, sep), csv.field_size_limit()
+        text = b"\n".join(block)
         regular = _are_regular(labels, text, sep * (width - 1))
         if max(map(len, block)) > most:  # a field beyond it is refused where lines are read one by one
             regular = [r and max(map(len, line.split(sep))) <= most for r, line in zip(regular, block, strict=True)]
-        found = [i for i in every if regular[i]]
-        lines = text if all(regular) else b"\n".join([block[i] for i in found])
-        numbers = _numbers_of(lines, range(1, width), self.sep) if found else None
+        if not all(regular):
+            text = b"\n".join(compress(block, regular))
+        numbers = _numbers_of(text, range(1, width), self.sep) if any(regular) else None
         if numbers is None:
-            return every
-        rows[found, 0] = [labels[i].decode("utf-8", "replace") for i in found]
-        rows[found, 1:] = numbers
-        return [i for i in every if not regular[i]]
+            return none
+        first = np.array([label.decode("utf-8", "replace") for label in compress(labels, regular)], dtype=object)
+        return RegularLines(first, numbers), regular
+
+
+@dataclass(frozen=True)
+class RegularLines:
+    """Lines that were all regular, with the columns of an array of objects.
+
+    Attributes
+    ----------
+    first : ndarray of shape (m,)
+        First fields, as text.
+    numbers : ndarray of shape (m, columns - 1)
+    """
+
+    first: Texts
+    numbers: FloatArray
+
+    def __getitem__(self, at: tuple[slice, int | list[int]]) -> Any:
+        """A column, or several, of some rows."""
+        rows, columns = at
+        if columns == 0:
+            return self.first[rows]
+        if isinstance(columns, list) and 0 in columns:
+            return np.stack([self[rows, column].astype(object) for column in columns], axis=1)
+        return self.numbers[rows, np.subtract(columns, 1)]
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Lines without their ends, which are those of any system."""
+    opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
+    with opener(path, "rb") as stream:
+        for line in stream:
+            if b"\r" in line:
+                yield from line.splitlines()
+            else:
+                yield line.removesuffix(b"\n")
 
 
 @contextmanager
-def _text(path: Path, encoding: str = "utf-8-sig") -> Iterator[TextIO]:
+def _text(path: Path) -> Iterator[TextIO]:
     opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
-    with opener(path, "rt", encoding=encoding, errors="replace") as stream:
+    with opener(path, "rt", encoding="utf-8-sig", errors="replace") as stream:
         yield stream
 
 
@@ -227,17 +266,18 @@ def _first_fields(lines: list[bytes], sep: bytes) -> list[bytes]:
 
 
 def _are_regular(labels: list[bytes], text: bytes, between: bytes) -> list[bool]:
-    """Which lines are regular; `between`: all separators of a line."""
+    """Which of the first lines of a text are regular, one a label; `between`: all separators of a line."""
     rest = text.translate(None, _OF_NUMBERS).split(b"\n")
     return [
         r == label.translate(None, _OF_NUMBERS) + between and b'"' not in r and b"\0" not in r
-        for label, r in zip(labels, rest, strict=True)
+        for label, r in zip(labels, rest, strict=False)
     ]
 
 
-def _numbers_of(lines: bytes, columns: range, sep: str) -> FloatArray | None:
+def _numbers_of(lines: bytes, columns: range, sep: str, skipped: int = 0) -> FloatArray | None:
     """The floats nearest to the fields of regular lines, NaN where there is nothing; None where one is no number."""
-    how: dict[str, Any] = {"sep": sep, "header": None, "usecols": columns, "quoting": csv.QUOTE_NONE, **exact()}
+    how: dict[str, Any] = {"sep": sep, "usecols": columns, "quoting": csv.QUOTE_NONE, **exact()}
+    how |= {"header": None, "skiprows": skipped}
     try:
         read = pd.read_csv(io.BytesIO(lines), low_memory=False, **how)
         if (read.dtypes != np.float64).any():  # whole numbers, whose zero has no sign, or "1.2.3"
@@ -292,20 +332,23 @@ def from_csv(
 
 def _of_regular_lines(path: Path, text: bytes, sep: str) -> pd.DataFrame | None:
     """Curves of regular lines; None where any line is another."""
-    text = text.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n")
-    first = text[: text.find(b"\n") + 1]
-    below = text[len(first) : len(text) - text.endswith(b"\n")]
+    text = text.removeprefix(codecs.BOM_UTF8)
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n")
+    first, *below = text.split(b"\n")
+    if below and not below[-1]:
+        below.pop()
     names = [name.strip() for name in first.decode().split(sep)]
     if not below or b'"' in first or b"\r" in text or len(names) < ENOUGH:
         return None
-    starts = _first_fields(below.split(b"\n"), sep.encode())
-    if not all(_are_regular(starts, below, sep.encode() * (len(names) - 1))):
+    starts = _first_fields([first, *below], sep.encode())
+    if not all(_are_regular(starts, text, sep.encode() * (len(names) - 1))[1:]):
         return None
-    labels = b"\n".join(starts).decode().split("\n")
+    labels = [start.decode() for start in starts[1:]]
     labelled = _has_labels(names, labels, True)
-    if not labelled and b"\n".join(starts).translate(None, _OF_NUMBERS + b"\n"):
+    if not labelled and b"".join(starts[1:]).translate(None, _OF_NUMBERS):
         return None
-    numbers = _numbers_of(below, range(labelled, len(names)), sep)
+    numbers = _numbers_of(text, range(labelled, len(names)), sep, skipped=1)
     if numbers is None:
         return None
     index = pd.Index([label.strip() for label in labels]) if labelled else None

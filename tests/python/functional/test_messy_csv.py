@@ -159,7 +159,9 @@ def test_each_line_of_private_rows_means_what_it_means_alone(seed, tmp_path, mon
 
     def rows(lines):
         path.write_bytes("\n".join([sep.join(map(str, ["id", *range(1, width)])), *lines]).encode("latin-1"))
-        return [[repr(meaning(e)) for e in row] for block in CsvLines.of(path, sep, mark).blocks() for row in block]
+        every = list(range(width))
+        blocks = CsvLines.of(path, sep, mark).blocks()
+        return [[repr(meaning(e)) for e in row] for block in blocks for row in block[:, every]]
 
     for _ in range(25):
         width = int(rng.integers(7, 12))
