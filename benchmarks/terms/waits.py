@@ -198,6 +198,53 @@ def levels(count: int) -> Callable[[], Any]:
     return lambda: ScalarRegression("y ~ x + re(id)").fit(data)
 
 
+def curves_on_curves(n: int) -> Callable[[], Any]:
+    """A function-on-function term of curves of 101 points, as refund's time was recorded for."""
+    from fdadp import FunctionalRegression
+
+    x, s = curves(n, 101), np.linspace(0, 1, 101)
+    y = x @ np.outer(np.sin(np.pi * s), np.cos(np.pi * s)) / 101 + 0.3 * np.random.default_rng(1).normal(size=x.shape)
+    return lambda: FunctionalRegression("Y ~ ff(X)").fit({"Y": y, "X": x}, grids={"Y": s, "X": s})
+
+
+def recorded_ff() -> float:
+    """Seconds of refund's ``pffr`` for the same, recorded on another machine."""
+    rows = json.loads((HERE.parents[1] / "recorded.json").read_text())
+    return float(rows["refund::pffr, ff (recorded elsewhere)"]["1000"])
+
+
+def repeated_curves(persons: int) -> Callable[[], Any]:
+    """Five curves of each person, with functions of the persons and of the rows."""
+    from fdadp import FunctionalRegression
+
+    rng = np.random.default_rng(persons)
+    person, t = np.repeat(np.arange(persons), 5), np.linspace(0, 1, 51)
+    z = rng.normal(size=person.size)
+    y = np.outer(z, t) + curves(persons, 51)[person] + 0.5 * curves(person.size, 51, 1)
+    data = {"Y": y, "z": z, "id": person.astype(str)}
+    return lambda: FunctionalRegression("Y ~ z + re(id)").fit(data, grids={"Y": t})
+
+
+def chunks(n: int) -> Callable[[], Any]:
+    """An additive surface from chunks of 10,000 curves, the same ones again and again."""
+    import fdadp
+
+    x = curves(min(n, 10_000), 51)
+    y = np.cumsum(x, axis=1) / 10 + 0.1 * curves(len(x), 51, 1)
+    return lambda: fdadp.AdditiveFunctionOnFunction(progress=False).fit_chunks(lambda: [(x, y)] * (n // len(x)))
+
+
+def private_curves(n: int) -> Callable[[], Any]:
+    """A private fit of curves of 21 points to a smooth function of a number."""
+    from fdadp import FunctionalRegression, Privacy
+
+    rng, t = np.random.default_rng(n), np.linspace(0, 1, 21)
+    z, y = rng.uniform(-1, 1, n), rng.normal(scale=0.3, size=(n, 21))
+    y += np.sin(3 * z)[:, None] * t
+    privacy, bounds = Privacy(epsilon=1.0, delta=1e-8, n=n), {"Y": (-3, 3), "z": (-1, 1)}
+    return lambda: FunctionalRegression("Y ~ s(z)", privacy=privacy, bounds=bounds).fit({"Y": y, "z": z})
+
+
 def process(*arguments: str, cache: str | None = None) -> Callable[[], Any]:
     """A process of Python from its beginning to its end, with numba's cache in a folder; default: an empty one."""
 
@@ -304,6 +351,14 @@ CASES: dict[str, tuple[str, Callable[[], Any], Callable[[], Any]]] = {
         lambda: default_sizes(1000, n_basis_x=7, n_basis_s=7),
     ),
     "affr5000": ("additive surface, T = 5,000, n = 600", lambda: long_responses(50), lambda: long_responses(5000)),
+    "ff": ("ff(X), n = 1,000, 101 x 101 points", lambda: curves_on_curves(100), lambda: curves_on_curves(1000)),
+    "repeated": ("z + re(id), 1,000 persons of 5 curves", lambda: repeated_curves(50), lambda: repeated_curves(1000)),
+    "chunks": ("additive surface, 10⁶ curves from chunks", lambda: chunks(1000), lambda: chunks(1_000_000)),
+    "private": (
+        "private s(z) of 10⁶ curves, 21 points",
+        lambda: private_curves(1000),
+        lambda: private_curves(1_000_000),
+    ),
     "re20000": ("re(id) of a number, 20,000 levels, 100,000 rows", lambda: levels(100), lambda: levels(20_000)),
 }
 
@@ -314,6 +369,7 @@ PEERS: dict[str, tuple[str, Callable[[], float]]] = {
     "gam-binomial": ("`mgcv::bam`", lambda: bam("binomial", None)),
     "gam-binomial-rounded": ("`mgcv::bam`", lambda: bam("binomial", 3)),
     "csv": ("`pandas.read_csv`", read_by_pandas),
+    "ff": ("`refund::pffr`, recorded elsewhere", recorded_ff),
 }
 """Name and CPU seconds of what others take for a case."""
 
