@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -21,8 +21,10 @@ from fdadp.private.whitened.white_term import WhiteTerm
 if TYPE_CHECKING:
     from fdadp.private.public.gaussian_process_prior import CurvePrior, PublicPrior
 
+Made = TypeVar("Made")
+
 REMEMBERED = 64
-"""Sizes of simulated curves kept in memory."""
+"""What is made of simulated curves and kept in memory, up to .25 MB each where grids have 1,000 points."""
 
 # White features of several terms in one order: those that explain most under the prior come first.
 #
@@ -271,7 +273,7 @@ def curves_column(
 ) -> CurvesColumn:
     """A column of curves as the prior sees it."""
     unit = unit_grid(grid)
-    size = _size(prior.x, unit) if prior.pilot is not None else _size_of_simulated(prior.x, tuple(unit.tolist()))
+    size = made_of(_size, prior.x, [unit])
     return CurvesColumn.guessed(name, at, grid, bounds, size, prior.x_scale, missing=missing)
 
 
@@ -281,9 +283,19 @@ def _size(x: CurvePrior, unit: FloatArray) -> float:
     return float(np.exp(np.log(np.sqrt((curves * curves) @ quadrature_weights(unit))).mean()))
 
 
+def made_of(
+    make: Callable[..., Made], prior: CurvePrior | PublicPrior, grids: Sequence[FloatArray], *names: str
+) -> Made:
+    """What a function makes of a prior, grids and names. Of simulated curves it is kept for fits with the same."""
+    if prior.pilot is not None:
+        return make(prior, *grids, *names)
+    found: Made = _kept(make, prior, tuple(tuple(grid.tolist()) for grid in grids), names)
+    return found
+
+
 @lru_cache(maxsize=REMEMBERED)
-def _size_of_simulated(x: CurvePrior, unit: tuple[float, ...]) -> float:
-    return _size(x, np.array(unit))
+def _kept(make: Callable[..., Any], prior: Any, grids: tuple[tuple[float, ...], ...], names: tuple[str, ...]) -> Any:
+    return make(prior, *map(np.array, grids), *names)
 
 
 def of_a_surface(prior: PublicPrior, s: FloatArray, t: FloatArray) -> PrivateDesign:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from fdadp._common.argument_checks import is_number
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import PrivacyError
 from fdadp.functional.tables.curve_inputs import as_curves
-from fdadp.private.plan.private_design import PrivateDesign, of_a_surface
+from fdadp.private.plan.private_design import PrivateDesign, made_of, of_a_surface
 from fdadp.private.public.column_ranges import HALF_WIDTH, CurvesColumn, Range
 
 if TYPE_CHECKING:
@@ -38,8 +37,6 @@ FURTHER, ROUGH_LENGTH = 16, 0.03
 DEGREE = 3
 LEAST = {"n_basis_x": 5, "n_basis_s": 5, "n_response": 1, "max_features": 1, "seed": 0}
 FEWEST_PILOTS = 20
-REMEMBERED = 8
-"""Designs kept in memory."""
 DRAWN, PANELS, PANEL_SIZE = 12, 3, (3.6, 3.0)
 """Curves in each panel of a picture, panels, and inches of one."""
 POINTS = 101
@@ -262,10 +259,7 @@ class PublicPrior:
             How gaps of X are filled.
         """
         s, t = (np.array(grid, dtype=np.float64) for grid in (s, t))
-        if self.pilot is not None:
-            design = of_a_surface(self, s, t)
-        else:
-            design = _design(self, tuple(s.tolist()), tuple(t.tolist()))
+        design = made_of(of_a_surface, self, [s, t])
         (column,) = design.curves
         own = CurvesColumn.guessed(column.name, 0, s, bounds, column.geometric_scale, self.x_scale, missing=missing)
         return replace(design, columns=(own,), t=t)  # grids that fitted models hand to their users
@@ -316,8 +310,3 @@ class PublicPrior:
         source = "simulated curves" if self.pilot is None else f"{len(self.pilot)} public pilot curves"
         scale = "range/8" if self.x_scale is None else f"{self.x_scale:g}"
         return f"{source}, scale of X {scale}, {self.n_basis_x} x {self.n_basis_s} splines, seed {self.seed}"
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _design(prior: PublicPrior, s: tuple[float, ...], t: tuple[float, ...]) -> PrivateDesign:
-    return of_a_surface(prior, np.array(s), np.array(t))

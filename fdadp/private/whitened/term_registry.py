@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import numpy as np
 
 from fdadp._common.argument_checks import is_one_of, several, whole
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
+from fdadp.private.plan.private_design import made_of
 from fdadp.private.public.column_ranges import Column, CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.whitened.of_additive_surfaces import WhiteSurface
 from fdadp.private.whitened.of_any_term import derived_term
@@ -37,8 +35,6 @@ FUNCTIONS = 10
 """B-splines over the domain of a curve that acts linearly."""
 SPLINES = {1: 14, 2: 8, 3: 6}
 """B-splines over each number of a smooth function, by how many there are."""
-REMEMBERED = 8
-"""White surfaces kept in memory."""
 OWN_BASIS = "ps"
 """Basis of smooth functions: cubic B-splines on even knots."""
 SMALLEST, LARGEST = 5, 40
@@ -296,15 +292,11 @@ def _surface(asked: TermRequest, column: str, sizes: Any, default: Any) -> White
     over_x = asked.size(sizes[1], default[1], prior.n_basis_x)
     prior = replace(prior, n_basis_s=over_s, n_basis_x=over_x)
     grid = asked.curves_of(column).grid
-    if prior.pilot is not None:
-        return WhiteSurface.on(asked.name, column, grid, prior)
-    return _simulated(asked.name, column, tuple(grid.tolist()), prior)
+    return made_of(_white_surface, prior, [grid], asked.name, column)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _simulated(name: str, column: str, grid: tuple[float, ...], prior: PublicPrior) -> WhiteSurface:
-    """Of the curves that the prior simulates: fits with the same settings whiten alike."""
-    return WhiteSurface.on(name, column, np.array(grid), prior)
+def _white_surface(prior: PublicPrior, grid: FloatArray, name: str, column: str) -> WhiteSurface:
+    return WhiteSurface.on(name, column, grid, prior)
 
 
 def _linear(asked: TermRequest, spec: Linear) -> WhiteTerm:
