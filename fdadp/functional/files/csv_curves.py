@@ -256,6 +256,8 @@ def exact() -> dict[str, Any]:
 # A line is regular that has nothing but a number, or nothing, in each field beyond the first, and in that one neither a
 # quote nor a NUL. Many such lines are read at once. Other lines are read one by one.
 
+PART = 2**21
+"""Bytes of regular lines that are looked at together, or little more."""
 ENOUGH = 7
 """Columns of a file from which on regular lines are looked for."""
 _OF_NUMBERS = b"0123456789+-.eE"
@@ -266,11 +268,11 @@ def _first_fields(lines: list[bytes], sep: bytes) -> list[bytes]:
 
 
 def _are_regular(labels: list[bytes], text: bytes, between: bytes) -> list[bool]:
-    """Which of the first lines of a text are regular, one a label; `between`: all separators of a line."""
+    """Which lines are regular; `between`: all separators of a line."""
     rest = text.translate(None, _OF_NUMBERS).split(b"\n")
     return [
         r == label.translate(None, _OF_NUMBERS) + between and b'"' not in r and b"\0" not in r
-        for label, r in zip(labels, rest, strict=False)
+        for label, r in zip(labels, rest, strict=True)
     ]
 
 
@@ -335,24 +337,37 @@ def _of_regular_lines(path: Path, text: bytes, sep: str) -> pd.DataFrame | None:
     text = text.removeprefix(codecs.BOM_UTF8)
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n")
-    first, *below = text.split(b"\n")
-    if below and not below[-1]:
-        below.pop()
+    first = text.partition(b"\n")[0]
     names = [name.strip() for name in first.decode().split(sep)]
-    if not below or b'"' in first or b"\r" in text or len(names) < ENOUGH:
+    if b'"' in first or b"\r" in text or len(names) < ENOUGH:
         return None
-    starts = _first_fields([first, *below], sep.encode())
-    if not all(_are_regular(starts, text, sep.encode() * (len(names) - 1))[1:]):
+    starts: list[bytes] = []
+    for part in _parts_below(text, len(first) + 1):
+        own = _first_fields(part.split(b"\n"), sep.encode())
+        if not all(_are_regular(own, part, sep.encode() * (len(names) - 1))):
+            return None
+        starts += own
+    labels = [start.decode() for start in starts]
+    if not labels:
         return None
-    labels = [start.decode() for start in starts[1:]]
     labelled = _has_labels(names, labels, True)
-    if not labelled and b"".join(starts[1:]).translate(None, _OF_NUMBERS):
+    if not labelled and b"".join(starts).translate(None, _OF_NUMBERS):
         return None
     numbers = _numbers_of(text, range(labelled, len(names)), sep, skipped=1)
     if numbers is None:
         return None
     index = pd.Index([label.strip() for label in labels]) if labelled else None
     return pd.DataFrame(numbers, index=index, columns=column_labels(path, names[labelled:]))
+
+
+def _parts_below(text: bytes, start: int) -> Iterator[bytes]:
+    """Whole lines of a text from a place on, some MB at a time, which stay in a core's cache; without the last end."""
+    last = len(text) - text.endswith(b"\n")
+    while start <= last:
+        end = text.find(b"\n", start + PART, last)
+        end = last if end < 0 else end
+        yield text[start:end]
+        start = end + 1
 
 
 def _rows(stream: TextIO, sep: str, decimal: str) -> Iterator[tuple[int, list[str]]]:
