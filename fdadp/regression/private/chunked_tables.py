@@ -183,6 +183,12 @@ class TableChunks:
         return self._source() if callable(self._source) else self._source
 
     def _parts(self, chunk: PrivateTable) -> tuple[Any, ...]:
+        odd = chunk.of_unknown_length(_columns(self._asked, self._groups))
+        if odd is not None:
+            raise InputError(
+                f"{odd} of each chunk must have a known number of rows, got a column that was opened and not read. "
+                "Hand over the table that was opened, and no list of it"
+            )
         columns = [self._column(chunk, asked) for asked in self._asked]
         return tuple(columns) if self._groups is None else (*columns, chunk.raw(self._groups))
 

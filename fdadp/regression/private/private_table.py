@@ -29,6 +29,7 @@ from fdadp.private.plan.private_design import curves_column
 from fdadp.private.public.column_ranges import Column, LabelColumn, NumberColumn, Range, public_range
 from fdadp.private.public.curve_shapes import check_groups, private_curves, public_head
 from fdadp.private.public.gaussian_process_prior import PublicPrior
+from fdadp.regression.reading.computed_columns import columns_read
 from fdadp.regression.reading.label_joins import joined_labels, opened_columns, private_rows, refuse_unknown_length
 from fdadp.regression.reading.table_columns import ColumnKinds, ColumnTable, Grids
 from fdadp.terms.records import in_order
@@ -195,6 +196,11 @@ class PrivateTable:
         """A column as the user gave it, an FDataGrid in a data frame as itself; of unknown length, no row of it."""
         held = self._table.held(name)
         return stand_in(held)
+
+    def of_unknown_length(self, names: Sequence[str]) -> str | None:
+        """The first column, of those that are read for these, whose number of rows only reading would tell."""
+        held = {name: self._table.held(name) for name in columns_read(names, self._table.names)}
+        return next((name for name, own in held.items() if stand_in(own) is not own), None)
 
     def curves(self, name: str, raw: Any = None) -> Curves:
         """A column of curves, whose values are a private table."""

@@ -519,6 +519,8 @@ def refusal(container: str, entry: str, grouped: bool) -> str | None:
             return "each chunk of a list must have a known number of rows"
         if entry in ("functional, private", "scalar, private"):
             return "(X|Y) must have a known number of rows, got .* Or read the file first"
+        if entry in ("functional, private chunks", "scalar, private chunks"):
+            return "X of each chunk must have a known number of rows, got a column that was opened and not read"
         if entry in ("additive, chunks", "levels, chunks"):
             return "must be read to know its number of rows: hand over what was opened as it is"
         if grouped and entry in ("additive, private", "PrivateMean", "PrivateFPCA", "levels, private"):
@@ -573,6 +575,19 @@ def test_a_container_gives_what_the_array_gives(container: str, entry: str, grou
         np.testing.assert_allclose(*(np.frombuffer(bits[0]) for bits in (found, wanted)), rtol=ROUNDED, atol=ROUNDED)
     else:
         assert found == wanted
+
+
+@pytest.mark.parametrize("as_columns", [False, True])
+def test_a_list_of_what_was_opened_and_not_read_is_no_fit_of_no_rows(as_columns: bool, tmp_path: Any) -> None:
+    """Such a fit had noise alone, and said nothing. The table itself is read."""
+    z = np.linspace(-1, 1, N)
+    pd.DataFrame({"z": z, "y": 2 * z}).to_csv(tmp_path / "rows.csv", index=False)
+    opened = open_curves(tmp_path / "rows.csv")
+    model = ScalarRegression("y ~ z", privacy=promised(False), bounds={"y": (-3, 3), "z": (-1, 1)}, mechanism=EndToEnd)
+    chunk = {"z": opened["z"], "y": opened["y"]} if as_columns else opened
+    with pytest.raises(InputError, match="must have a known number of rows, got a column that was opened"):
+        model.fit_chunks([chunk])
+    model.fit_chunks(opened)
 
 
 def of_persons(data: Data) -> pd.DataFrame:
