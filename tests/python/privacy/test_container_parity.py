@@ -34,6 +34,7 @@ from fdadp import (
 )
 from fdadp.errors import InputError, NotAccountedWarning, PublicInputWarning
 from fdadp.functional.containers.opened_tables import OpenedTable
+from fdadp.functional.files import csv_curves
 from fdadp.functional.files.curve_files import read_curves
 from fdadp.functional.metrics import concordance
 from fdadp.functional.tables.curve_inputs import as_curves
@@ -575,6 +576,21 @@ def test_a_container_gives_what_the_array_gives(container: str, entry: str, grou
         np.testing.assert_allclose(*(np.frombuffer(bits[0]) for bits in (found, wanted)), rtol=ROUNDED, atol=ROUNDED)
     else:
         assert found == wanted
+
+
+@pytest.mark.parametrize("entry", ["functional, private", "scalar, private", "PrivateMean", "private_histogram"])
+def test_an_odd_line_changes_how_no_other_line_counts(
+    entry: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines that are all regular are an array of numbers, and objects beside an odd one; or each is read by itself."""
+    first, *lines = written(people(), tmp_path).read_text().splitlines()
+    odd = ",".join(["x"] * len(first.split(",")))
+    path, sums = tmp_path / "lines.csv", []
+    for extra, at_once in (([], True), ([], False), ([odd], True), ([odd], False)):
+        path.write_text("\n".join([first, *lines[len(extra) :], *extra]))
+        monkeypatch.setattr(csv_curves, "ENOUGH", 7 if at_once else 1000)
+        sums.append(seen(entry, open_curves(path, **WIDE), False))
+    assert sums[0] == sums[1] and sums[2] == sums[3] and sums[0] != sums[2]
 
 
 @pytest.mark.parametrize("as_columns", [False, True])
