@@ -269,11 +269,12 @@ def _first_fields(lines: list[bytes], sep: bytes) -> list[bytes]:
 
 def _are_regular(labels: list[bytes], text: bytes, between: bytes) -> list[bool]:
     """Which lines are regular; `between`: all separators of a line."""
-    rest = text.translate(None, _OF_NUMBERS).split(b"\n")
-    return [
-        r == label.translate(None, _OF_NUMBERS) + between and b'"' not in r and b"\0" not in r
-        for label, r in zip(labels, rest, strict=True)
-    ]
+    rest, own = text.translate(None, _OF_NUMBERS), b"\n".join(labels).translate(None, _OF_NUMBERS)
+    wanted = own.replace(b"\n", between + b"\n") + between
+    if rest == wanted and b'"' not in rest and b"\0" not in rest:
+        return [True] * len(labels)
+    lines = zip(rest.split(b"\n"), wanted.split(b"\n"), strict=True)
+    return [r == w and b'"' not in r and b"\0" not in r for r, w in lines]
 
 
 def _numbers_of(lines: bytes, columns: range, sep: str, skipped: int = 0) -> FloatArray | None:
@@ -335,11 +336,11 @@ def from_csv(
 def _of_regular_lines(path: Path, text: bytes, sep: str) -> pd.DataFrame | None:
     """Curves of regular lines; None where any line is another."""
     text = text.removeprefix(codecs.BOM_UTF8)
-    if b"\r" in text:
-        text = text.replace(b"\r\n", b"\n")
+    if b"\r" in text and b"\r" in (text := text.replace(b"\r\n", b"\n")):
+        return None
     first = text.partition(b"\n")[0]
     names = [name.strip() for name in first.decode().split(sep)]
-    if b'"' in first or b"\r" in text or len(names) < ENOUGH:
+    if b'"' in first or len(names) < ENOUGH:
         return None
     starts: list[bytes] = []
     for part in _parts_below(text, len(first) + 1):
