@@ -318,7 +318,7 @@ class TermModel(Kin, Estimator):
     def fitted_values_(self) -> Any:
         """Means of the training rows, as the response came.
 
-        Those of whole curves are computed whenever they are asked for, from the covariates that were given: what changes
+        Those of whole curves are computed whenever they are asked for, from the covariates that were given: who changes
         these in place changes them. A model from a file has none, nor one that was fitted from chunks.
         """
         rows = self._asked().rows
