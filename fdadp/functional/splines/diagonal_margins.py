@@ -175,7 +175,8 @@ class SmoothMargin:
         null : ndarray of shape (K, d)
             Coefficients of functions without a penalty, the constant first.
         values_on : (float, float), optional
-            Coefficients are values at even points of this interval (margins of ``te`` and ``ti``).
+            Coefficients are values at even points of this interval (margins of ``te`` and ``ti``), if these tell the
+            functions. They do not where functions of values that are symmetric sum to zero, at an odd number of points.
         normalised : bool
             The penalty has largest eigenvalue 1 (margins of ``te`` and ``ti``).
         sums_to_zero_over : array_like, optional
@@ -186,7 +187,9 @@ class SmoothMargin:
             total = basis.design(sums_to_zero_over).sum(axis=0)
             to_basis, n_null = np.linalg.qr(total[:, None], mode="complete")[0][:, 1:], n_null - 1
         if values_on is not None:
-            to_basis = to_basis @ np.linalg.inv(basis.design(np.linspace(*values_on, to_basis.shape[1])) @ to_basis)
+            values = basis.design(np.linspace(*values_on, to_basis.shape[1])) @ to_basis
+            if 1 / np.linalg.cond(values) > np.finfo(float).eps ** 0.66:  # as mgcv: else these values say too little
+                to_basis = to_basis @ np.linalg.inv(values)
         penalty = to_basis.T @ penalty @ to_basis
         if normalised:
             penalty = penalty / np.linalg.eigvalsh(penalty)[-1]

@@ -179,3 +179,14 @@ def test_settings_are_checked(settings, message):
 def test_a_column_must_vary():
     with pytest.raises(InputError, match="must have a column that varies, got 3 in all rows"):
         covariate_margin(np.full(20, 3.0), 8, name="s(z)")
+
+
+@pytest.mark.parametrize("n", [40, 400, 401])
+@pytest.mark.parametrize("k", [7, 8])
+def test_functions_of_even_numbers_that_sum_to_zero_are_told_apart(n, k):
+    """Of eight functions of symmetric numbers four odd ones sum to zero; seven even points tell three: norms of 1e14."""
+    z = np.linspace(20, 80, n)
+    margin = covariate_margin(z, k, name="s(z)", tensor=True, sums_to_zero=True)
+    design = margin.design(z)
+    assert np.linalg.cond(design) < 1e3
+    np.testing.assert_allclose(design.sum(axis=0), 0, atol=1e-9 * np.abs(design).sum())
