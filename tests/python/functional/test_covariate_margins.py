@@ -184,7 +184,7 @@ def test_a_column_must_vary():
 @pytest.mark.parametrize("n", [40, 400, 401])
 @pytest.mark.parametrize("k", [7, 8])
 def test_functions_of_even_numbers_that_sum_to_zero_are_told_apart(n, k):
-    """Of eight functions of symmetric numbers four odd ones sum to zero; seven even points tell three: norms of 1e14."""
+    """Of eight functions of symmetric numbers four odd ones sum to zero; seven even points tell three."""
     z = np.linspace(20, 80, n)
     margin = covariate_margin(z, k, name="s(z)", tensor=True, sums_to_zero=True)
     design = margin.design(z)
