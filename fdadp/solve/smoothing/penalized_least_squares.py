@@ -214,10 +214,11 @@ class PenalizedLeastSquares:
         of = self._criteria
         diagonal = np.exp(log_sp) @ of.penalties
         which = np.array([response])
-        solved = of.normal.inverses(diagonal[None], which)
-        (root,), (half,), log_det, (own_inverse,) = solved
+        solved = of.solved(log_sp[None], which)
+        own_inverse, beta, fitted, log_det = np.zeros(of.normal.gram.shape), np.zeros(len(diagonal)), 0.0, 0.0
+        for own, ((beta[own],), (explained,), (log_det_of_own,), (own_inverse[own, own],)) in solved:
+            fitted, log_det = fitted + float(explained), log_det + float(log_det_of_own)
         total, size = float(of.total[response]), float(self._size[response])
-        beta, fitted = half @ root, float(half @ half)
         rss = min(max(total - 2 * fitted + float(beta @ of.normal.gram @ beta), 0.0), total)
         scale = max(total - fitted, 0.0) / of.dof if of.scale is None else float(of.scale[response])
         edf = 1 - diagonal * own_inverse.diagonal()  # diag(A⁻¹G) = diag(I - A⁻¹S), with no more rounding than A⁻¹
@@ -238,7 +239,7 @@ class PenalizedLeastSquares:
             rss * size,
             size * noise_variance,
             scale * size,
-            float(of.restricted(np.array(total - fitted), log_det[0], diagonal, response))
+            float(of.restricted(np.array(total - fitted), np.array(log_det), diagonal, response))
             + self._reml_of_unit(response),
             self.n * max(rss, 1e-14) * size / max(left, 1e-9 * self.n) ** 2,
             gradient[0],
@@ -324,7 +325,7 @@ class PenalizedLeastSquares:
         jumps = len(self._centre) > GRID_OF_ALL
         if few is of:
             return _search(of, starts, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps)
-        rehearsed = _search(few, starts, self._bounds(START_RANGE), 1e-4 * of.dof, jumps)
+        rehearsed = _search(few, starts, self._bounds(START_RANGE), min(1e-4 * of.dof, 0.1), jumps)
         return _search(of, rehearsed, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps=False)
 
 

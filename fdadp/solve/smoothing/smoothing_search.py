@@ -386,31 +386,41 @@ class Criteria:
         return values, gradients, hessians
 
     def _reml(self, log_sp: FloatArray, responses: IntArray) -> Values:
-        return self.values_of(log_sp, responses, self.normal.inverses(np.exp(log_sp) @ self.penalties, responses))
+        return self.values_of(log_sp, responses, self.solved(log_sp, responses))
 
-    def values_of(self, log_sp: FloatArray, responses: IntArray, solved: tuple[FloatArray, ...]) -> Values:
-        """REML where :meth:`NormalEquations.inverses` has solved the equations."""
+    def solved(self, log_sp: FloatArray, responses: IntArray) -> list[tuple[slice, tuple[FloatArray, ...]]]:
+        """Return what :meth:`NormalEquations.inverses` gives of each of its parts, and where these stand."""
+        diagonal = np.exp(log_sp) @ self.penalties
+        return [(own, normal.inverses(diagonal[:, own], responses)) for own, normal in self.normal.parts]
+
+    def values_of(
+        self, log_sp: FloatArray, responses: IntArray, solved: list[tuple[slice, tuple[FloatArray, ...]]]
+    ) -> Values:
+        """REML where the equations are :meth:`solved`."""
         weighted = np.exp(log_sp)[:, :, None] * self.penalties  # λ_j d_j
         diagonal = weighted.sum(axis=1)
-        roots, half, log_det, inverse = solved
-        beta = (half[:, None] @ roots)[:, 0]
-        deviance = np.maximum(self.total[responses] - (half * half).sum(axis=1), LEAST)
-        per = (self.dof / deviance if self.scale is None else 1 / self.scale[responses])[:, None]
         share = weighted / (diagonal + self._free)[:, None]
-        pushed = weighted * beta[:, None]  # L_j β
-        d1 = (pushed @ beta[:, :, None])[..., 0]
-        own = inverse.diagonal(axis1=1, axis2=2)
-        trace = (weighted @ own[:, :, None])[..., 0] - share.sum(axis=2)
-        # Second derivatives: of the deviance, of log|A|, of -log|S|.
-        bent = pushed @ roots.swapaxes(1, 2)
-        hessian = share @ share.swapaxes(1, 2) - weighted @ (inverse * inverse) @ weighted.swapaxes(1, 2)
-        of_deviance = 2 * bent @ bent.swapaxes(1, 2)
+        d1, trace = np.zeros(log_sp.shape), -share.sum(axis=2)
+        # Second derivatives: of -log|S| and of log|A|, and of the deviance.
+        hessian, bent = share @ share.swapaxes(1, 2), np.zeros((*log_sp.shape, log_sp.shape[1]))
+        explained = log_det = np.zeros(len(log_sp))
+        for own, (beta, own_explained, own_log_det, inverse) in solved:
+            explained, log_det = explained + own_explained, log_det + own_log_det
+            light = weighted[:, :, own]
+            pushed = light * beta[:, None]  # L_j β
+            d1 += (pushed @ beta[:, :, None])[..., 0]
+            trace += (light @ inverse.diagonal(axis1=1, axis2=2)[:, :, None])[..., 0]
+            bent += pushed @ inverse @ pushed.swapaxes(1, 2)
+            hessian -= light @ (inverse * inverse) @ light.swapaxes(1, 2)
+        deviance = np.maximum(self.total[responses] - explained, LEAST)
+        per = (self.dof / deviance if self.scale is None else 1 / self.scale[responses])[:, None]
+        bent *= 2
         if self.scale is None:
-            of_deviance += d1[:, None] * (d1 / deviance[:, None])[..., None]
-        hessian -= per[:, None] * of_deviance
-        np.einsum("bii->bi", hessian)[...] += per * d1 + trace
-        value = self.restricted(deviance, log_det, diagonal, responses)
-        return value, (per * d1 + trace) / 2, hessian / 2
+            bent += d1[:, None] * (d1 / deviance[:, None])[..., None]
+        hessian -= per[:, None] * bent
+        gradient = per * d1 + trace
+        np.einsum("bii->bi", hessian)[...] += gradient
+        return self.restricted(deviance, log_det, diagonal, responses), gradient / 2, hessian / 2
 
     def gcv(self, log_sp: FloatArray, responses: IntArray) -> Values:
         """``n/2 log GCV``, with ``GCV = n RSS / (n - edf)²``: curved as a log-likelihood is, in any units."""
