@@ -20,7 +20,7 @@ LONGEST = 4.0
 FARTHEST = 15.0
 """Length of steps towards infinity."""
 
-SURE = 1e-4
+SURE = 1e-3
 """A step of Newton's method shorter than this leaves an error of its square: what it leads to is not looked at."""
 
 Values = tuple[FloatArray, FloatArray, FloatArray]
@@ -98,10 +98,10 @@ def newton(
             if not at.size:
                 break
         # Towards a minimum at infinity a function falls as e^-x does: steps of length 1, one after the other.
-        again = abs(full - last).max(axis=1) < 0.1 * size
-        fresh = np.where(again, FARTHEST / size, np.minimum(1.0, LONGEST / size))
-        length = np.where(halved, length / 2, fresh)
-        candidate = np.minimum(np.maximum(point + full * length[:, None], low), high)
+        again = (abs(full - last) < 0.1 * abs(full)) & (abs(full) > 0.5) & (halved == 0)[:, None]
+        step = full * np.where(again, FARTHEST / size[:, None], np.minimum(1.0, LONGEST / size)[:, None])
+        length = np.where(halved, length / 2, 1.0)
+        candidate = np.minimum(np.maximum(point + step * length[:, None], low), high)
         found = score(candidate, of[at])
         lower = found[0] < value
         halved = np.where(lower, 0, halved + 1)
