@@ -333,7 +333,7 @@ def _search(
     of: Criteria, starts: list[list[FloatArray]], bounds: tuple[FloatArray, FloatArray], tolerance: float, jumps: bool
 ) -> list[list[FloatArray]]:
     found = minima(of.reml, starts, bounds, tolerance)
-    return with_jumps(of.reml, of.reml_values, found, bounds, tolerance) if jumps else found
+    return with_jumps(of.reml, of.beyond, found, bounds, tolerance) if jumps else found
 
 
 def _one_after_another(penalties: ArrayLike | Sequence[ArrayLike], p: int) -> tuple[FloatArray, list[int], list[int]]:

@@ -29,6 +29,9 @@ Values = tuple[FloatArray, FloatArray, FloatArray]
 Score = Callable[[FloatArray, IntArray], Values]
 """Points (b, M), and of which function each is (b,) -> values (b,), gradients (b, M), Hessians (b, M, M)."""
 
+Beyond = Callable[[FloatArray, int, tuple[FloatArray, FloatArray]], tuple[FloatArray, FloatArray]]
+"""A point (M,), a function k and bounds -> this point and others, (b, M), and values of k there (b,)."""
+
 ValuesAbout = Callable[[FloatArray, FloatArray], FloatArray]
 """Points (b, M), which differ in little from another one (M,) -> values of K functions, (b, K)."""
 
@@ -157,7 +160,7 @@ MOST = 8
 
 def with_jumps(
     score: Score,
-    values: ValuesAbout,
+    beyond: Beyond,
     found: list[list[FloatArray]],
     bounds: tuple[FloatArray, FloatArray],
     tolerance: float,
@@ -168,8 +171,8 @@ def with_jumps(
     ----------
     score : callable
         As for :func:`~fdadp.solve.smoothing.smoothing_search.newton`.
-    values : callable
-        Points (b, M), which differ in little from another one (M,) -> values of the functions, shape (b, K).
+    beyond : callable
+        Where jumps of single log λ from a point lead.
     found : list of K lists of ndarray of shape (M,)
         The lowest first (:func:`~fdadp.solve.smoothing.smoothing_search.minima`).
     bounds, tolerance
@@ -177,15 +180,15 @@ def with_jumps(
     """
     out = []
     for k, ends in enumerate(found):
-        lowest, value = ends[0], float(values(ends[0][None], ends[0])[0, k])
+        lowest = ends[0]
         for _ in range(MOST):
-            points = _jumps(lowest, bounds)
-            points = points[np.argsort(values(points, lowest)[:, k], kind="stable")[:TRIED]]
-            starts = np.vstack((lowest, points))  # where the way leads back, the search ends
+            points, values = beyond(lowest, k, bounds)
+            tried = 1 + np.argsort(values[1:], kind="stable")[:TRIED]
+            starts = np.vstack((lowest, points[tried]))  # where the way leads back, the search ends
             reached, at = newton(score, starts, np.full(len(starts), k), bounds, tolerance)
-            if not reached.min() < value - 1e-6 * (1 + abs(value)):
+            if not reached.min() < values[0] - 1e-6 * (1 + abs(values[0])):
                 break
-            lowest, value = at[reached.argmin()], float(reached.min())
+            lowest = at[reached.argmin()]
         out.append(ends if lowest is ends[0] else [lowest, *ends])
     return out
 
@@ -285,6 +288,8 @@ class Criteria:
         Whether features are centred for one, which is a degree of freedom more.
     scale : ndarray of shape (K,), optional
         Known variances of the errors of the divided responses; profiled out where they are not.
+    above : float
+        What other terms, which are solved for, add to REML.
     """
 
     def __init__(
@@ -296,9 +301,10 @@ class Criteria:
         dof: int,
         intercept: bool = True,
         scale: FloatArray | None = None,
+        above: float = 0.0,
     ) -> None:
         self.normal, self.total, self.penalties, self.n, self.dof = normal, total, penalties, n, dof
-        self.intercept, self.scale = intercept, scale
+        self.intercept, self.scale, self.above = intercept, scale, above
         # With a 1 where no penalty is, the diagonal of S has no zeros, and its logarithms there are 0.
         self._free = (penalties == 0).all(axis=0).astype(np.float64)
 
@@ -309,6 +315,51 @@ class Criteria:
 
         on = (self.penalties > 0).astype(np.float64)
         return np.asarray(connected_components(on @ on.T, directed=False)[1])
+
+    def beyond(
+        self, point: FloatArray, response: int, bounds: tuple[FloatArray, FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Where jumps of single log λ lead: the point itself (M,) and others (b, M), and REML of a response there.
+
+        Where there are several terms, the search goes on from the lowest jumps of each in its own smoothing parameters,
+        the other terms solved for once. What leads back is left out.
+        """
+        points, values, terms = [point[None]], [self.reml_values(point[None])[:, response]], self._together
+        for term in range(terms.max(initial=-1) + 1):
+            own, alone = terms == term, self.of_term(term, point)
+            limits = bounds[0][own], bounds[1][own]
+            to = _jumps(point[own], limits)
+            if alone is None:
+                every = np.tile(point, (len(to), 1))
+                every[:, own] = to
+                found = self.reml_values(every)[:, response]
+            else:
+                to = to[np.argsort(alone.reml_values(to)[:, response], kind="stable")[:TRIED]]
+                starts, of = np.vstack((point[own], to)), np.full(len(to) + 1, response)
+                reached, at = newton(alone.reml, starts, of, limits, 1e-4 * self.dof)
+                left = (reached < np.inf) & (abs(at - point[own]).max(axis=1) >= NEAR)
+                every, found = np.tile(point, (int(left.sum()), 1)), reached[left]
+                every[:, own] = at[left]
+            points.append(every)
+            values.append(found)
+        return np.vstack(points), np.concatenate(values)
+
+    def of_term(self, term: int, about: FloatArray) -> Criteria | None:
+        """The criteria in the smoothing parameters of one term, the others as at a point (M,) and solved for once.
+
+        None where that is of no use (:meth:`NormalEquations.of_some`).
+        """
+        mine, penalty = self._together == term, np.exp(about) @ self.penalties
+        own = (self.penalties[mine] > 0).any(axis=0)
+        found = self.normal.of_some(np.flatnonzero(own), penalty)
+        if found is None:
+            return None
+        normal, others, log_det = found
+        above = (log_det - float(np.log((penalty + self._free)[~own]).sum())) / 2
+        penalties = self.penalties[mine][:, own]
+        return Criteria(
+            normal, self.total - others, penalties, self.n, self.dof, self.intercept, self.scale, self.above + above
+        )
 
     def smoothest(self, count: int) -> Criteria:
         """Return the criteria of the same responses on the `count` coordinates that the penalties weigh least."""
@@ -328,34 +379,19 @@ class Criteria:
         """
         values, left = np.empty((len(log_sp), len(self.total))), np.ones(len(log_sp), dtype=bool)
         if about is not None and (terms := self._together).max(initial=0):
-            moved, penalty = log_sp != about, np.exp(about) @ self.penalties
+            moved = log_sp != about
             for term in range(terms.max() + 1):
                 at = left & ~moved[:, terms != term].any(axis=1)
-                own = np.flatnonzero((self.penalties[terms == term] > 0).any(axis=0))
-                found = self.normal.of_some(own, penalty) if at.sum() > 2 else None
-                if found is not None:
-                    values[at] = self._values(log_sp[at], own, *found)
+                alone = self.of_term(term, about) if at.sum() > 2 else None
+                if alone is not None:
+                    values[at] = alone.reml_values(log_sp[at][:, terms == term])
                     left &= ~at
-        values[left] = self._values(log_sp[left], slice(None), self.normal)
-        return values
-
-    def _values(
-        self,
-        log_sp: FloatArray,
-        own: IntArray | slice,
-        normal: NormalEquations,
-        others: FloatArray | float = 0.0,
-        log_det_of_others: float = 0.0,
-    ) -> FloatArray:
-        """REML from equations of some coordinates, what the others explain and their log|A|."""
-        every, step = np.arange(len(self.total)), max(AT_ONCE // max(normal.gram.size, 1), 1)
-        values = np.empty((len(log_sp), len(every)))
-        for start in range(0, len(log_sp), step):
-            diagonal = np.exp(log_sp[start : start + step]) @ self.penalties
-            explained, log_det = normal.explained(diagonal[:, own])
-            values[start : start + step] = self.restricted(
-                self.total - others - explained, (log_det + log_det_of_others)[:, None], diagonal[:, None], every
-            )
+        every, step = np.arange(len(self.total)), max(AT_ONCE // max(self.normal.gram.size, 1), 1)
+        for start in range(0, int(left.sum()), step):
+            at = np.flatnonzero(left)[start : start + step]
+            diagonal = np.exp(log_sp[at]) @ self.penalties
+            explained, log_det = self.normal.explained(diagonal)
+            values[at] = self.restricted(self.total - explained, log_det[:, None], diagonal[:, None], every)
         return values
 
     def restricted(
@@ -368,7 +404,7 @@ class Criteria:
         else:
             scale = self.scale[responses]
             likelihood = deviance / scale + self.dof * np.log(2 * np.pi * scale)
-        return np.asarray((likelihood + log_det - log_s) / 2)
+        return np.asarray((likelihood + log_det - log_s) / 2 + self.above)
 
     def reml(self, log_sp: FloatArray, responses: IntArray) -> Values:
         """Negative restricted log-likelihood (Wood 2011, equation 4), an unknown scale profiled out.
