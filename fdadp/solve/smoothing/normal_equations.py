@@ -70,7 +70,10 @@ class NormalEquations:
         if factor is None or not factor.pivots.min(initial=1.0) > FIRM:
             return None
         foot, half = factor.halves(self.gram[np.ix_(others, own)]), factor.halves(self.cross[others])
-        left = NormalEquations(self.gram[np.ix_(own, own)] - foot.T @ foot, self.cross[own] - foot.T @ half, self.floor)
+        gram, blocks = self.gram[np.ix_(own, own)] - foot.T @ foot, blocks_among(self.blocks, own)
+        if any(gram[block, block.stop : blocks[-1].stop].any() for block in blocks):
+            blocks = []  # what stood between them is solved for
+        left = NormalEquations(gram, self.cross[own] - foot.T @ half, self.floor, blocks)
         if not (left.diagonal > FIRM * self.diagonal[own]).all():
             return None
         return left, (half * half).sum(axis=0), 2 * float(np.log(factor.pivots / scale).sum())
@@ -352,7 +355,10 @@ def blocks_among(blocks: Sequence[slice], keep: IntArray) -> list[slice]:
     """The blocks of some coordinates, in increasing order; none where they are of no use."""
     ends = np.searchsorted(keep, [block.stop for block in blocks]).tolist()
     left = [slice(a, b) for a, b in zip([0, *ends], ends, strict=False) if a < b]
-    return left if left and left[-1].stop < len(keep) and worth(left, len(keep)) else []
+    if left and left[-1].stop == len(keep):  # the last coordinate stands for a border
+        *left, last = left
+        left += [slice(last.start, last.stop - 1)] if last.stop - last.start > 1 else []
+    return left if left and worth(left, len(keep)) else []
 
 
 def cost(blocks: Sequence[slice], p: int) -> int:

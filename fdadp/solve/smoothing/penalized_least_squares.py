@@ -326,7 +326,10 @@ class PenalizedLeastSquares:
         if few is of:
             return _search(of, starts, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps)
         rehearsed = _search(few, starts, self._bounds(START_RANGE), min(1e-4 * of.dof, 0.1), jumps)
-        return _search(of, rehearsed, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps=False)
+        found = _search(of, rehearsed, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps=False)
+        if not (jumps and len(parts) > 1):
+            return found
+        return with_jumps(of.reml, of.beyond, found, self._bounds(LOG_RANGE), 1e-9 * of.dof, at_once=True)
 
 
 def _search(

@@ -154,6 +154,9 @@ JUMPS = (-20.0, -10.0, -5.0, 5.0, 10.0, 20.0)
 TRIED = 4
 """Lowest points that jumps lead to, from which Newton's search goes on, lower than where it jumped off or not."""
 
+LOWER = 1e-3
+"""How much lower a point must be for a search from there to be worth while at once."""
+
 MOST = 8
 """Minima in a row that jumps may lead down to."""
 
@@ -164,6 +167,7 @@ def with_jumps(
     found: list[list[FloatArray]],
     bounds: tuple[FloatArray, FloatArray],
     tolerance: float,
+    at_once: bool = False,
 ) -> list[list[FloatArray]]:
     """Put before the minima of each of K functions a lower one, if jumps from the lowest lead there.
 
@@ -177,14 +181,19 @@ def with_jumps(
         The lowest first (:func:`~fdadp.solve.smoothing.smoothing_search.minima`).
     bounds, tolerance
         As for :func:`~fdadp.solve.smoothing.smoothing_search.newton`.
+    at_once : bool
+        Only the lowest point is gone on from, and that only where it is lower.
     """
     out = []
     for k, ends in enumerate(found):
         lowest = ends[0]
         for _ in range(MOST):
             points, values = beyond(lowest, k, bounds)
-            tried = 1 + np.argsort(values[1:], kind="stable")[:TRIED]
-            starts = np.vstack((lowest, points[tried]))  # where the way leads back, the search ends
+            best = np.argsort(values, kind="stable")
+            if at_once and not values[best[0]] < values[0] - LOWER:
+                break
+            # Where the way leads back, the search ends.
+            starts = points[best[:1]] if at_once else np.vstack((lowest, points[best[best > 0][:TRIED]]))
             reached, at = newton(score, starts, np.full(len(starts), k), bounds, tolerance)
             if not reached.min() < values[0] - 1e-6 * (1 + abs(values[0])):
                 break
@@ -305,6 +314,7 @@ class Criteria:
     ) -> None:
         self.normal, self.total, self.penalties, self.n, self.dof = normal, total, penalties, n, dof
         self.intercept, self.scale, self.above = intercept, scale, above
+        self._by_term: tuple[FloatArray, list[tuple[BoolArray, Criteria | None]]] = np.zeros(0), []
         # With a 1 where no penalty is, the diagonal of S has no zeros, and its logarithms there are 0.
         self._free = (penalties == 0).all(axis=0).astype(np.float64)
 
@@ -324,9 +334,8 @@ class Criteria:
         Where there are several terms, the search goes on from the lowest jumps of each in its own smoothing parameters,
         the other terms solved for once. What leads back is left out.
         """
-        points, values, terms = [point[None]], [self.reml_values(point[None])[:, response]], self._together
-        for term in range(terms.max(initial=-1) + 1):
-            own, alone = terms == term, self.of_term(term, point)
+        points, values = [point[None]], [self.reml_values(point[None])[:, response]]
+        for own, alone in self.by_term(point):
             limits = bounds[0][own], bounds[1][own]
             to = _jumps(point[own], limits)
             if alone is None:
@@ -344,12 +353,38 @@ class Criteria:
             values.append(found)
         return np.vstack(points), np.concatenate(values)
 
-    def of_term(self, term: int, about: FloatArray) -> Criteria | None:
-        """The criteria in the smoothing parameters of one term, the others as at a point (M,) and solved for once.
+    def by_term(self, about: FloatArray) -> list[tuple[BoolArray, Criteria | None]]:
+        """Which smoothing parameters are a term's, and :meth:`of_some` of them: of half of the terms first."""
+        if not np.array_equal(self._by_term[0], about):
+            self._by_term = about, self._halved(about)
+        return self._by_term[1]
+
+    def _halved(self, about: FloatArray) -> list[tuple[BoolArray, Criteria | None]]:
+        terms = self._together
+        count = int(terms.max(initial=-1)) + 1
+        if count < 2:
+            return [(terms == term, None) for term in range(count)]
+        out: list[tuple[BoolArray, Criteria | None]] = []
+        for first, last in ((0, count // 2), (count // 2, count)):
+            mine = (terms >= first) & (terms < last)
+            half = self.of_some(mine, about)
+            if last - first == 1:
+                out.append((mine, half))
+            elif half is None:
+                out += [(own, self.of_some(own, about)) for own in (terms == term for term in range(first, last))]
+            else:
+                for theirs, alone in half._halved(about[mine]):
+                    own = np.zeros(len(terms), dtype=bool)
+                    own[mine] = theirs
+                    out.append((own, alone))
+        return out
+
+    def of_some(self, mine: BoolArray, about: FloatArray) -> Criteria | None:
+        """The criteria in some smoothing parameters, the others as at a point (M,), and their coordinates solved for.
 
         None where that is of no use (:meth:`NormalEquations.of_some`).
         """
-        mine, penalty = self._together == term, np.exp(about) @ self.penalties
+        penalty = np.exp(about) @ self.penalties
         own = (self.penalties[mine] > 0).any(axis=0)
         found = self.normal.of_some(np.flatnonzero(own), penalty)
         if found is None:
@@ -378,13 +413,12 @@ class Criteria:
         the others are solved for once.
         """
         values, left = np.empty((len(log_sp), len(self.total))), np.ones(len(log_sp), dtype=bool)
-        if about is not None and (terms := self._together).max(initial=0):
+        if about is not None:
             moved = log_sp != about
-            for term in range(terms.max() + 1):
-                at = left & ~moved[:, terms != term].any(axis=1)
-                alone = self.of_term(term, about) if at.sum() > 2 else None
-                if alone is not None:
-                    values[at] = alone.reml_values(log_sp[at][:, terms == term])
+            for own, alone in self.by_term(about):
+                at = left & ~moved[:, ~own].any(axis=1)
+                if alone is not None and at.any():
+                    values[at] = alone.reml_values(log_sp[at][:, own])
                     left &= ~at
         every, step = np.arange(len(self.total)), max(AT_ONCE // max(self.normal.gram.size, 1), 1)
         for start in range(0, int(left.sum()), step):
