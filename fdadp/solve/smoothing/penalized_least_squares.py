@@ -20,7 +20,16 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.solve.smoothing.normal_equations import OWN_SCALE, NormalEquations, identified, in_blocks, units_of
-from fdadp.solve.smoothing.smoothing_search import Criteria, apart, judged, minima, starts_of, with_jumps
+from fdadp.solve.smoothing.smoothing_search import (
+    START_RANGE,
+    Criteria,
+    apart,
+    judged,
+    minima,
+    rough,
+    starts_of,
+    with_jumps,
+)
 
 # What a penalised fit of one response found.
 
@@ -82,9 +91,6 @@ LOG_RANGE = 25.0
 
 SMOOTHEST = 48
 """Coordinates a term on which REML's search is rehearsed, where it has more than half as many again."""
-
-START_RANGE = 10.0
-"""Of these rehearsals, in log λ: beyond it the criteria are nearly flat, and no start is wanted there."""
 
 GRID_OF_ALL = 2
 """Smoothing parameters over which one grid goes: jumps of single ones find nothing more then."""
@@ -299,10 +305,10 @@ class PenalizedLeastSquares:
             tolerance = 1e-9 * self._criteria.dof  # both criteria are sums over the observations
             found = minima(self._criteria.gcv, [[self._centre]] * self.total.size, self._bounds(LOG_RANGE), tolerance)
         else:
-            found = self._reml_minima()
+            found, rehearsed = self._reml_minima()
             if judge is not None:
-                own = self._criteria, judge._criteria
-                found = judged(*own, found, self._centre, self._bounds(LOG_RANGE), judge._smoothest())
+                own, few = (self._criteria, judge._criteria), (self._smoothest(), judge._smoothest())
+                found = judged(*own, found, self._centre, self._bounds(LOG_RANGE), few, rehearsed)
         return [self.solve(np.exp(lowest), k) for k, (lowest, *_) in enumerate(found)]
 
     def _bounds(self, log_range: float) -> tuple[FloatArray, FloatArray]:
@@ -313,8 +319,8 @@ class PenalizedLeastSquares:
         of, count = self._criteria, SMOOTHEST * len(self._n_penalties)
         return of.smoothest(count) if len(self._centre) and of.penalties.shape[1] > 1.5 * count else of
 
-    def _reml_minima(self) -> list[list[FloatArray]]:
-        """Minima of REML for each response, the lowest first.
+    def _reml_minima(self) -> tuple[list[list[FloatArray]], list[list[FloatArray]]]:
+        """Minima of REML for each response, the lowest first, and where their searches started.
 
         Where there are many coordinates the search is rehearsed on the smoothest ones. Smoothing parameters mean the
         same there, a step costs a small part, and the minima are nearly those of all.
@@ -324,12 +330,13 @@ class PenalizedLeastSquares:
         starts = starts_of(few.reml_values, self.total.size, self._centre, parts, flat=1e-7 * self.n)
         jumps = len(self._centre) > GRID_OF_ALL
         if few is of:
-            return _search(of, starts, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps)
-        rehearsed = _search(few, starts, self._bounds(START_RANGE), min(1e-4 * of.dof, 0.1), jumps)
+            return _search(of, starts, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps), starts
+        rehearsed = _search(few, starts, self._bounds(START_RANGE), rough(of.dof), jumps)
         found = _search(of, rehearsed, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps=False)
         if not (jumps and len(parts) > 1):
-            return found
-        return with_jumps(of.reml, of.beyond, found, self._bounds(LOG_RANGE), 1e-9 * of.dof, at_once=True)
+            return found, rehearsed
+        jumped = with_jumps(of.reml, of.beyond, found, self._bounds(LOG_RANGE), 1e-9 * of.dof, at_once=True)
+        return jumped, rehearsed
 
 
 def _search(

@@ -56,7 +56,12 @@ def minima(
 
 
 def newton(
-    score: Score, starts: FloatArray, of: IntArray, bounds: tuple[FloatArray, FloatArray], tolerance: float
+    score: Score,
+    starts: FloatArray,
+    of: IntArray,
+    bounds: tuple[FloatArray, FloatArray],
+    tolerance: float,
+    known: tuple[FloatArray, FloatArray, int] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Minimise functions by Newton's method with exact derivatives, within bounds.
 
@@ -71,15 +76,21 @@ def newton(
         Smallest and largest point. A coordinate at a bound stays there while the function falls beyond it.
     tolerance : float
         Largest gradient of a stationary point.
+    known : (ndarray of shape (m,), ndarray of shape (m, M), int), optional
+        Values and points of minima of a function that are known: a search that comes near one ends, too.
 
     Returns
     -------
     values : ndarray of shape (b,)
-        Infinite where a search ended because it met another.
+        Infinite where a search ended because it met another, or came near a known minimum.
     points : ndarray of shape (b, M)
     """
     low, high = bounds
-    ways, ends, at = [starts.copy()], np.full(len(of), np.inf), np.arange(len(of))  # `at`: searches under way
+    count, at = len(of), np.arange(len(of))  # `at`: searches under way
+    ways, ends, every = [starts.copy()], np.full(count, np.inf), of
+    if known is not None:
+        ways, ends = [np.vstack((starts, known[1]))], np.concatenate((ends, known[0]))
+        every = np.concatenate((of, np.full(len(known[0]), known[2])))
     point, (value, gradient, hessian) = starts, score(starts, of)
     full, length, halved = np.zeros_like(point), np.ones(len(of)), np.zeros(len(of), dtype=np.int64)
     for _ in range(200):
@@ -89,7 +100,7 @@ def newton(
         last, full = full, _newton_steps(gradient, hessian)
         size = abs(full).max(axis=1, initial=0.0)
         ends[at] = value
-        met = _behind(np.array(ways), at, ends, of)
+        met = _behind(np.array(ways), at, ends, every)
         ends[at[met]] = np.inf
         sure = size < SURE
         ways[-1][at[sure]] = np.minimum(np.maximum(point + full, low), high)[sure]
@@ -116,7 +127,7 @@ def newton(
             hessian = np.where(lower[:, None, None], found[2], hessian)
         ways.append(ways[-1].copy())
         ways[-1][at] = point
-    return ends, ways[-1]
+    return ends[:count], ways[-1][:count]
 
 
 def _without(held: BoolArray, gradient: FloatArray, hessian: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -215,6 +226,9 @@ def _jumps(point: FloatArray, bounds: tuple[FloatArray, FloatArray]) -> FloatArr
 # knows better (docs/decisions/0036-minima-of-reml-under-dependence.md).
 
 
+START_RANGE = 10.0
+"""Of rehearsals, in log λ: beyond it the criteria are nearly flat, and no start is wanted there."""
+
 DECISIVE = 1.0
 """Logarithm of a ratio of likelihoods below which a judge leaves minima in the order of REML itself."""
 
@@ -225,7 +239,8 @@ def judged(
     found: list[list[FloatArray]],
     centre: FloatArray,
     bounds: tuple[FloatArray, FloatArray],
-    few: Criteria,
+    few: tuple[Criteria, Criteria],
+    rehearsed: list[list[FloatArray]],
 ) -> list[list[FloatArray]]:
     """Put first, of the minima of REML for each of K responses, the one that a judge likes best.
 
@@ -243,27 +258,43 @@ def judged(
         Where penalties and data weigh the same.
     bounds
         As for :func:`~fdadp.solve.smoothing.smoothing_search.newton`.
-    few : Criteria
-        The judge's on the smoothest coordinates: its own minima are but starts.
+    few : (Criteria, Criteria)
+        The same on the smoothest coordinates, from whose minima searches start.
+    rehearsed : list of K lists of ndarray of shape (M,)
+        From where the minima were found.
     """
-    every, tolerance = np.arange(len(found)), 1e-9 * of.dof
     starts = [[*known, *(centre + shift for shift in (DIAGONAL, 0.0, -DIAGONAL))] for known in found]
-    liked = [best for best, *_ in minima(few.reml, starts, bounds, 1e-4 * judge.dof)]
-    usual, middle = newton(of.reml, np.tile(centre, (every.size, 1)), every, bounds, tolerance)
-    _, below = newton(of.reml, np.clip(liked, *bounds), every, bounds, tolerance)
+    liked = [best for best, *_ in minima(few[1].reml, starts, bounds, 1e-4 * judge.dof)]
     out = []
     for k, known in enumerate(found):
-        points = list(known)
-        for end in (middle[k], below[k]):
-            if min(abs(end - other).max(initial=0.0) for other in points) >= NEAR:
+        points, which = list(known), np.array([k])
+        values = of.reml_values(np.array(points))[:, k]
+        for start in (np.clip(liked[k], *bounds), centre):
+            near = start[None]
+            if few[0] is not of:
+                limits = centre - START_RANGE, centre + START_RANGE
+                _, near = newton(few[0].reml, np.clip(near, *limits), which, limits, rough(of.dof))
+                if len(points) == 1 and (abs(near - rehearsed[k]).max(axis=1) < NEAR).any():
+                    value = values[0]
+                    continue
+            (value,), (end,) = newton(of.reml, near, which, bounds, 1e-9 * of.dof, (values, np.array(points), k))
+            away = abs(np.array(points) - end).max(axis=1, initial=0.0)
+            if value == np.inf:  # it came to one that is known
+                value = values[away.argmin()]
+            elif away.min() >= NEAR:
                 points.append(end)
-        here = np.array(points)
-        values, liking = of.reml_values(here)[:, k], judge.reml_values(here)[:, k]
+                values = np.append(values, value)
+        liking = judge.reml_values(np.array(points))[:, k]
         lowest = int(values.argmin())
-        allowed = (values <= usual[k] + 1e-6 * (1 + abs(usual[k]))) & (liking < liking[lowest] - DECISIVE)
+        allowed = (values <= value + 1e-6 * (1 + abs(value))) & (liking < liking[lowest] - DECISIVE)
         first = int(np.where(allowed, liking, np.inf).argmin()) if allowed.any() else lowest
         out.append([points[first], *(point for i, point in enumerate(points) if i != first)])
     return out
+
+
+def rough(dof: int) -> float:
+    """Gradient at which a search ends that another one goes on from."""
+    return min(1e-4 * dof, 0.1)
 
 
 # Criteria of smoothing parameters.
