@@ -331,6 +331,7 @@ class PenalizedLeastSquares:
         jumps = len(self._centre) > GRID_OF_ALL
         if few is of:
             return _search(of, starts, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps), starts
+        starts = few.nearer(starts, self._bounds(START_RANGE))
         rehearsed = _search(few, starts, self._bounds(START_RANGE), rough(of.dof), jumps)
         found = _search(of, rehearsed, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps=False)
         if not (jumps and len(parts) > 1):

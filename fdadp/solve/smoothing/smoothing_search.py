@@ -42,16 +42,25 @@ _TINY = float(np.finfo(float).tiny)
 
 
 def minima(
-    score: Score, starts: list[list[FloatArray]], bounds: tuple[FloatArray, FloatArray], tolerance: float
+    score: Score,
+    starts: list[list[FloatArray]],
+    bounds: tuple[FloatArray, FloatArray],
+    tolerance: float,
+    alike: float = 0.0,
 ) -> list[list[FloatArray]]:
-    """Minima (M,) of each of K functions that :func:`newton` finds from its starts; the lowest first, no two near."""
+    """Minima (M,) of each of K functions that :func:`newton` finds from its starts; the lowest first, no two near.
+
+    Those whose values differ by less than `alike` are taken for one.
+    """
     of = np.repeat(np.arange(len(starts)), [len(points) for points in starts])
     values, ends = newton(score, np.array([point for points in starts for point in points]), of, bounds, tolerance)
     found: list[list[FloatArray]] = [[] for _ in starts]
+    last = np.full(len(starts), -np.inf)
     for i in np.argsort(values, kind="stable"):
-        kept = found[of[i]]
-        if not kept or (values[i] < np.inf and all(abs(ends[i] - end).max(initial=0.0) >= NEAR for end in kept)):
+        kept, higher = found[of[i]], last[of[i]] + alike <= values[i] < np.inf
+        if not kept or (higher and all(abs(ends[i] - end).max(initial=0.0) >= NEAR for end in kept)):
             kept.append(ends[i])
+            last[of[i]] = values[i]
     return found
 
 
@@ -226,6 +235,14 @@ def _jumps(point: FloatArray, bounds: tuple[FloatArray, FloatArray]) -> FloatArr
 # knows better (docs/decisions/0036-minima-of-reml-under-dependence.md).
 
 
+MANY = 400
+"""Coordinates from which on searches that start far away begin on the smoothest :data:`FEWEST` a term."""
+
+FEWEST = 16
+
+ALIKE = 0.1
+"""Values that differ by less are of one minimum there."""
+
 START_RANGE = 10.0
 """Of rehearsals, in log λ: beyond it the criteria are nearly flat, and no start is wanted there."""
 
@@ -264,6 +281,7 @@ def judged(
         From where the minima were found.
     """
     starts = [[*known, *(centre + shift for shift in (DIAGONAL, 0.0, -DIAGONAL))] for known in found]
+    starts = few[1].nearer(starts, bounds)
     liked = [best for best, *_ in minima(few[1].reml, starts, bounds, 1e-4 * judge.dof)]
     out = []
     for k, known in enumerate(found):
@@ -271,7 +289,7 @@ def judged(
         values = of.reml_values(np.array(points))[:, k]
         for start in (np.clip(liked[k], *bounds), centre):
             near = start[None]
-            if few[0] is not of:
+            if len(few[0].normal.gram) > MANY:
                 limits = centre - START_RANGE, centre + START_RANGE
                 _, near = newton(few[0].reml, np.clip(near, *limits), which, limits, rough(of.dof))
                 if len(points) == 1 and (abs(near - rehearsed[k]).max(axis=1) < NEAR).any():
@@ -436,6 +454,15 @@ class Criteria:
         blocks = blocks_among(of.blocks, keep)
         normal = NormalEquations(of.gram[np.ix_(keep, keep)], of.cross[keep], of.floor, blocks)
         return Criteria(normal, self.total, self.penalties[:, keep], self.n, self.dof, self.intercept, self.scale)
+
+    def nearer(
+        self, starts: list[list[FloatArray]], bounds: tuple[FloatArray, FloatArray]
+    ) -> list[list[FloatArray]]:
+        """Where there are :data:`MANY` coordinates, where searches on the smoothest lead from the starts; else these."""
+        if len(self.normal.gram) <= MANY:
+            return starts
+        fewest = self.smoothest(FEWEST * int(self._together.max(initial=0) + 1))
+        return minima(fewest.reml, starts, bounds, rough(self.dof), ALIKE)
 
     def reml_values(self, log_sp: FloatArray, about: FloatArray | None = None) -> FloatArray:
         """REML of all responses at points (b, M), shape (b, K).
