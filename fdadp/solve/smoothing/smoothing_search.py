@@ -121,7 +121,8 @@ def newton(
             if not at.size:
                 break
         # Towards a minimum at infinity a function falls as e^-x does: steps of length 1, one after the other.
-        again = (abs(full - last) < 0.1 * abs(full)) & (abs(full) > 0.5) & (halved == 0)[:, None]
+        again = (abs(full - last) < 0.1 * abs(full)) & (halved == 0)[:, None]
+        again &= (again & (abs(full) == size[:, None])).any(axis=1)[:, None]
         step = full * np.where(again, FARTHEST / size[:, None], np.minimum(1.0, LONGEST / size)[:, None])
         length = np.where(halved, length / 2, 1.0)
         candidate = np.minimum(np.maximum(point + step * length[:, None], low), high)
