@@ -20,7 +20,7 @@ LONGEST = 4.0
 FARTHEST = 15.0
 """Length of steps towards infinity."""
 
-SURE = 1e-3
+SURE = 1e-4
 """A step of Newton's method shorter than this leaves an error of its square: what it leads to is not looked at."""
 
 Values = tuple[FloatArray, FloatArray, FloatArray]
