@@ -222,8 +222,9 @@ class PenalizedLeastSquares:
         which = np.array([response])
         solved = of.solved(log_sp[None], which)
         own_inverse, beta, fitted, log_det = np.zeros(of.normal.gram.shape), np.zeros(len(diagonal)), 0.0, 0.0
-        for own, ((beta[own],), (explained,), (log_det_of_own,), (own_inverse[own, own],)) in solved:
-            fitted, log_det = fitted + float(explained), log_det + float(log_det_of_own)
+        for own, (own_beta, explained, own_log_det, inverse) in solved:
+            beta[own], own_inverse[own, own] = own_beta[0], inverse[0]
+            fitted, log_det = fitted + float(explained[0]), log_det + float(own_log_det[0])
         total, size = float(of.total[response]), float(self._size[response])
         rss = min(max(total - 2 * fitted + float(beta @ of.normal.gram @ beta), 0.0), total)
         scale = max(total - fitted, 0.0) / of.dof if of.scale is None else float(of.scale[response])
@@ -232,12 +233,12 @@ class PenalizedLeastSquares:
         # An interpolation leaves no residuals to estimate from.
         noise_variance = rss / left if of.scale is None and left > 1e-6 * self.n else scale
         _, gradient, hessian = of.values_of(log_sp[None], which, solved)
-        coefficients, all_edf, inverse = (
+        coefficients, all_edf, all_inverse = (
             np.zeros(shape) for shape in (len(self.gram), len(self.gram), self.gram.shape)
         )
         unit = self.units[self._order]
         coefficients[self._order], all_edf[self._order] = beta * unit * np.sqrt(size), edf
-        inverse[np.ix_(self._order, self._order)] = own_inverse * unit * unit[:, None]
+        all_inverse[np.ix_(self._order, self._order)] = own_inverse * unit * unit[:, None]
         return Solution(
             sp,
             coefficients,
@@ -250,7 +251,7 @@ class PenalizedLeastSquares:
             self.n * max(rss, 1e-14) * size / max(left, 1e-9 * self.n) ** 2,
             gradient[0],
             hessian[0],
-            inverse,
+            all_inverse,
             of.intercept,
         )
 

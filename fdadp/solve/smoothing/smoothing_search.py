@@ -456,10 +456,8 @@ class Criteria:
         normal = NormalEquations(of.gram[np.ix_(keep, keep)], of.cross[keep], of.floor, blocks)
         return Criteria(normal, self.total, self.penalties[:, keep], self.n, self.dof, self.intercept, self.scale)
 
-    def nearer(
-        self, starts: list[list[FloatArray]], bounds: tuple[FloatArray, FloatArray]
-    ) -> list[list[FloatArray]]:
-        """Where there are :data:`MANY` coordinates, where searches on the smoothest lead from the starts; else these."""
+    def nearer(self, starts: list[list[FloatArray]], bounds: tuple[FloatArray, FloatArray]) -> list[list[FloatArray]]:
+        """Where searches on the smoothest coordinates lead from the starts, if there are many; else the starts."""
         if len(self.normal.gram) <= MANY:
             return starts
         fewest = self.smoothest(FEWEST * int(self._together.max(initial=0) + 1))

@@ -72,7 +72,9 @@ def above_the_lowest(fit, monkeypatch):
     which = np.repeat(np.arange(count), POINTS)
     ends, _ = newton(criteria.reml, np.tile(starts, (count, 1)), which, bounds, 1e-9 * criteria.dof)
     lowest = ends.reshape(count, POINTS).min(axis=1)
-    return np.array([one.reml - end - problem._reml_of_unit(k) for k, (one, end) in enumerate(zip(found, lowest, strict=True))])
+    return np.array(
+        [one.reml - end - problem._reml_of_unit(k) for k, (one, end) in enumerate(zip(found, lowest, strict=True))]
+    )
 
 
 @pytest.mark.parametrize("name", FITS)
