@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.solve.smoothing.normal_equations import OWN_SCALE, NormalEquations, identified, in_blocks, units_of
 from fdadp.solve.smoothing.smoothing_search import (
@@ -168,11 +168,12 @@ class PenalizedLeastSquares:
             raise InputError(f"scale must be positive and finite, got {scale!r}")
         # Coordinates of each term in units of their own: which columns are large is no matter of theirs.
         self.units = units_of(self.gram, sizes)
-        gram, own_penalties = self.gram * self.units * self.units[:, None], self.penalties * self.units**2
+        own_penalties = self.penalties * self.units**2
+        gram = self.gram if (self.units == 1).all() else self.gram * self.units * self.units[:, None]
         self.identified = identified(gram, own_penalties, floor=None if intercept else OWN_SCALE)
         # In an order of their own: what shares nothing with others stands together.
         found = np.flatnonzero(self.identified)
-        order, blocks = in_blocks(gram[np.ix_(found, found)])
+        order, blocks = in_blocks(_among(gram, found))
         self._order = found[order]
         unit, own_penalties = self.units[self._order], own_penalties[:, self._order]
         free = (own_penalties == 0).all(axis=0)
@@ -185,7 +186,7 @@ class PenalizedLeastSquares:
         # The criteria see identified coordinates and responses with y'y = 1: no result depends on units.
         self._size = np.where(self.total > 0, self.total, 1.0)
         normal = NormalEquations(
-            gram[np.ix_(self._order, self._order)],
+            _among(gram, self._order),
             self.cross[self._order] * unit[:, None] / np.sqrt(self._size),
             1.0 if intercept else OWN_SCALE,
             blocks,
@@ -238,7 +239,9 @@ class PenalizedLeastSquares:
         )
         unit = self.units[self._order]
         coefficients[self._order], all_edf[self._order] = beta * unit * np.sqrt(size), edf
-        all_inverse[np.ix_(self._order, self._order)] = own_inverse * unit * unit[:, None]
+        own_inverse *= unit
+        own_inverse *= unit[:, None]
+        all_inverse[np.ix_(self._order, self._order)] = own_inverse
         return Solution(
             sp,
             coefficients,
@@ -346,6 +349,11 @@ def _search(
 ) -> list[list[FloatArray]]:
     found = minima(of.reml, starts, bounds, tolerance)
     return with_jumps(of.reml, of.beyond, found, bounds, tolerance) if jumps else found
+
+
+def _among(gram: FloatArray, order: IntArray) -> FloatArray:
+    """Rows and columns in an order; the matrix itself, where that is its own."""
+    return gram if np.array_equal(order, np.arange(len(gram))) else gram[np.ix_(order, order)]
 
 
 def _one_after_another(penalties: ArrayLike | Sequence[ArrayLike], p: int) -> tuple[FloatArray, list[int], list[int]]:
