@@ -211,12 +211,13 @@ def with_jumps(
         for _ in range(MOST):
             points, values = beyond(lowest, k, bounds)
             best = np.argsort(values, kind="stable")
-            if at_once and not values[best[0]] < values[0] - LOWER:
+            least = LOWER if at_once else 1e-6 * (1 + abs(values[0]))
+            if at_once and not values[best[0]] < values[0] - least:
                 break
             # Where the way leads back, the search ends.
             starts = points[best[:1]] if at_once else np.vstack((lowest, points[best[best > 0][:TRIED]]))
             reached, at = newton(score, starts, np.full(len(starts), k), bounds, tolerance)
-            if not reached.min() < values[0] - 1e-6 * (1 + abs(values[0])):
+            if not reached.min() < values[0] - least:
                 break
             lowest = at[reached.argmin()]
         out.append(ends if lowest is ends[0] else [lowest, *ends])
@@ -240,6 +241,7 @@ MANY = 400
 """Coordinates from which on searches that start far away begin on the smoothest :data:`FEWEST` a term."""
 
 FEWEST = 16
+"""Of each term: where a search is in a narrow valley these show the way, but not the end."""
 
 ALIKE = 0.1
 """Values that differ by less are of one minimum there."""
@@ -290,7 +292,7 @@ def judged(
         values = of.reml_values(np.array(points))[:, k]
         for start in (np.clip(liked[k], *bounds), centre):
             near = start[None]
-            if len(few[0].normal.gram) > MANY:
+            if few[0] is not of and len(few[0].normal.gram) > MANY:
                 limits = centre - START_RANGE, centre + START_RANGE
                 _, near = newton(few[0].reml, np.clip(near, *limits), which, limits, rough(of.dof))
                 if len(points) == 1 and (abs(near - rehearsed[k]).max(axis=1) < NEAR).any():
