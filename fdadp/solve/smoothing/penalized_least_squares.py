@@ -17,10 +17,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.solve.smoothing.normal_equations import OWN_SCALE, NormalEquations, identified, in_blocks, units_of
-from fdadp.solve.smoothing.smoothing_search import Criteria, apart, judged, minima, starts_of, with_jumps
+from fdadp.solve.smoothing.smoothing_search import (
+    START_RANGE,
+    Criteria,
+    apart,
+    judged,
+    minima,
+    rough,
+    starts_of,
+    with_jumps,
+)
 
 # What a penalised fit of one response found.
 
@@ -82,9 +91,6 @@ LOG_RANGE = 25.0
 
 SMOOTHEST = 48
 """Coordinates a term on which REML's search is rehearsed, where it has more than half as many again."""
-
-START_RANGE = 10.0
-"""Of these rehearsals, in log λ: beyond it the criteria are nearly flat, and no start is wanted there."""
 
 GRID_OF_ALL = 2
 """Smoothing parameters over which one grid goes: jumps of single ones find nothing more then."""
@@ -162,11 +168,12 @@ class PenalizedLeastSquares:
             raise InputError(f"scale must be positive and finite, got {scale!r}")
         # Coordinates of each term in units of their own: which columns are large is no matter of theirs.
         self.units = units_of(self.gram, sizes)
-        gram, own_penalties = self.gram * self.units * self.units[:, None], self.penalties * self.units**2
+        own_penalties = self.penalties * self.units**2
+        gram = self.gram if (self.units == 1).all() else self.gram * self.units * self.units[:, None]
         self.identified = identified(gram, own_penalties, floor=None if intercept else OWN_SCALE)
         # In an order of their own: what shares nothing with others stands together.
         found = np.flatnonzero(self.identified)
-        order, blocks = in_blocks(gram[np.ix_(found, found)])
+        order, blocks = in_blocks(_among(gram, found))
         self._order = found[order]
         unit, own_penalties = self.units[self._order], own_penalties[:, self._order]
         free = (own_penalties == 0).all(axis=0)
@@ -179,7 +186,7 @@ class PenalizedLeastSquares:
         # The criteria see identified coordinates and responses with y'y = 1: no result depends on units.
         self._size = np.where(self.total > 0, self.total, 1.0)
         normal = NormalEquations(
-            gram[np.ix_(self._order, self._order)],
+            _among(gram, self._order),
             self.cross[self._order] * unit[:, None] / np.sqrt(self._size),
             1.0 if intercept else OWN_SCALE,
             blocks,
@@ -214,10 +221,12 @@ class PenalizedLeastSquares:
         of = self._criteria
         diagonal = np.exp(log_sp) @ of.penalties
         which = np.array([response])
-        solved = of.normal.inverses(diagonal[None], which)
-        (root,), (half,), log_det, (own_inverse,) = solved
+        solved = of.solved(log_sp[None], which)
+        own_inverse, beta, fitted, log_det = np.zeros(of.normal.gram.shape), np.zeros(len(diagonal)), 0.0, 0.0
+        for own, (own_beta, explained, own_log_det, inverse) in solved:
+            beta[own], own_inverse[own, own] = own_beta[0], inverse[0]
+            fitted, log_det = fitted + float(explained[0]), log_det + float(own_log_det[0])
         total, size = float(of.total[response]), float(self._size[response])
-        beta, fitted = half @ root, float(half @ half)
         rss = min(max(total - 2 * fitted + float(beta @ of.normal.gram @ beta), 0.0), total)
         scale = max(total - fitted, 0.0) / of.dof if of.scale is None else float(of.scale[response])
         edf = 1 - diagonal * own_inverse.diagonal()  # diag(A⁻¹G) = diag(I - A⁻¹S), with no more rounding than A⁻¹
@@ -225,12 +234,14 @@ class PenalizedLeastSquares:
         # An interpolation leaves no residuals to estimate from.
         noise_variance = rss / left if of.scale is None and left > 1e-6 * self.n else scale
         _, gradient, hessian = of.values_of(log_sp[None], which, solved)
-        coefficients, all_edf, inverse = (
+        coefficients, all_edf, all_inverse = (
             np.zeros(shape) for shape in (len(self.gram), len(self.gram), self.gram.shape)
         )
         unit = self.units[self._order]
         coefficients[self._order], all_edf[self._order] = beta * unit * np.sqrt(size), edf
-        inverse[np.ix_(self._order, self._order)] = own_inverse * unit * unit[:, None]
+        own_inverse *= unit
+        own_inverse *= unit[:, None]
+        all_inverse[np.ix_(self._order, self._order)] = own_inverse
         return Solution(
             sp,
             coefficients,
@@ -238,12 +249,12 @@ class PenalizedLeastSquares:
             rss * size,
             size * noise_variance,
             scale * size,
-            float(of.restricted(np.array(total - fitted), log_det[0], diagonal, response))
+            float(of.restricted(np.array(total - fitted), np.array(log_det), diagonal, response))
             + self._reml_of_unit(response),
             self.n * max(rss, 1e-14) * size / max(left, 1e-9 * self.n) ** 2,
             gradient[0],
             hessian[0],
-            inverse,
+            all_inverse,
             of.intercept,
         )
 
@@ -298,10 +309,10 @@ class PenalizedLeastSquares:
             tolerance = 1e-9 * self._criteria.dof  # both criteria are sums over the observations
             found = minima(self._criteria.gcv, [[self._centre]] * self.total.size, self._bounds(LOG_RANGE), tolerance)
         else:
-            found = self._reml_minima()
+            found, rehearsed = self._reml_minima()
             if judge is not None:
-                own = self._criteria, judge._criteria
-                found = judged(*own, found, self._centre, self._bounds(LOG_RANGE), judge._smoothest())
+                own, few = (self._criteria, judge._criteria), (self._smoothest(), judge._smoothest())
+                found = judged(*own, found, self._centre, self._bounds(LOG_RANGE), few, rehearsed)
         return [self.solve(np.exp(lowest), k) for k, (lowest, *_) in enumerate(found)]
 
     def _bounds(self, log_range: float) -> tuple[FloatArray, FloatArray]:
@@ -312,8 +323,8 @@ class PenalizedLeastSquares:
         of, count = self._criteria, SMOOTHEST * len(self._n_penalties)
         return of.smoothest(count) if len(self._centre) and of.penalties.shape[1] > 1.5 * count else of
 
-    def _reml_minima(self) -> list[list[FloatArray]]:
-        """Minima of REML for each response, the lowest first.
+    def _reml_minima(self) -> tuple[list[list[FloatArray]], list[list[FloatArray]]]:
+        """Minima of REML for each response, the lowest first, and where their searches started.
 
         Where there are many coordinates the search is rehearsed on the smoothest ones. Smoothing parameters mean the
         same there, a step costs a small part, and the minima are nearly those of all.
@@ -323,16 +334,26 @@ class PenalizedLeastSquares:
         starts = starts_of(few.reml_values, self.total.size, self._centre, parts, flat=1e-7 * self.n)
         jumps = len(self._centre) > GRID_OF_ALL
         if few is of:
-            return _search(of, starts, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps)
-        rehearsed = _search(few, starts, self._bounds(START_RANGE), 1e-4 * of.dof, jumps)
-        return _search(of, rehearsed, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps=False)
+            return _search(of, starts, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps), starts
+        starts = few.nearer(starts, self._bounds(START_RANGE))
+        rehearsed = _search(few, starts, self._bounds(START_RANGE), rough(of.dof), jumps)
+        found = _search(of, rehearsed, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps=False)
+        if not (jumps and len(parts) > 1):
+            return found, rehearsed
+        jumped = with_jumps(of.reml, of.beyond, found, self._bounds(LOG_RANGE), 1e-9 * of.dof, at_once=True)
+        return jumped, rehearsed
 
 
 def _search(
     of: Criteria, starts: list[list[FloatArray]], bounds: tuple[FloatArray, FloatArray], tolerance: float, jumps: bool
 ) -> list[list[FloatArray]]:
     found = minima(of.reml, starts, bounds, tolerance)
-    return with_jumps(of.reml, of.reml_values, found, bounds, tolerance) if jumps else found
+    return with_jumps(of.reml, of.beyond, found, bounds, tolerance) if jumps else found
+
+
+def _among(gram: FloatArray, order: IntArray) -> FloatArray:
+    """Rows and columns in an order; the matrix itself, where that is its own."""
+    return gram if np.array_equal(order, np.arange(len(gram))) else gram[np.ix_(order, order)]
 
 
 def _one_after_another(penalties: ArrayLike | Sequence[ArrayLike], p: int) -> tuple[FloatArray, list[int], list[int]]:

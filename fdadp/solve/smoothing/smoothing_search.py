@@ -29,6 +29,9 @@ Values = tuple[FloatArray, FloatArray, FloatArray]
 Score = Callable[[FloatArray, IntArray], Values]
 """Points (b, M), and of which function each is (b,) -> values (b,), gradients (b, M), Hessians (b, M, M)."""
 
+Beyond = Callable[[FloatArray, int, tuple[FloatArray, FloatArray]], tuple[FloatArray, FloatArray]]
+"""A point (M,), a function k and bounds -> this point and others, (b, M), and values of k there (b,)."""
+
 ValuesAbout = Callable[[FloatArray, FloatArray], FloatArray]
 """Points (b, M), which differ in little from another one (M,) -> values of K functions, (b, K)."""
 
@@ -39,21 +42,35 @@ _TINY = float(np.finfo(float).tiny)
 
 
 def minima(
-    score: Score, starts: list[list[FloatArray]], bounds: tuple[FloatArray, FloatArray], tolerance: float
+    score: Score,
+    starts: list[list[FloatArray]],
+    bounds: tuple[FloatArray, FloatArray],
+    tolerance: float,
+    alike: float = 0.0,
 ) -> list[list[FloatArray]]:
-    """Minima (M,) of each of K functions that :func:`newton` finds from its starts; the lowest first, no two near."""
+    """Minima (M,) of each of K functions that :func:`newton` finds from its starts; the lowest first, no two near.
+
+    Those whose values differ by less than `alike` are taken for one.
+    """
     of = np.repeat(np.arange(len(starts)), [len(points) for points in starts])
     values, ends = newton(score, np.array([point for points in starts for point in points]), of, bounds, tolerance)
     found: list[list[FloatArray]] = [[] for _ in starts]
+    last = np.full(len(starts), -np.inf)
     for i in np.argsort(values, kind="stable"):
-        kept = found[of[i]]
-        if not kept or (values[i] < np.inf and all(abs(ends[i] - end).max(initial=0.0) >= NEAR for end in kept)):
+        kept, higher = found[of[i]], last[of[i]] + alike <= values[i] < np.inf
+        if not kept or (higher and all(abs(ends[i] - end).max(initial=0.0) >= NEAR for end in kept)):
             kept.append(ends[i])
+            last[of[i]] = values[i]
     return found
 
 
 def newton(
-    score: Score, starts: FloatArray, of: IntArray, bounds: tuple[FloatArray, FloatArray], tolerance: float
+    score: Score,
+    starts: FloatArray,
+    of: IntArray,
+    bounds: tuple[FloatArray, FloatArray],
+    tolerance: float,
+    known: tuple[FloatArray, FloatArray, int] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Minimise functions by Newton's method with exact derivatives, within bounds.
 
@@ -68,15 +85,21 @@ def newton(
         Smallest and largest point. A coordinate at a bound stays there while the function falls beyond it.
     tolerance : float
         Largest gradient of a stationary point.
+    known : (ndarray of shape (m,), ndarray of shape (m, M), int), optional
+        Values and points of minima of a function that are known: a search that comes near one ends, too.
 
     Returns
     -------
     values : ndarray of shape (b,)
-        Infinite where a search ended because it met another.
+        Infinite where a search ended because it met another, or came near a known minimum.
     points : ndarray of shape (b, M)
     """
     low, high = bounds
-    ways, ends, at = [starts.copy()], np.full(len(of), np.inf), np.arange(len(of))  # `at`: searches under way
+    count, at = len(of), np.arange(len(of))  # `at`: searches under way
+    ways, ends, every = [starts.copy()], np.full(count, np.inf), of
+    if known is not None:
+        ways, ends = [np.vstack((starts, known[1]))], np.concatenate((ends, known[0]))
+        every = np.concatenate((of, np.full(len(known[0]), known[2])))
     point, (value, gradient, hessian) = starts, score(starts, of)
     full, length, halved = np.zeros_like(point), np.ones(len(of)), np.zeros(len(of), dtype=np.int64)
     for _ in range(200):
@@ -86,7 +109,7 @@ def newton(
         last, full = full, _newton_steps(gradient, hessian)
         size = abs(full).max(axis=1, initial=0.0)
         ends[at] = value
-        met = _behind(np.array(ways), at, ends, of)
+        met = _behind(np.array(ways), at, ends, every)
         ends[at[met]] = np.inf
         sure = size < SURE
         ways[-1][at[sure]] = np.minimum(np.maximum(point + full, low), high)[sure]
@@ -98,10 +121,11 @@ def newton(
             if not at.size:
                 break
         # Towards a minimum at infinity a function falls as e^-x does: steps of length 1, one after the other.
-        again = abs(full - last).max(axis=1) < 0.1 * size
-        fresh = np.where(again, FARTHEST / size, np.minimum(1.0, LONGEST / size))
-        length = np.where(halved, length / 2, fresh)
-        candidate = np.minimum(np.maximum(point + full * length[:, None], low), high)
+        again = (abs(full - last) < 0.1 * abs(full)) & (halved == 0)[:, None]
+        again &= (again & (abs(full) == size[:, None])).any(axis=1)[:, None]
+        step = full * np.where(again, FARTHEST / size[:, None], np.minimum(1.0, LONGEST / size)[:, None])
+        length = np.where(halved, length / 2, 1.0)
+        candidate = np.minimum(np.maximum(point + step * length[:, None], low), high)
         found = score(candidate, of[at])
         lower = found[0] < value
         halved = np.where(lower, 0, halved + 1)
@@ -113,7 +137,7 @@ def newton(
             hessian = np.where(lower[:, None, None], found[2], hessian)
         ways.append(ways[-1].copy())
         ways[-1][at] = point
-    return ends, ways[-1]
+    return ends[:count], ways[-1][:count]
 
 
 def _without(held: BoolArray, gradient: FloatArray, hessian: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -151,16 +175,20 @@ JUMPS = (-20.0, -10.0, -5.0, 5.0, 10.0, 20.0)
 TRIED = 4
 """Lowest points that jumps lead to, from which Newton's search goes on, lower than where it jumped off or not."""
 
+LOWER = 1e-3
+"""How much lower a point must be for a search from there to be worth while at once."""
+
 MOST = 8
 """Minima in a row that jumps may lead down to."""
 
 
 def with_jumps(
     score: Score,
-    values: ValuesAbout,
+    beyond: Beyond,
     found: list[list[FloatArray]],
     bounds: tuple[FloatArray, FloatArray],
     tolerance: float,
+    at_once: bool = False,
 ) -> list[list[FloatArray]]:
     """Put before the minima of each of K functions a lower one, if jumps from the lowest lead there.
 
@@ -168,24 +196,30 @@ def with_jumps(
     ----------
     score : callable
         As for :func:`~fdadp.solve.smoothing.smoothing_search.newton`.
-    values : callable
-        Points (b, M), which differ in little from another one (M,) -> values of the functions, shape (b, K).
+    beyond : callable
+        Where jumps of single log λ from a point lead.
     found : list of K lists of ndarray of shape (M,)
         The lowest first (:func:`~fdadp.solve.smoothing.smoothing_search.minima`).
     bounds, tolerance
         As for :func:`~fdadp.solve.smoothing.smoothing_search.newton`.
+    at_once : bool
+        Only the lowest point is gone on from, and that only where it is lower.
     """
     out = []
     for k, ends in enumerate(found):
-        lowest, value = ends[0], float(values(ends[0][None], ends[0])[0, k])
+        lowest = ends[0]
         for _ in range(MOST):
-            points = _jumps(lowest, bounds)
-            points = points[np.argsort(values(points, lowest)[:, k], kind="stable")[:TRIED]]
-            starts = np.vstack((lowest, points))  # where the way leads back, the search ends
-            reached, at = newton(score, starts, np.full(len(starts), k), bounds, tolerance)
-            if not reached.min() < value - 1e-6 * (1 + abs(value)):
+            points, values = beyond(lowest, k, bounds)
+            best = np.argsort(values, kind="stable")
+            least = LOWER if at_once else 1e-6 * (1 + abs(values[0]))
+            if at_once and not values[best[0]] < values[0] - least:
                 break
-            lowest, value = at[reached.argmin()], float(reached.min())
+            # Where the way leads back, the search ends.
+            starts = points[best[:1]] if at_once else np.vstack((lowest, points[best[best > 0][:TRIED]]))
+            reached, at = newton(score, starts, np.full(len(starts), k), bounds, tolerance)
+            if not reached.min() < values[0] - least:
+                break
+            lowest = at[reached.argmin()]
         out.append(ends if lowest is ends[0] else [lowest, *ends])
     return out
 
@@ -203,6 +237,18 @@ def _jumps(point: FloatArray, bounds: tuple[FloatArray, FloatArray]) -> FloatArr
 # knows better (docs/decisions/0036-minima-of-reml-under-dependence.md).
 
 
+MANY = 400
+"""Coordinates from which on searches that start far away begin on the smoothest :data:`FEWEST` a term."""
+
+FEWEST = 16
+"""Of each term: where a search is in a narrow valley these show the way, but not the end."""
+
+ALIKE = 0.1
+"""Values that differ by less are of one minimum there."""
+
+START_RANGE = 10.0
+"""Of rehearsals, in log λ: beyond it the criteria are nearly flat, and no start is wanted there."""
+
 DECISIVE = 1.0
 """Logarithm of a ratio of likelihoods below which a judge leaves minima in the order of REML itself."""
 
@@ -213,7 +259,8 @@ def judged(
     found: list[list[FloatArray]],
     centre: FloatArray,
     bounds: tuple[FloatArray, FloatArray],
-    few: Criteria,
+    few: tuple[Criteria, Criteria],
+    rehearsed: list[list[FloatArray]],
 ) -> list[list[FloatArray]]:
     """Put first, of the minima of REML for each of K responses, the one that a judge likes best.
 
@@ -231,27 +278,44 @@ def judged(
         Where penalties and data weigh the same.
     bounds
         As for :func:`~fdadp.solve.smoothing.smoothing_search.newton`.
-    few : Criteria
-        The judge's on the smoothest coordinates: its own minima are but starts.
+    few : (Criteria, Criteria)
+        The same on the smoothest coordinates, from whose minima searches start.
+    rehearsed : list of K lists of ndarray of shape (M,)
+        From where the minima were found.
     """
-    every, tolerance = np.arange(len(found)), 1e-9 * of.dof
     starts = [[*known, *(centre + shift for shift in (DIAGONAL, 0.0, -DIAGONAL))] for known in found]
-    liked = [best for best, *_ in minima(few.reml, starts, bounds, 1e-4 * judge.dof)]
-    usual, middle = newton(of.reml, np.tile(centre, (every.size, 1)), every, bounds, tolerance)
-    _, below = newton(of.reml, np.clip(liked, *bounds), every, bounds, tolerance)
+    starts = few[1].nearer(starts, bounds)
+    liked = [best for best, *_ in minima(few[1].reml, starts, bounds, 1e-4 * judge.dof)]
     out = []
     for k, known in enumerate(found):
-        points = list(known)
-        for end in (middle[k], below[k]):
-            if min(abs(end - other).max(initial=0.0) for other in points) >= NEAR:
+        points, which = list(known), np.array([k])
+        values = of.reml_values(np.array(points))[:, k]
+        for start in (np.clip(liked[k], *bounds), centre):
+            near = start[None]
+            if few[0] is not of and len(few[0].normal.gram) > MANY:
+                limits = centre - START_RANGE, centre + START_RANGE
+                _, near = newton(few[0].reml, np.clip(near, *limits), which, limits, rough(of.dof))
+                if len(points) == 1 and (abs(near - rehearsed[k]).max(axis=1) < NEAR).any():
+                    value = values[0]
+                    continue
+            (value,), (end,) = newton(of.reml, near, which, bounds, 1e-9 * of.dof, (values, np.array(points), k))
+            away = abs(np.array(points) - end).max(axis=1, initial=0.0)
+            if value == np.inf:  # it came to one that is known
+                value = values[away.argmin()]
+            elif away.min() >= NEAR:
                 points.append(end)
-        here = np.array(points)
-        values, liking = of.reml_values(here)[:, k], judge.reml_values(here)[:, k]
+                values = np.append(values, value)
+        liking = judge.reml_values(np.array(points))[:, k]
         lowest = int(values.argmin())
-        allowed = (values <= usual[k] + 1e-6 * (1 + abs(usual[k]))) & (liking < liking[lowest] - DECISIVE)
+        allowed = (values <= value + 1e-6 * (1 + abs(value))) & (liking < liking[lowest] - DECISIVE)
         first = int(np.where(allowed, liking, np.inf).argmin()) if allowed.any() else lowest
         out.append([points[first], *(point for i, point in enumerate(points) if i != first)])
     return out
+
+
+def rough(dof: int) -> float:
+    """Gradient at which a search ends that another one goes on from."""
+    return min(1e-4 * dof, 0.1)
 
 
 # Criteria of smoothing parameters.
@@ -285,6 +349,8 @@ class Criteria:
         Whether features are centred for one, which is a degree of freedom more.
     scale : ndarray of shape (K,), optional
         Known variances of the errors of the divided responses; profiled out where they are not.
+    above : float
+        What other terms, which are solved for, add to REML.
     """
 
     def __init__(
@@ -296,9 +362,11 @@ class Criteria:
         dof: int,
         intercept: bool = True,
         scale: FloatArray | None = None,
+        above: float = 0.0,
     ) -> None:
         self.normal, self.total, self.penalties, self.n, self.dof = normal, total, penalties, n, dof
-        self.intercept, self.scale = intercept, scale
+        self.intercept, self.scale, self.above = intercept, scale, above
+        self._by_term: tuple[FloatArray, list[tuple[BoolArray, Criteria | None]]] = np.zeros(0), []
         # With a 1 where no penalty is, the diagonal of S has no zeros, and its logarithms there are 0.
         self._free = (penalties == 0).all(axis=0).astype(np.float64)
 
@@ -310,6 +378,76 @@ class Criteria:
         on = (self.penalties > 0).astype(np.float64)
         return np.asarray(connected_components(on @ on.T, directed=False)[1])
 
+    def beyond(
+        self, point: FloatArray, response: int, bounds: tuple[FloatArray, FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Where jumps of single log λ lead: the point itself (M,) and others (b, M), and REML of a response there.
+
+        Where there are several terms, the search goes on from the lowest jumps of each in its own smoothing parameters,
+        the other terms solved for once. What leads back is left out.
+        """
+        points, values = [point[None]], [self.reml_values(point[None])[:, response]]
+        for own, alone in self.by_term(point):
+            limits = bounds[0][own], bounds[1][own]
+            to = _jumps(point[own], limits)
+            if alone is None:
+                every = np.tile(point, (len(to), 1))
+                every[:, own] = to
+                found = self.reml_values(every)[:, response]
+            else:
+                to = to[np.argsort(alone.reml_values(to)[:, response], kind="stable")[:TRIED]]
+                starts, of = np.vstack((point[own], to)), np.full(len(to) + 1, response)
+                reached, at = newton(alone.reml, starts, of, limits, 1e-4 * self.dof)
+                left = (reached < np.inf) & (abs(at - point[own]).max(axis=1) >= NEAR)
+                every, found = np.tile(point, (int(left.sum()), 1)), reached[left]
+                every[:, own] = at[left]
+            points.append(every)
+            values.append(found)
+        return np.vstack(points), np.concatenate(values)
+
+    def by_term(self, about: FloatArray) -> list[tuple[BoolArray, Criteria | None]]:
+        """Which smoothing parameters are a term's, and :meth:`of_some` of them: of half of the terms first."""
+        if not np.array_equal(self._by_term[0], about):
+            self._by_term = about, self._halved(about)
+        return self._by_term[1]
+
+    def _halved(self, about: FloatArray) -> list[tuple[BoolArray, Criteria | None]]:
+        terms = self._together
+        count = int(terms.max(initial=-1)) + 1
+        if count < 2:
+            return [(terms == term, None) for term in range(count)]
+        out: list[tuple[BoolArray, Criteria | None]] = []
+        for first, last in ((0, count // 2), (count // 2, count)):
+            mine = (terms >= first) & (terms < last)
+            half = self.of_some(mine, about)
+            if last - first == 1:
+                out.append((mine, half))
+            elif half is None:
+                out += [(own, self.of_some(own, about)) for own in (terms == term for term in range(first, last))]
+            else:
+                for theirs, alone in half._halved(about[mine]):
+                    own = np.zeros(len(terms), dtype=bool)
+                    own[mine] = theirs
+                    out.append((own, alone))
+        return out
+
+    def of_some(self, mine: BoolArray, about: FloatArray) -> Criteria | None:
+        """The criteria in some smoothing parameters, the others as at a point (M,), and their coordinates solved for.
+
+        None where that is of no use (:meth:`NormalEquations.of_some`).
+        """
+        penalty = np.exp(about) @ self.penalties
+        own = (self.penalties[mine] > 0).any(axis=0)
+        found = self.normal.of_some(np.flatnonzero(own), penalty)
+        if found is None:
+            return None
+        normal, others, log_det = found
+        above = (log_det - float(np.log((penalty + self._free)[~own]).sum())) / 2
+        penalties = self.penalties[mine][:, own]
+        return Criteria(
+            normal, self.total - others, penalties, self.n, self.dof, self.intercept, self.scale, self.above + above
+        )
+
     def smoothest(self, count: int) -> Criteria:
         """Return the criteria of the same responses on the `count` coordinates that the penalties weigh least."""
         largest = self.penalties.max(axis=1, keepdims=True)
@@ -320,6 +458,13 @@ class Criteria:
         normal = NormalEquations(of.gram[np.ix_(keep, keep)], of.cross[keep], of.floor, blocks)
         return Criteria(normal, self.total, self.penalties[:, keep], self.n, self.dof, self.intercept, self.scale)
 
+    def nearer(self, starts: list[list[FloatArray]], bounds: tuple[FloatArray, FloatArray]) -> list[list[FloatArray]]:
+        """Where searches on the smoothest coordinates lead from the starts, if there are many; else the starts."""
+        if len(self.normal.gram) <= MANY:
+            return starts
+        fewest = self.smoothest(FEWEST * int(self._together.max(initial=0) + 1))
+        return minima(fewest.reml, starts, bounds, rough(self.dof), ALIKE)
+
     def reml_values(self, log_sp: FloatArray, about: FloatArray | None = None) -> FloatArray:
         """REML of all responses at points (b, M), shape (b, K).
 
@@ -327,35 +472,19 @@ class Criteria:
         the others are solved for once.
         """
         values, left = np.empty((len(log_sp), len(self.total))), np.ones(len(log_sp), dtype=bool)
-        if about is not None and (terms := self._together).max(initial=0):
-            moved, penalty = log_sp != about, np.exp(about) @ self.penalties
-            for term in range(terms.max() + 1):
-                at = left & ~moved[:, terms != term].any(axis=1)
-                own = np.flatnonzero((self.penalties[terms == term] > 0).any(axis=0))
-                found = self.normal.of_some(own, penalty) if at.sum() > 2 else None
-                if found is not None:
-                    values[at] = self._values(log_sp[at], own, *found)
+        if about is not None:
+            moved = log_sp != about
+            for own, alone in self.by_term(about):
+                at = left & ~moved[:, ~own].any(axis=1)
+                if alone is not None and at.any():
+                    values[at] = alone.reml_values(log_sp[at][:, own])
                     left &= ~at
-        values[left] = self._values(log_sp[left], slice(None), self.normal)
-        return values
-
-    def _values(
-        self,
-        log_sp: FloatArray,
-        own: IntArray | slice,
-        normal: NormalEquations,
-        others: FloatArray | float = 0.0,
-        log_det_of_others: float = 0.0,
-    ) -> FloatArray:
-        """REML from equations of some coordinates, what the others explain and their log|A|."""
-        every, step = np.arange(len(self.total)), max(AT_ONCE // max(normal.gram.size, 1), 1)
-        values = np.empty((len(log_sp), len(every)))
-        for start in range(0, len(log_sp), step):
-            diagonal = np.exp(log_sp[start : start + step]) @ self.penalties
-            explained, log_det = normal.explained(diagonal[:, own])
-            values[start : start + step] = self.restricted(
-                self.total - others - explained, (log_det + log_det_of_others)[:, None], diagonal[:, None], every
-            )
+        every, step = np.arange(len(self.total)), max(AT_ONCE // max(self.normal.gram.size, 1), 1)
+        for start in range(0, int(left.sum()), step):
+            at = np.flatnonzero(left)[start : start + step]
+            diagonal = np.exp(log_sp[at]) @ self.penalties
+            explained, log_det = self.normal.explained(diagonal)
+            values[at] = self.restricted(self.total - explained, log_det[:, None], diagonal[:, None], every)
         return values
 
     def restricted(
@@ -368,7 +497,7 @@ class Criteria:
         else:
             scale = self.scale[responses]
             likelihood = deviance / scale + self.dof * np.log(2 * np.pi * scale)
-        return np.asarray((likelihood + log_det - log_s) / 2)
+        return np.asarray((likelihood + log_det - log_s) / 2 + self.above)
 
     def reml(self, log_sp: FloatArray, responses: IntArray) -> Values:
         """Negative restricted log-likelihood (Wood 2011, equation 4), an unknown scale profiled out.
@@ -386,31 +515,41 @@ class Criteria:
         return values, gradients, hessians
 
     def _reml(self, log_sp: FloatArray, responses: IntArray) -> Values:
-        return self.values_of(log_sp, responses, self.normal.inverses(np.exp(log_sp) @ self.penalties, responses))
+        return self.values_of(log_sp, responses, self.solved(log_sp, responses))
 
-    def values_of(self, log_sp: FloatArray, responses: IntArray, solved: tuple[FloatArray, ...]) -> Values:
-        """REML where :meth:`NormalEquations.inverses` has solved the equations."""
+    def solved(self, log_sp: FloatArray, responses: IntArray) -> list[tuple[slice, tuple[FloatArray, ...]]]:
+        """Return what :meth:`NormalEquations.inverses` gives of each of its parts, and where these stand."""
+        diagonal = np.exp(log_sp) @ self.penalties
+        return [(own, normal.inverses(diagonal[:, own], responses)) for own, normal in self.normal.parts]
+
+    def values_of(
+        self, log_sp: FloatArray, responses: IntArray, solved: list[tuple[slice, tuple[FloatArray, ...]]]
+    ) -> Values:
+        """REML where the equations are :meth:`solved`."""
         weighted = np.exp(log_sp)[:, :, None] * self.penalties  # λ_j d_j
         diagonal = weighted.sum(axis=1)
-        roots, half, log_det, inverse = solved
-        beta = (half[:, None] @ roots)[:, 0]
-        deviance = np.maximum(self.total[responses] - (half * half).sum(axis=1), LEAST)
-        per = (self.dof / deviance if self.scale is None else 1 / self.scale[responses])[:, None]
         share = weighted / (diagonal + self._free)[:, None]
-        pushed = weighted * beta[:, None]  # L_j β
-        d1 = (pushed @ beta[:, :, None])[..., 0]
-        own = inverse.diagonal(axis1=1, axis2=2)
-        trace = (weighted @ own[:, :, None])[..., 0] - share.sum(axis=2)
-        # Second derivatives: of the deviance, of log|A|, of -log|S|.
-        bent = pushed @ roots.swapaxes(1, 2)
-        hessian = share @ share.swapaxes(1, 2) - weighted @ (inverse * inverse) @ weighted.swapaxes(1, 2)
-        of_deviance = 2 * bent @ bent.swapaxes(1, 2)
+        d1, trace = np.zeros(log_sp.shape), -share.sum(axis=2)
+        # Second derivatives: of -log|S| and of log|A|, and of the deviance.
+        hessian, bent = share @ share.swapaxes(1, 2), np.zeros((*log_sp.shape, log_sp.shape[1]))
+        explained = log_det = np.zeros(len(log_sp))
+        for own, (beta, own_explained, own_log_det, inverse) in solved:
+            explained, log_det = explained + own_explained, log_det + own_log_det
+            light = weighted[:, :, own]
+            pushed = light * beta[:, None]  # L_j β
+            d1 += (pushed @ beta[:, :, None])[..., 0]
+            trace += (light @ inverse.diagonal(axis1=1, axis2=2)[:, :, None])[..., 0]
+            bent += pushed @ inverse @ pushed.swapaxes(1, 2)
+            hessian -= light @ (inverse * inverse) @ light.swapaxes(1, 2)
+        deviance = np.maximum(self.total[responses] - explained, LEAST)
+        per = (self.dof / deviance if self.scale is None else 1 / self.scale[responses])[:, None]
+        bent *= 2
         if self.scale is None:
-            of_deviance += d1[:, None] * (d1 / deviance[:, None])[..., None]
-        hessian -= per[:, None] * of_deviance
-        np.einsum("bii->bi", hessian)[...] += per * d1 + trace
-        value = self.restricted(deviance, log_det, diagonal, responses)
-        return value, (per * d1 + trace) / 2, hessian / 2
+            bent += d1[:, None] * (d1 / deviance[:, None])[..., None]
+        hessian -= per[:, None] * bent
+        gradient = per * d1 + trace
+        np.einsum("bii->bi", hessian)[...] += gradient
+        return self.restricted(deviance, log_det, diagonal, responses), gradient / 2, hessian / 2
 
     def gcv(self, log_sp: FloatArray, responses: IntArray) -> Values:
         """``n/2 log GCV``, with ``GCV = n RSS / (n - edf)²``: curved as a log-likelihood is, in any units."""

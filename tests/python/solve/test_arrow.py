@@ -51,6 +51,13 @@ def test_halves_that_share_nothing_are_two_blocks_and_solved_as_such():
     heavy = rng.uniform(size=300)
     for expected, found in zip(*(of.inverses(heavy[None], np.array([1])) for of in (plain, quick)), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-10)
+    assert [len(set(half[order[own]])) for own, _ in quick.parts] == [1, 1]
+    assert plain.parts == [(slice(None), plain)]
+    whole, which = plain.inverses(heavy[None], np.array([1])), np.array([1])
+    for own, part in quick.parts:
+        beta, _, _, inverse = part.inverses(heavy[None, own], which)
+        np.testing.assert_allclose(beta, whole[0][:, own], atol=1e-10)
+        np.testing.assert_allclose(inverse, whole[3][:, own, own], atol=1e-10)
     own = np.arange(40, 90)
     for of in (plain, quick):
         left, explained, log_det = of.of_some(own, heavy)
@@ -79,14 +86,17 @@ def test_solutions_are_those_without_blocks():
     for expected, found in zip(plain.explained(heavy), quick.explained(heavy), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-10)
     which = np.array([0, 1, 0, 1])
-    (_, _, expected_log, expected), (roots, halves, log_det, inverse) = (
+    (_, _, expected_log, expected), (beta, explained, log_det, inverse) = (
         of.inverses(heavy, which) for of in (plain, quick)
     )
+    roots, halves, _ = quick.roots(heavy, which)
     np.testing.assert_allclose(inverse, expected, atol=1e-10 * np.abs(expected).max())
     np.testing.assert_allclose(log_det, expected_log, rtol=1e-10)
     np.testing.assert_allclose(roots.swapaxes(1, 2) @ roots, inverse, atol=1e-10 * np.abs(expected).max())
     solved = np.linalg.solve(gram + np.diag(heavy[1]), cross[:, 1])
     np.testing.assert_allclose(halves[1] @ roots[1], solved, atol=1e-8 * np.abs(solved).max())
+    np.testing.assert_allclose(beta[1], solved, atol=1e-8 * np.abs(solved).max())
+    np.testing.assert_allclose(explained[1], cross[:, 1] @ solved, rtol=1e-8)
 
 
 def test_what_blocks_cannot_tell_is_solved_without_them():
