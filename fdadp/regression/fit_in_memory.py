@@ -393,19 +393,7 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
     # Means of curves take as much memory as the curves: residuals overwrite them, and who asks has them computed again.
     gaussian = mixed is None and family.name == "gaussian" and observed.whole
     made_again = gaussian and observed.offset is None and not numbers
-    if mixed is None:
-        working = estimate.working
-        believed = (estimate.precision, None) if working is None else (working.precision, working.learned)
-        errors = CoefficientErrors(
-            settings=settings,
-            fit=fit,
-            loglik=log_likelihood(observed, family, eta, fit) if working is None else working.log_likelihood(fit),
-            residuals=Residuals.of(observed, eta, family, believed[0], believed[1], eta if made_again else None),
-            groups=groups,
-            beyond=estimate.beyond,
-        )
-    else:
-        errors = CoefficientErrors.by_persons(settings, mixed)
+    errors = _errors_of(estimate, settings, observed, groups, eta, eta if made_again else None)
     again = None if training.loose is None else _completed_again(spec, training, training.loose, fit)
     if training.grid is not None:  # where responses have points of their own, predictions are made on another grid
         errors = replace(errors, fit=replace(fit, form=LongForm(fit.form.designs, training.grid)))
@@ -440,6 +428,29 @@ def fit_whole(settings: ModelSettings, data: Any, y: Any, grids: Grids | None, *
             weights=observed.weights if estimate.weighted else None,
             curves=curves if observed.points is None else None,
         ),
+    )
+
+
+def _errors_of(
+    estimate: Estimate,
+    settings: ModelSettings,
+    observed: Observations,
+    groups: IntArray | None,
+    eta: FloatArray,
+    into: FloatArray | None,
+) -> CoefficientErrors:
+    """What standard errors need of a fit; residuals are written into an array, which may be that of the predictors."""
+    if estimate.mixed is not None:
+        return CoefficientErrors.by_persons(settings, estimate.mixed)
+    working, fit, family = estimate.working, estimate.fit, settings.family
+    believed = (estimate.precision, None) if working is None else (working.precision, working.learned)
+    return CoefficientErrors(
+        settings=settings,
+        fit=fit,
+        loglik=log_likelihood(observed, family, eta, fit) if working is None else working.log_likelihood(fit),
+        residuals=Residuals.of(observed, eta, family, believed[0], believed[1], into),
+        groups=groups,
+        beyond=estimate.beyond,
     )
 
 
