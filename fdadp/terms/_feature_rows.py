@@ -113,49 +113,27 @@ def _cubic_feature_rows(x, lower, upper, scale, n_intervals, ends, s_first, s_va
                 start += step
 
 
-@kernel("f8[:,::1], f8, f8, f8[::1], f8[::1], f8, i8, i8[::1]")
-def _within_reach(x, lower, upper, bounds, column_factor, least, row, places):  # type: ignore[no-untyped-def]
-    """Write to `places` which points, from a row on, may have more than `least`; return how many, and the next row.
+@kernel("f8[:,::1], f8, f8, f8, i8, i8, f8[:,::1], f8[:,::1], f8[::1], f8[::1]")
+def _largest_row_sum(x, lower, upper, scale, n_intervals, degree, ends, coordinates, bounds, column_factor):  # type: ignore[no-untyped-def]
+    """Return the largest ``|B(x_ij) C|_1`` times the factor of column j: evaluated where bounds allow more.
 
     Bounds are of points within [lower, upper]. B-splines grow beyond, so that each point there is one of them.
     """
-    count, points, last = 0, x.shape[1], bounds.size - 1
-    while row < len(x) and count + points <= places.size:
-        for j in range(points):
-            position = (x[row, j] - lower) / (upper - lower) * bounds.size
+    largest, last, out = 0.0, bounds.size - 1, np.empty(degree + 1)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            position = (x[i, j] - lower) / (upper - lower) * bounds.size
             bound = bounds[min(max(int(position), 0), last)] * column_factor[j]
-            if bound > least or x[row, j] < lower or x[row, j] > upper:
-                places[count] = row * points + j
-                count += 1
-        row += 1
-    return count, row
-
-
-def _of_few(
-    x: FloatArray, lower: float, upper: float, scale: float, n_intervals: int, degree: int, ends: FloatArray
-) -> tuple[IntArray, FloatArray]:
-    """What :func:`_bsplines` gives of each entry (m,): the indices, and the values, shape (degree + 1, m)."""
-    u = (np.clip(x, lower, upper) - lower) * scale
-    first = np.minimum(u.astype(np.int64), n_intervals - 1)
-    u -= first
-    out = np.empty((degree + 1, x.size))
-    if degree == 3:
-        v = 1.0 - u
-        out[0], out[3] = v * v * v * (1 / 6), u * u * u * (1 / 6)
-        out[1] = (3 * u - 6) * u * u * (1 / 6) + 4 / 6
-        out[2] = (3 * v - 6) * v * v * (1 / 6) + 4 / 6
-    else:
-        out[0] = 1.0
-        for d in range(1, degree + 1):
-            saved = np.zeros(x.size)
-            for r in range(d):
-                share = out[r] / d
-                out[r] = saved + (r + 1 - u) * share
-                saved = (u + (d - 1 - r)) * share
-            out[d] = saved
-    for beyond, at, end in ((x < lower, 0, lower), (x > upper, 2, upper)):
-        out[:, beyond] = ends[at][:, None] + (x[beyond] - end) * ends[at + 1][:, None]
-    return first, out
+            if bound > largest or x[i, j] < lower or x[i, j] > upper:
+                first = _bsplines(x[i, j], lower, upper, scale, n_intervals, degree, ends, out)
+                total = 0.0
+                for c in range(coordinates.shape[1]):
+                    entry = 0.0
+                    for r in range(degree + 1):
+                        entry += out[r] * coordinates[first + r, c]
+                    total += abs(entry)
+                largest = max(largest, total * column_factor[j])
+    return largest
 
 
 @dataclass(frozen=True)
@@ -256,23 +234,10 @@ class FeatureMap:
         bounds = np.maximum(sums[:-1], sums[1:]) + slack + 1e-9
         factor = np.abs(self.s_basis.design(self.grid) @ s_coordinates).sum(axis=1)
 
-        def exactly(x: FloatArray, factors: FloatArray) -> FloatArray:
-            first, basis = _of_few(x, *self._x_arguments)
-            total = np.zeros(x.size)
-            for column in x_coordinates.T:
-                entry = np.zeros(x.size)
-                for r, values in enumerate(basis):
-                    entry += values * column[first + r]
-                total += np.abs(entry)
-            return np.asarray(total * factors)
+        to, bounds = np.ascontiguousarray(x_coordinates), np.ascontiguousarray(bounds)
 
         def largest(x: FloatArray) -> float:
-            values, found, row = np.ascontiguousarray(x, dtype=np.float64), 0.0, 0
-            places, low, high = np.empty(max(2**12, x.shape[1]), dtype=np.int64), self.x_basis.lower, self.x_basis.upper
-            while row < len(values):
-                count, row = _within_reach(values, low, high, bounds, factor, found, row, places)
-                some = places[:count]
-                found = max(found, exactly(values.ravel()[some], factor[some % factor.size]).max(initial=0.0))
-            return found
+            values = np.ascontiguousarray(x, dtype=np.float64)
+            return float(_largest_row_sum(values, *self._x_arguments, to, bounds, factor))
 
         return largest

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.bsplines import BSplines
-from fdadp.terms import _feature_rows
 from fdadp.terms._feature_rows import FeatureMap
 
 
@@ -70,13 +68,3 @@ def test_row_norm_beyond_the_range_does_not_depend_on_the_order_of_the_curves():
     by_s = np.abs(features.s_basis.design(features.grid) @ cs).sum(axis=1)
     for order in (np.arange(40), np.argsort(-by_x.max(axis=1)), np.argsort(by_x.max(axis=1))):
         np.testing.assert_allclose(features.row_norm(cx, cs)(x[order]), (by_x * by_s).max(), rtol=1e-12)
-
-
-@pytest.mark.parametrize("degree", [3, 2])
-def test_functions_of_few_points_have_the_bits_of_the_kernel(degree):
-    rng, features = np.random.default_rng(2), feature_map(degree)
-    place, out = features._x_arguments, np.empty(4)
-    for point in (-2.0, 2.0, 1e300, -1e20, *rng.normal(0, 2, size=130)):
-        first, values = _feature_rows._of_few(np.array([point]), *place)
-        assert first == _feature_rows._bsplines.py_func(point, *place, out)
-        assert np.array_equal(values[:, 0], out[: degree + 1])
