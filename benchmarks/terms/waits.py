@@ -376,7 +376,7 @@ PEERS: dict[str, tuple[str, Callable[[], float]]] = {
 
 def run(name: str) -> dict[str, float]:
     """CPU seconds and MB of one case in this process."""
-    import numba  # noqa: F401 - which a small work does without
+    import numba  # noqa: F401 - with which other checkouts compile, and which a small work of theirs does without
 
     _, small, full = CASES[name]
     small()()

@@ -234,7 +234,7 @@ class FeatureMap:
         bounds = np.maximum(sums[:-1], sums[1:]) + slack + 1e-9
         factor = np.abs(self.s_basis.design(self.grid) @ s_coordinates).sum(axis=1)
 
-        to, bounds = np.ascontiguousarray(x_coordinates), np.ascontiguousarray(bounds)
+        to = np.ascontiguousarray(x_coordinates)
 
         def largest(x: FloatArray) -> float:
             values = np.ascontiguousarray(x, dtype=np.float64)

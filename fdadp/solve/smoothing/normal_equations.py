@@ -333,30 +333,19 @@ def in_blocks(gram: FloatArray) -> tuple[IntArray, tuple[slice, ...]]:
     return whole
 
 
-def _components(linked: BoolArray) -> tuple[int, IntArray]:
-    """How many sets of coordinates share nothing, and which one each is of."""
-    label, count = np.full(len(linked), -1), 0
-    for first in range(len(linked)):
-        if label[first] < 0:
-            fresh = np.arange(len(linked)) == first
-            while fresh.any():
-                label[fresh] = count
-                fresh = linked[fresh].any(axis=0) & (label < 0)
-            count += 1
-    return count, label
-
-
 def _split(linked: BoolArray, border: BoolArray) -> tuple[IntArray, tuple[slice, ...]]:
     """Order and blocks where these coordinates are the border, or the first one where there are none."""
+    from scipy.sparse.csgraph import connected_components
+
     if not border.any():  # a factor of blocks needs a last one
         border = np.arange(len(border)) == 0
     inner = np.flatnonzero(~border)
-    count, label = _components(linked[np.ix_(inner, inner)])
+    count, label = connected_components(linked[np.ix_(inner, inner)], directed=False)
     beside = np.bincount(label, linked[np.ix_(inner, border)].any(axis=1), count) > 0
-    label = np.argsort(np.argsort(beside, kind="stable"))[label]  # last those that share something with the border
-    ends = np.cumsum(np.bincount(label, minlength=count)).tolist()
+    turn = np.argsort(np.argsort(beside, kind="stable"))[label]  # last those that share something with the border
+    ends = np.cumsum(np.bincount(turn, minlength=count)).tolist()
     blocks = tuple(slice(a, b) for a, b in zip([0, *ends], ends, strict=False))
-    return np.concatenate((inner[np.argsort(label, kind="stable")], np.flatnonzero(border))), blocks
+    return np.concatenate((inner[np.argsort(turn, kind="stable")], np.flatnonzero(border))), blocks
 
 
 def blocks_among(blocks: Sequence[slice], keep: IntArray) -> list[slice]:
