@@ -1,6 +1,6 @@
 """How often standard errors of mean curves cover, and how far predictions are off, by the size of the bases.
 
-    python benchmarks/standard_errors.py [--n 200 2000] [--cohorts 10]
+    python benchmarks/standard_errors.py [--n 200 2000] [--cohorts 10] [--sizes 14 8]
 
 Five simulators (``cohorts.py``), X without noise, so that E[Y | X] is known; nominal 95 %, 400 new curves a cohort. The
 table of ``docs/decisions/0024-default-sizes-grow-with-n.md`` takes 20 cohorts of up to 200 curves and 10 of 2,000.
@@ -42,14 +42,19 @@ def main(arguments: list[str] | None = None) -> str:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=int, nargs="+", default=[200, 2000])
     parser.add_argument("--cohorts", type=int, default=10)
+    parser.add_argument("--sizes", type=int, nargs=2, help="functions over x and over s of a third basis")
     parser.add_argument("--scenarios", nargs="+", default=list(cohorts.SCENARIOS), choices=cohorts.SCENARIOS)
     options = parser.parse_args(arguments)
-    rows = [f"| {' → '.join(SIZES)} | {' | '.join(options.scenarios)} |", "|---" * (len(options.scenarios) + 1) + "|"]
+    sizes = dict(SIZES)
+    if options.sizes:
+        over_x, over_s = options.sizes
+        sizes[f"{over_x} x {over_s}"] = {"n_basis_x": over_x, "n_basis_s": over_s}
+    rows = [f"| {' → '.join(sizes)} | {' | '.join(options.scenarios)} |", "|---" * (len(options.scenarios) + 1) + "|"]
     for n in options.n:
         means = [
             [
                 (np.mean([c for c, _ in found]), np.median([e for _, e in found]))
-                for settings in SIZES.values()
+                for settings in sizes.values()
                 for found in [[one(scenario, n, seed, settings) for seed in range(options.cohorts)]]
             ]
             for scenario in options.scenarios
