@@ -18,12 +18,12 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.regression.fitted.coefficient_errors import CoefficientErrors
 from fdadp.regression.fitted.fitted_model import Fitted, FittedResponse, TrainedRows
-from fdadp.regression.formula import ParsedFormula, parse
+from fdadp.regression.formula import ParsedFormula, parse, words
 from fdadp.regression.mixed_models.mixed_model_fit import MixedFit, fit_by_person, large_effect, person_terms
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.regression.reading.label_joins import positioned
 from fdadp.regression.reading.missing_entries import CompletedAgain
-from fdadp.regression.reading.table_columns import ColumnTable, Grids, check_grids, columns_of
+from fdadp.regression.reading.table_columns import ColumnTable, Grids, check_grids, columns_of, read_together
 from fdadp.regression.reading.training_rows import Training, TrainingSpec, is_expression, read_rows
 from fdadp.responses import Functional
 from fdadp.solve.eigen.fit_to_scores import ComponentsFit, ComponentsOfGaps, fit_components, fit_components_of_gaps
@@ -110,7 +110,9 @@ def read_spec(
     """
     if by == "position":
         data = positioned(data)
-    table = ColumnTable(data, grids) if isinstance(settings.formula, str) else None
+    table = None
+    if isinstance(settings.formula, str):
+        table = ColumnTable(read_together(data, words(settings.formula)), grids)
     parsed = read_terms(settings, lambda: {} if table is None else table.kinds())
     if settings.as_refund:
         parsed = parsed._replace(terms=tuple(term.with_refund_sizes() for term in parsed.terms))

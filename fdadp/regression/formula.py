@@ -155,6 +155,17 @@ def person_columns(formula: str) -> list[str]:
     return found
 
 
+def words(formula: str) -> list[str]:
+    """What stands in a formula where a column could, told before there are columns.
+
+    Examples
+    --------
+    >>> words("log(Y) ~ s(age, k=8) + C(`blood group`)")
+    ['Y', 'age', 'k', '8', 'blood group']
+    """
+    return [quoted or bare for quoted, bare in re.findall(r"`([^`]+)`|([\w.]+)(?![\w.]|\s*\()", _plain(formula))]
+
+
 def _plain(formula: str) -> str:
     """On one line, letters and accents composed."""
     return unicodedata.normalize("NFC", " ".join(formula.split()))

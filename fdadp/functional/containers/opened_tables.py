@@ -71,7 +71,7 @@ class _Opened:
         parts = list(self.tables_of([f.name for f in self.source.columns] if memory else names))
         if not parts:
             raise InputError(f"{self.source.called} must have at least one row, got none")
-        found = {name: _together([part[name] for part in parts]) for name in parts[0]}
+        found = {name: _together([part.pop(name) for part in parts]) for name in list(parts[0])}
         if memory:
             held.update(found)
         return {name: found[name] for name in names}

@@ -31,6 +31,7 @@ from fdadp.regression.reading.table_columns import (
     names_like,
     read_long_response,
     read_records,
+    read_together,
     rows_beside,
     units_of,
 )
@@ -84,7 +85,8 @@ class TrainingSpec:
         """The columns of the data."""
         if self.table is not None:
             return self.table.again()
-        return ColumnTable(self.data, self.grids, defaults=self.defaults)
+        data = read_together(self.data, [self.response, *self.columns])
+        return ColumnTable(data, self.grids, defaults=self.defaults)
 
     def joined(self, by: str | None) -> tuple[TrainingSpec, str | None]:
         """The same with rows of several inputs joined by their labels, and what was joined, in words.

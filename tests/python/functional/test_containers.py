@@ -17,9 +17,10 @@ from fdadp import DPAFF, AdditiveFunctionOnFunction, FunctionalRegression, Priva
 from fdadp.datasets import simulate_affr
 from fdadp.errors import FileFormatError, InputError, PrivacyError
 from fdadp.functional.containers import arrow
-from fdadp.functional.containers.opened_tables import OpenedCurves, OpenedTable
+from fdadp.functional.containers.opened_tables import OpenedCurves, OpenedTable, _Opened
 from fdadp.functional.tables.curve_inputs import as_curves
 from fdadp.privacy import Budget, Cohort, SeededNoise
+from fdadp.terms import ff, linear
 
 COHORT = simulate_affr(scenario=1, n=60, n_points=21, seed=3)
 X, Y = (c.data_matrix[..., 0] for c in (COHORT.X, COHORT.Y))
@@ -512,6 +513,27 @@ def test_new_rows_of_a_file_are_read_once(private: bool, tmp_path: Path, monkeyp
     found = model.predict(open_curves(tmp_path / "new.csv", curves={"X": "x"}, rows="id"))
     assert len(reads) == 1
     np.testing.assert_allclose(found, model.predict({"X": X, "age": AGE}, grids={"X": S}), rtol=1e-9)
+
+
+@pytest.mark.parametrize("formula", ["Y ~ ff(X) + I(age / 10) + `a b`", [ff("X"), linear("age"), linear("a b")]])
+def test_a_fit_reads_a_file_once(formula: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of the model in one pass, and no other: that of a word within another column's name is none."""
+    columns = {"X": X, "Y": Y, "age": AGE, "a b": np.cos(AGE)}
+    whole = FunctionalRegression(formula).fit(columns, grids={"X": S, "Y": S})
+    table = pd.concat([pd.DataFrame(v, columns=[f"{k}_{s}" for s in S]) for k, v in (("X", X), ("Y", Y))], axis=1)
+    table.assign(age=AGE, **{"a b": np.cos(AGE), "a": "odd", "id": IDS}).to_csv(tmp_path / "people.csv", index=False)
+    opened = open_curves(tmp_path / "people.csv", curves={"X": "X_", "Y": "Y_"}, rows="id")
+    read: list[set[str]] = []
+    real = _Opened.tables_of
+
+    def noted(self: Any, names: Any) -> Any:
+        read.append(set(names))
+        return real(self, names)
+
+    monkeypatch.setattr(_Opened, "tables_of", noted)
+    found = FunctionalRegression(formula).fit(opened)
+    assert read == [{"X", "Y", "age", "a b"}]
+    np.testing.assert_allclose(found.predict(columns, grids={"X": S}), whole.predict(columns, grids={"X": S}))
 
 
 @pytest.mark.parametrize(("package", "name"), [("zarr", "x.zarr"), ("pyarrow", "x.parquet")])
