@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -22,6 +22,8 @@ N_THREADS = int(os.environ.get("NUMBA_NUM_THREADS", _CORES))
 """Threads: as many as numba's, ``NUMBA_NUM_THREADS``, by default all cores of this process."""
 ROWS_PER_BLOCK = 1024
 """A block of rows with its features stays in a core's cache."""
+ALONE = 4
+"""Items of a stream that no other thread is woken for."""
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -72,19 +74,15 @@ def map_blocks(function: Callable[[slice], T], n_rows: int) -> Iterator[T]:
 
 
 def map_stream(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
-    """Apply a function to items as they come, on all threads; results in order, and only a few items at a time held."""
-    n_threads = _n_threads()
-    if n_threads < 2:
-        yield from map(function, items)
-        return
-    stream = iter(items)
-    head = list(islice(stream, 2))
-    if len(head) < 2:  # to wake a thread for one item takes longer than most items do
-        yield from map(function, head)
-        return
-    with ThreadPoolExecutor(n_threads) as pool:
+    """Apply a function to items as they come, on all threads; results in order, and only a few items at a time held.
+
+    The first :data:`ALONE` items are this thread's: to wake others takes longer than most items do.
+    """
+    stream, n_threads = iter(items), _n_threads()
+    yield from map(function, islice(stream, ALONE) if n_threads > 1 else stream)
+    with ThreadPoolExecutor(n_threads) as pool:  # starts a thread when it is given work
         under_way: deque[Future[T]] = deque()
-        for item in chain(head, stream):
+        for item in stream:
             under_way.append(pool.submit(function, item))
             if len(under_way) > 2 * n_threads:
                 yield under_way.popleft().result()

@@ -9,6 +9,7 @@ import logging
 import math
 import subprocess
 import sys
+import threading
 import warnings
 
 import numpy as np
@@ -17,7 +18,7 @@ from privacy_tools import COUNT, MODES, NASTY, OF_A_COLUMN, RELEASES, SUM_OF, as
 from scipy import stats
 
 import fdadp.privacy.kernel._kernel as kernel
-from fdadp._common.threads import map_stream
+from fdadp._common.threads import ALONE, map_stream
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise, SeededNoise, TapeNoise, rowwise_matmul
 from fdadp.privacy.rows._rowwise_arithmetic import log, log_positions
@@ -308,6 +309,12 @@ def test_map_stream_keeps_order_and_holds_few_items():
     results = map_stream(lambda i: i * i, items())
     assert next(results) == 0 and len(taken) < 100
     assert list(results) == [i * i for i in range(1, 100)]
+
+
+def test_a_few_items_wake_no_other_thread(monkeypatch):
+    monkeypatch.setattr("fdadp._common.threads.N_THREADS", 2)
+    own, threads = threading.get_ident(), list(map_stream(lambda _: threading.get_ident(), range(50)))
+    assert threads[:ALONE] == [own] * ALONE and own not in threads[ALONE:]
 
 
 def test_features_by_rowwise_matmul_are_row_local():
