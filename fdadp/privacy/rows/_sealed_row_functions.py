@@ -23,7 +23,6 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
@@ -36,8 +35,8 @@ BLOCK = 512
 """Rows that a function sees at once, always."""
 N_PROBES, N_CODES = 37, 9
 """Public rows about 0 that a function is tried on, and how many of them are zeros and ones."""
-MOST_LEVELS, FARTHEST = 110, 12
-"""Numbers of a function that rows are put at and between, and the power of ten up to which rows go."""
+MOST_NUMBERS, MOST_LEVELS, FARTHEST = 4096, 110, 12
+"""Numbers of a function that are looked at, and that rows are put at and between; the power of ten that rows go to."""
 ABOUT_ZERO = 10.0
 """Numbers of less size have rows about 0 around them."""
 
@@ -134,7 +133,9 @@ DEPTH = 10
 """How far a row function is looked into for what its work may hang on: a term lies five objects below it."""
 
 
-PLAIN = frozenset({int, float, bool, str, bytes, type(None), np.float64, np.int64})
+WORDS = frozenset({bool, str, bytes, type(None)})
+"""Types without numbers."""
+PLAIN = WORDS | {int, float, np.float64, np.int64}
 """Types that hold nothing else."""
 
 
@@ -214,22 +215,24 @@ def _is_empty(cell: Any) -> bool:
     return False
 
 
-def _numbers(value: Any, depth: int = DEPTH, seen: set[int] | None = None) -> Iterator[float]:
-    """Numbers that a function holds; of an array its ends."""
+def _add_numbers(value: Any, found: list[float], depth: int = DEPTH, seen: set[int] | None = None) -> None:
+    """Add numbers that a function holds, of an array its ends, to those found: far from 0, and so many at most."""
     seen = set() if seen is None else seen
-    if isinstance(value, bool | str | bytes) or not depth or id(value) in seen:
+    if isinstance(value, bool | str | bytes) or not depth or id(value) in seen or len(found) > MOST_NUMBERS:
         return
     if isinstance(value, int | float | np.integer | np.floating):
         with contextlib.suppress(OverflowError):  # of an integer beyond all floats
-            yield float(value)
+            found += [v for v in (float(value),) if ABOUT_ZERO < abs(v) < np.inf]
         return
     seen.add(id(value))
     if isinstance(value, np.ndarray):
         if value.dtype.kind in "iuf" and value.size:
-            yield from (float(np.nanmin(value)), float(np.nanmax(value)))
+            ends = np.fmin.reduce(value, axis=None), np.fmax.reduce(value, axis=None)
+            found += [v for v in map(float, ends) if ABOUT_ZERO < abs(v) < np.inf]
         return
     for part in _held(value):
-        yield from _numbers(part, depth - 1, seen)
+        if type(part) not in WORDS:
+            _add_numbers(part, found, depth - 1, seen)
 
 
 def _held(value: Any) -> Sequence[Any]:
@@ -251,8 +254,9 @@ def _held(value: Any) -> Sequence[Any]:
 def _far_rows(f: RowFunction, spec: Spec) -> Rows:
     """Two rows at each number that f holds, and between it and the next; rows of all sizes on both sides of 0."""
     rng = np.random.default_rng(20240119)
-    held = (v for v in islice(_numbers(f), 4096) if ABOUT_ZERO < abs(v) < np.inf)
-    levels = np.unique([0.0, *held])
+    held = [0.0]
+    _add_numbers(f, held)
+    levels = np.unique(held)
     levels = levels[np.unique(np.linspace(0, levels.size - 1, MOST_LEVELS).astype(int))]
     sizes, none = 10.0 ** np.arange(FARTHEST + 1), np.zeros(FARTHEST + 1)
     low = np.concatenate([np.repeat(levels[:-1], 2), np.repeat(levels - 1, 2), -sizes, none])
@@ -299,14 +303,12 @@ def _same_bits(f: RowFunction, public: Rows, spec: Spec, shapes: Sequence[tuple[
             places.append((np.array([i]), call(f, tuple(a[i : i + 1] for a in public), 1, shapes)))
         except Exception:
             continue
-    seen: dict[int, Any] = {}
-    for order, values in places:
-        bits = np.hstack([_bits(a[: len(order)]) for a in values])
-        for row, at in zip(*np.unique(order, return_index=True), strict=True):
-            seen.setdefault(int(row), bits[at])
-        if not np.array_equal(np.stack([seen[int(row)] for row in order]), bits):
-            return False
-    return True
+    first = [_bits(a[:n]) for a in places[0][1]]  # the first block begins with all rows
+    return all(
+        np.array_equal(bits[order], _bits(a[: len(order)]))
+        for order, values in places
+        for bits, a in zip(first, values, strict=True)
+    )
 
 
 def _bits(a: FloatArray) -> npt.NDArray[np.int64]:
