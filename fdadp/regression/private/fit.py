@@ -42,16 +42,9 @@ from fdadp.regression.private.columns_read_privately import (
     persistence,
     public_response,
 )
-from fdadp.regression.private.mixed_model import (
-    coordinates,
-    mixed_inputs,
-    mixed_model,
-    persons_asked,
-    planned_mixed,
-    spend_mixed,
-)
 from fdadp.regression.private.private_table import PrivateTable
 from fdadp.regression.reading.training_rows import along, private_law, warn_of_rows
+from fdadp.terms.numbers.factors_and_random_effects import RandomEffect
 from fdadp.terms.records import Records
 
 if TYPE_CHECKING:
@@ -209,7 +202,11 @@ def prepared(
     settings = private.model
     parsed = read_terms(settings, lambda: table.kinds)
     mechanism = private.check(**not_yet)
-    persons = persons_asked(parsed.terms, settings, mechanism)
+    persons = None
+    if settings.within or any(isinstance(term, RandomEffect) for term in parsed.terms):
+        from fdadp.regression.private.mixed_model import coordinates, mixed_inputs, persons_asked
+
+        persons = persons_asked(parsed.terms, settings, mechanism)
     law = private_law(settings.person_rows, settings.max_rows) if persons is None else MEAN
     prior = mechanism.public_prior if persons is None else persons.prior(mechanism)
     if not parsed.intercept or (settings.of_curves and not parsed.mean_curve):
@@ -316,6 +313,8 @@ def plan_private(
     points = {name: np.linspace(0, 1, g) if isinstance(g, int) else g for name, g in (grids or {}).items()}
     found = prepared(private, DeclaredTable([], points, private.public_bounds()), offset=offset)
     if found.mixed is not None:
+        from fdadp.regression.private.mixed_model import planned_mixed
+
         return planned_mixed(privacy, found.mechanism, found.mixed[1], n)
     with one_blas_thread():
         design = found.design()
@@ -373,6 +372,8 @@ def _fit_mixed(
     model: Any, private: PrivateSettings, found: Prepared, values: Any, groups: Any, noise: Noise | None
 ) -> Fitted:
     """A mixed model, from what is asked of persons."""
+    from fdadp.regression.private.mixed_model import mixed_model, spend_mixed
+
     assert found.mixed is not None and found.response is not None
     asked, public = found.mixed
     privacy, t = private.privacy, found.response.grid
