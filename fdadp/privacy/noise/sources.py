@@ -35,6 +35,7 @@ ledgers follow: ``docs/theory/noise.md#exactness``.
 from __future__ import annotations
 
 import decimal
+import functools
 import math
 import secrets
 from collections.abc import Callable
@@ -220,8 +221,7 @@ class OpenDPNoise:
             raise PrivacyError(f"OpenDP's privacy map, {spent:g}, is above the amount {amount:g}; nothing was read")
 
         def draw(exact: IntArray) -> IntArray:
-            released = mechanism([int(v) for v in exact])
-            return np.atleast_1d(np.array(released, dtype=np.int64))
+            return np.atleast_1d(np.array(mechanism(np.array(exact, dtype=np.int64)), dtype=np.int64))
 
         return Sampler(kind, size, float(sensitivity), amount, spent, scale, draw)
 
@@ -248,18 +248,27 @@ def _law_of_ours(
     return (lambda exact: matrices.bingham(exact, scale, _floats)) if kind in DIRECTIONS else None
 
 
+@functools.lru_cache(256)
 def measurement(kind: str, size: int, scale: float) -> Any:
-    """OpenDP's mechanism for `size` integers."""
-    dp = opendp()
-    integers = dp.vector_domain(dp.atom_domain(T="i64"), size=size)
+    """OpenDP's mechanism for `size` integers: it holds none, and each call draws anew."""
+    dp, (integers, distance) = opendp(), _inputs(kind, size)
     if kind == "gaussian":
-        return dp.m.make_gaussian(integers, dp.l2_distance(T=float), scale=scale)
+        return dp.m.make_gaussian(integers, distance, scale=scale)
     if kind == "laplace":
-        return dp.m.make_laplace(integers, dp.l1_distance(T=float), scale=scale)
+        return dp.m.make_laplace(integers, distance, scale=scale)
     measure = dp.zero_concentrated_divergence() if kind == "gumbel" else dp.max_divergence()
-    return dp.m.make_noisy_max(
-        dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64"), measure, scale=scale
-    )
+    return dp.m.make_noisy_max(integers, distance, measure, scale=scale)
+
+
+@functools.lru_cache(256)
+def _inputs(kind: str, size: int) -> tuple[Any, Any]:
+    """What OpenDP's mechanisms of a kind take, and how far apart neighbours are."""
+    dp = opendp()
+    each = dp.atom_domain(T="i64")
+    if kind in SELECTIONS:
+        return dp.vector_domain(each), dp.linf_distance(T="i64")
+    distance = dp.l2_distance(T=float) if kind == "gaussian" else dp.l1_distance(T=float)
+    return dp.vector_domain(each, size=size), distance
 
 
 def _floats(size: int) -> FloatArray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 LENGTHS, PER_LENGTH = 40, 100
 """Correlation lengths of the simulated curves, and curves of each."""
+KEPT = 512
+"""Points up to which the curves that were drawn last are kept: 16 MB."""
 LOG_SCALE_SD, SHAPE_SHARE = 0.25, 0.8
 """Sd of the logarithm of their scales; share of the variance that is about their own levels."""
 JITTER = 1e-8
@@ -74,22 +77,31 @@ class CurvePrior:
         if self.pilot is not None:
             at = np.linspace(0, 1, self.pilot.shape[1])
             return np.stack([np.interp(grid, at, curve) for curve in self.pilot])
-        rng = np.random.default_rng(self.seed)
-        distance = np.abs(grid[:, None] - grid[None])
-        low, high = np.log(self.lengths)
-        parts = []
-        for _ in range(n_lengths):
-            kernel = np.exp(-0.5 * (distance / np.exp(rng.uniform(low, high))) ** 2)
-            root = np.linalg.cholesky(kernel + JITTER * np.eye(grid.size))
-            scale = np.exp(rng.normal(0, LOG_SCALE_SD))
-            level = rng.normal(0, self.level, n_per_length)
-            shape = (root @ rng.normal(size=(grid.size, n_per_length))).T
-            parts.append(scale * shape * np.sqrt(SHAPE_SHARE) + level[:, None])
-        return np.vstack(parts)
+        draw = _drawn if grid.size <= KEPT else _drawn.__wrapped__
+        law = (self.seed, tuple(self.lengths), self.level)
+        return draw(*law, n_per_length, n_lengths, tuple(grid.tolist())).copy()
 
     def standard(self, grid: FloatArray) -> FloatArray:
         """The same, within ±4 as standardised curves are; shape (m, S)."""
         return np.clip(self.curves(grid), -HALF_WIDTH, HALF_WIDTH)
+
+
+@lru_cache(maxsize=1)  # a fit asks for the same curves in turn
+def _drawn(
+    seed: int, lengths: tuple[float, float], level: float, n_per_length: int, n_lengths: int, grid: tuple[float, ...]
+) -> FloatArray:
+    rng, at = np.random.default_rng(seed), np.array(grid)
+    distance = np.abs(at[:, None] - at[None])
+    low, high = np.log(lengths)
+    parts = []
+    for _ in range(n_lengths):
+        kernel = np.exp(-0.5 * (distance / np.exp(rng.uniform(low, high))) ** 2)
+        root = np.linalg.cholesky(kernel + JITTER * np.eye(at.size))
+        scale = np.exp(rng.normal(0, LOG_SCALE_SD))
+        levels = rng.normal(0, level, n_per_length)
+        shape = (root @ rng.normal(size=(at.size, n_per_length))).T
+        parts.append(scale * shape * np.sqrt(SHAPE_SHARE) + levels[:, None])
+    return np.vstack(parts)
 
 
 @dataclass(frozen=True)
