@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import eigh
-from scipy.special import logsumexp, ndtr, ndtri, stdtr, stdtrit
+from scipy.linalg.lapack import dsygvd
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.rounds.posterior_means import gain
@@ -219,7 +219,9 @@ def posterior(
     error = np.diag(v) + (noise if isinstance(noise, np.ndarray) else a * noise)
     prior = a * shares
     signal = prior @ a
-    values, axes = eigh((signal + signal.T) / 2, (error + error.T) / 2)
+    values, axes, failed = dsygvd((signal + signal.T) / 2, (error + error.T) / 2)  # of small matrices; eigh does more
+    if failed:
+        raise np.linalg.LinAlgError(f"no eigenvalues of a signal about its noise: info {failed}")
     values, seen = np.maximum(values, 0), axes.T @ y
     steps = SIZE_STEPS
     tau2 = energy * np.exp(sizes)[:, None]
@@ -297,15 +299,15 @@ def posteriors(
     beliefs = list(_beliefs(feature_shares, owner, spectra))
     m = len(beliefs)
     means, covariances, edf, evidence = np.zeros((m, d, k)), np.zeros((m, k, d, d)), np.zeros((m, k)), np.zeros(m)
-    for i, shares in enumerate(beliefs):
-        for j in range(k):
-            on = active[:, j]
-            at = np.ix_(on, on)
-            left = SAMPLING * energy[j] if residual is None else residual[j]
-            error = left / n if sampling is None else sampling[at]
-            slope = 1.0 if slopes is None else slopes[j]
-            own = (slope * y[on, j], v[on, j], slope * a[at], error, shares[on] / shares.sum())
-            part, log = posterior(*own, signal * energy[j], sizes)
+    for j in range(k):
+        on = active[:, j]
+        at = np.ix_(on, on)
+        left = SAMPLING * energy[j] if residual is None else residual[j]
+        error = left / n if sampling is None else sampling[at]
+        slope = 1.0 if slopes is None else slopes[j]
+        own = (slope * y[on, j], v[on, j], slope * a[at], error)
+        for i, shares in enumerate(beliefs):
+            part, log = posterior(*own, shares[on] / shares.sum(), signal * energy[j], sizes)
             means[i, on, j], covariances[i, j][at], edf[i, j] = part
             evidence[i] += log
     return _averaged(evidence, means, covariances, edf)
@@ -380,11 +382,18 @@ def _averaged(
     evidence: FloatArray, means: FloatArray, covariances: FloatArray, edf: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Posterior of a mixture, from the evidence (m,) of its parts, means (m, D, K), covariances (m, K, D, D), edf."""
-    weight = np.exp(evidence - logsumexp(evidence))
+    weight = np.exp(evidence - _log_sum(evidence))
     mean = np.tensordot(weight, means, 1)
     away = means - mean
     between = np.einsum("i,idk,iek->kde", weight, away, away)
     return mean, np.tensordot(weight, covariances, 1) + between, weight @ edf
+
+
+def _log_sum(logs: FloatArray) -> float:
+    """SciPy's logsumexp of a few logarithms, in a tenth of its time."""
+    largest, others = logs.max(), np.exp(logs - logs.max())
+    others[logs.argmax()] = 0.0
+    return float(np.log1p(others.sum()) + largest)
 
 
 def combine(
@@ -458,20 +467,22 @@ def secant_update(
     at = -1 if local else 0
     centre, origin, centre_variance = measurements[at]
     others = measurements[:-1] if local else measurements[1:]
-    moves = [(centre - g, theta - origin) for g, theta, _ in others]
-    updated = a.copy()
-    for j in range(len(a)):
-        on = active[j]
-        steps = np.concatenate([step[:, on].T for _, step in moves])
-        seen = np.concatenate([change[j, on] - a[j] @ step[:, on] for change, step in moves])
-        noise = np.diag(np.concatenate([v[j, on] for _, _, v in others]))
-        spread = steps * (variance[j] if isinstance(variance, np.ndarray) else variance)
+    updated, m = a.copy(), len(others)
+    for on in np.unique(active, axis=0):
+        rows = np.flatnonzero((active == on).all(axis=1))
+        here = np.ix_(rows, on)
+        steps = np.stack([(theta - origin)[:, on].T for _, theta, _ in others])
+        changes = np.stack([(centre - g)[here] for g, _, _ in others], axis=1)
+        seen = changes - (a[rows, None, None] @ steps.transpose(0, 2, 1))[:, :, 0]
+        steps = steps.reshape(-1, len(a))
+        spread = steps * (variance[rows, None] if isinstance(variance, np.ndarray) else variance)
+        own, common = np.hstack([v[here] for _, _, v in others]), np.tile(centre_variance[here], m)
         if local:
-            noise += np.diag(BENDS * (spread * steps).sum(axis=1))
-            noise += np.tile(np.diag(centre_variance[j, on]), (len(others), len(others)))
-        else:
-            noise += np.diag(np.tile(centre_variance[j, on], len(others)))
-        updated[j] = a[j] + spread.T @ np.linalg.solve(spread @ steps.T + noise, seen)
+            own += BENDS * (spread * steps).sum(axis=-1)
+        alone = np.eye(len(steps))
+        noise = alone * own[:, None] + (np.tile(np.eye(on.sum()), (m, m)) if local else alone) * common[:, None]
+        solved = np.linalg.solve(spread @ steps.T + noise, seen.reshape(len(rows), -1, 1))
+        updated[rows] += (spread.swapaxes(-1, -2) @ solved)[:, :, 0]
     return steady((updated + updated.T) / 2, least)
 
 
@@ -510,5 +521,5 @@ def profile(seen: FloatArray, sd: float, averages: FloatArray, t: FloatArray) ->
         solved = np.linalg.solve(inside, seen)
         curves.append(across @ solved)
         evidence.append(-0.5 * (seen @ solved + np.linalg.slogdet(inside)[1]))
-    weights = np.exp(np.array(evidence) - logsumexp(evidence))
-    return np.asarray(weights @ np.stack(curves))
+    logs = np.array(evidence)
+    return np.asarray(np.exp(logs - _log_sum(logs)) @ np.stack(curves))
