@@ -10,6 +10,7 @@ that needs it, which the kernel counts as zero.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -383,18 +384,18 @@ class ResidualRows:
         A block in which a curve was not observed gets the mean of those in which it was.
         """
         ratio = self.rows.away(block) / self._spread_of(self.rows.row(block))
-        weights, of = self.rows.t_weights, time_blocks(self.rows.unit_t)
-        places = np.empty((len(ratio), int(of[-1]) + 1))
-        for b in range(places.shape[1]):
-            here = ratio[:, of == b]
-            places[:, b] = log_places(np.sqrt(observed_mean(here * here, weights[of == b])), *SPREADS)
+        squares, weights, of = ratio * ratio, self.rows.t_weights, time_blocks(self.rows.unit_t)
+        ends = np.searchsorted(of, np.arange(of[-1] + 2))
+        sizes = [observed_mean(squares[:, i:j], weights[i:j]) for i, j in pairwise(ends)]
+        places = log_places(np.sqrt(np.stack(sizes, axis=1)).ravel(), *SPREADS).reshape(len(ratio), -1)
         known = observed_mean(places, np.ones(places.shape[1]))
         return np.where(np.isnan(places), known[:, None], places)
 
     def histogram(self, block: Block) -> FloatArray:
         """Share of observed time that |residual| / sd spends in each calibration bin, shape (m, 5); sums to one."""
         ratio = np.abs(self.rows.away(block)) / self._spread_of(self.rows.row(block))
-        bins = np.searchsorted(CALIBRATION_EDGES, ratio, side="right") - 1
-        weights, gaps = self.rows.t_weights, np.isnan(ratio)
-        inside = [np.where(gaps, np.nan, bins == b) for b in range(len(CALIBRATION_EDGES))]
+        weights, gaps = self.rows.t_weights, np.where(np.isnan(ratio), np.nan, 0.0)
+        beyond = [ratio >= edge for edge in (*CALIBRATION_EDGES.tolist(), np.inf)]
+        beyond[-1][:] = False  # the last bin is open
+        inside = [(near > far) + gaps for near, far in pairwise(beyond)]
         return np.stack([observed_mean(each, weights) for each in inside], axis=1)
