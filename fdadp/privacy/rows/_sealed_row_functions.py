@@ -144,6 +144,14 @@ def zero_rows(spec: Spec, m: int = BLOCK) -> Rows:
     return tuple(np.zeros((m, *shape)) for shape in spec)
 
 
+def padded(rows: Rows, spec: Spec) -> Rows:
+    """A block that begins with these rows; the others are zeros."""
+    block = zero_rows(spec)
+    for full, values in zip(block, rows, strict=True):
+        full[: len(values)] = values
+    return block
+
+
 def probe(f: RowFunction, spec: Spec, name: str) -> list[tuple[int, ...]]:
     """Shapes of what f gives for one row; a check on public rows that it is row-local.
 
@@ -293,7 +301,8 @@ def _same_bits(f: RowFunction, public: Rows, spec: Spec, shapes: Sequence[tuple[
     orders = [np.arange(BLOCK) % n, rng.integers(0, n, BLOCK), np.arange(n)[::-1]]
     places: list[tuple[Any, tuple[FloatArray, ...]]] = []
     for order in orders:
-        block = tuple(np.concatenate([a[order], z[len(order) :]]) for a, z in zip(public, zero_rows(spec), strict=True))
+        rows = tuple(a[order] for a in public)
+        block = rows if len(order) == BLOCK else padded(rows, spec)
         try:
             places.append((order, call(f, block, BLOCK, shapes)))
         except Exception:

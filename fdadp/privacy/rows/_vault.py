@@ -23,7 +23,7 @@ from fdadp.privacy.joined_tables import Joined
 from fdadp.privacy.private_entries import NOBODY, Persons, Table, check_ids, numbers, table
 from fdadp.privacy.rows._clipped_sums import leave_out_surplus
 from fdadp.privacy.rows._person_row_caps import Keys, by_person, last_keys, row_keys, surplus
-from fdadp.privacy.rows._sealed_row_functions import BLOCK, FAILED, RowFunction, Rows, Spec, evaluate, sealed, zero_rows
+from fdadp.privacy.rows._sealed_row_functions import BLOCK, FAILED, RowFunction, Rows, Spec, evaluate, padded, sealed
 
 Block = tuple[Rows, int, IntArray]
 """Arrays padded to BLOCK rows, number of real ones, and the person of each (empty where every row is a person)."""
@@ -45,13 +45,6 @@ class Kept:
         if self._bytes > self._limit:
             self.blocks = None
         return self.blocks is not None
-
-
-def padded(rows: Rows, spec: Spec) -> Rows:
-    block = zero_rows(spec)
-    for full, values in zip(block, rows, strict=True):
-        full[: len(values)] = values
-    return block
 
 
 def _is_table(data: Any) -> bool:
