@@ -212,8 +212,7 @@ class OpenDPNoise:
             spent = analytic_cost(kind, sensitivity, scale)
             return Sampler(kind, size, float(sensitivity), amount, spent, scale, own)
         for _ in range(4):
-            mechanism = measurement(kind, size, scale)
-            spent = float(mechanism.map(int(sensitivity) if kind in SELECTIONS else float(sensitivity)))
+            mechanism, spent = measurement(kind, size, scale), _map(kind, size, scale, float(sensitivity))
             if spent <= amount:
                 break
             scale *= _SLACK
@@ -258,6 +257,12 @@ def measurement(kind: str, size: int, scale: float) -> Any:
         return dp.m.make_laplace(integers, distance, scale=scale)
     measure = dp.zero_concentrated_divergence() if kind == "gumbel" else dp.max_divergence()
     return dp.m.make_noisy_max(integers, distance, measure, scale=scale)
+
+
+@functools.lru_cache(256)
+def _map(kind: str, size: int, scale: float, sensitivity: float) -> float:
+    """OpenDP's privacy map of a mechanism."""
+    return float(measurement(kind, size, scale).map(int(sensitivity) if kind in SELECTIONS else sensitivity))
 
 
 @functools.lru_cache(256)

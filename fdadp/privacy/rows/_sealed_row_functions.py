@@ -190,7 +190,7 @@ def _kind(value: Any, depth: int = DEPTH, seen: set[int] | None = None) -> Any:
     """What a function's work may hang on, but for numbers: code, types, shapes, and those of what is held."""
     seen = set() if seen is None else seen
     if isinstance(value, np.ndarray):
-        return (type(value), value.shape, value.dtype.str, value.strides)
+        return (type(value), value.shape, value.dtype, value.strides)
     if not depth or id(value) in seen:
         return type(value)
     if isinstance(value, types.MethodType):

@@ -78,8 +78,7 @@ class CurvePrior:
             at = np.linspace(0, 1, self.pilot.shape[1])
             return np.stack([np.interp(grid, at, curve) for curve in self.pilot])
         draw = _drawn if grid.size <= KEPT else _drawn.__wrapped__
-        law = (self.seed, tuple(self.lengths), self.level)
-        return draw(*law, n_per_length, n_lengths, tuple(grid.tolist())).copy()
+        return draw(self.seed, tuple(self.lengths), self.level, n_per_length, n_lengths, tuple(grid.tolist())).copy()
 
     def standard(self, grid: FloatArray) -> FloatArray:
         """The same, within ±4 as standardised curves are; shape (m, S)."""
