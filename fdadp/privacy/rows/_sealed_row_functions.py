@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import types
 import warnings
 import weakref
@@ -226,20 +227,22 @@ def _is_empty(cell: Any) -> bool:
 def _add_numbers(value: Any, found: list[float], depth: int = DEPTH, seen: set[int] | None = None) -> None:
     """Add numbers that a function holds, of an array its ends, to those found: far from 0, and so many at most."""
     seen = set() if seen is None else seen
-    if isinstance(value, bool | str | bytes) or not depth or id(value) in seen or len(found) > MOST_NUMBERS:
+    if isinstance(value, bool | str | bytes) or id(value) in seen or len(found) > MOST_NUMBERS:
         return
+    parts: Sequence[Any] = ()
     if isinstance(value, int | float | np.integer | np.floating):
         with contextlib.suppress(OverflowError):  # of an integer beyond all floats
-            found += [v for v in (float(value),) if ABOUT_ZERO < abs(v) < np.inf]
-        return
+            parts = (float(value),)
+    elif not isinstance(value, np.ndarray):
+        parts = _held(value) if depth > 1 else ()
+    elif value.dtype.kind in "iuf" and value.size:
+        parts = float(np.fmin.reduce(value, axis=None)), float(np.fmax.reduce(value, axis=None))
     seen.add(id(value))
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind in "iuf" and value.size:
-            ends = np.fmin.reduce(value, axis=None), np.fmax.reduce(value, axis=None)
-            found += [v for v in map(float, ends) if ABOUT_ZERO < abs(v) < np.inf]
-        return
-    for part in _held(value):
-        if type(part) not in WORDS:
+    for part in parts:
+        if type(part) is float:
+            if ABOUT_ZERO < abs(part) < math.inf:
+                found.append(part)
+        elif type(part) not in WORDS:
             _add_numbers(part, found, depth - 1, seen)
 
 
