@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -166,6 +167,18 @@ def test_opendp_noise_has_its_law(kind):
     noise = sampler(np.full(3000, 5 * 10**12)) - 5 * 10**12
     assert stats.kstest(noise / sampler.scale, LAWS[kind].cdf).pvalue > 1e-9
     assert len(set(noise.tolist())) > 2900
+
+
+@pytest.mark.parametrize("kind", LAWS)
+def test_a_mechanism_that_was_made_before_draws_anew(kind):
+    """Releases of one size and scale have one mechanism of OpenDP, in all threads."""
+
+    def drawn(_):
+        return OpenDPNoise().prepare(kind, 3, 1e9, 0.01)(np.zeros(3, dtype=np.int64)).tolist()
+
+    with ThreadPoolExecutor(4) as pool:
+        found = [value for values in pool.map(drawn, range(40)) for value in values]
+    assert len(set(found)) > 115  # of 120 in some 10^10
 
 
 @pytest.mark.parametrize("source", [OpenDPNoise(), SeededNoise(3)])
