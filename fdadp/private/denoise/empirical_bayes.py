@@ -221,7 +221,7 @@ def posterior(
     signal = prior @ a
     values, axes, failed = dsygvd((signal + signal.T) / 2, (error + error.T) / 2)  # of small matrices; eigh does more
     if failed:
-        raise np.linalg.LinAlgError(f"no eigenvalues of a signal about its noise: info {failed}")
+        raise np.linalg.LinAlgError("the covariance of the noise is not positive definite")
     values, seen = np.maximum(values, 0), axes.T @ y
     steps = SIZE_STEPS
     tau2 = energy * np.exp(sizes)[:, None]
@@ -299,7 +299,7 @@ def posteriors(
     beliefs = list(_beliefs(feature_shares, owner, spectra))
     m = len(beliefs)
     means, covariances, edf, evidence = np.zeros((m, d, k)), np.zeros((m, k, d, d)), np.zeros((m, k)), np.zeros(m)
-    for j in range(k):
+    for j in np.flatnonzero(active.any(axis=0)):
         on = active[:, j]
         at = np.ix_(on, on)
         left = SAMPLING * energy[j] if residual is None else residual[j]

@@ -7,7 +7,7 @@ import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_affr
 from fdadp.privacy import Budget
-from fdadp.private.denoise.empirical_bayes import posterior
+from fdadp.private.denoise.empirical_bayes import posterior, posteriors
 from fdadp.private.release.mechanisms import SHORT
 from fdadp.private.release.noisy_moments import joint_of, plan_moments
 from fdadp.private.rows.row_functions import RowFunctions
@@ -110,3 +110,14 @@ def test_a_response_that_is_located_again_leaves_less_for_the_moments():
     names = [release.name for release in model.ledger_.releases]
     assert "location of Y 2" in names and "calibration of intervals" in names
     assert sum(release.share for release in model.ledger_.releases) <= 1 + 1e-9
+
+
+def test_of_an_output_that_is_not_measured_nothing_is_known():
+    rng = np.random.default_rng(0)
+    y, v, active = rng.normal(size=(4, 3)), np.full((4, 3), 0.1), np.ones((4, 3), dtype=bool)
+    active[:, 1] = False
+    known = np.eye(4), active, np.full(3, 1 / 3), np.ones(3), 100.0
+    mean, covariance, edf = posteriors(y, v, *known)
+    assert not mean[:, 1].any() and not covariance[1].any() and edf[1] == 0
+    others = posteriors(y[:, [0, 2]], v[:, [0, 2]], known[0], active[:, [0, 2]], known[2], np.ones(2), 100.0)
+    np.testing.assert_allclose(mean[:, [0, 2]], others[0], rtol=1e-12)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy
-from fdadp.private.denoise.empirical_bayes import secant_update
+from fdadp.private.denoise.empirical_bayes import BENDS, secant_update, steady
 from fdadp.private.release.dp_aff import Rounds
 
 D, PERSONS, CLIP = 6, 4000, 1.0
@@ -55,6 +55,30 @@ def test_gradients_that_do_not_bend_show_the_moment(local):
     measured = [(truth @ (1 - theta), theta, np.full((D, 1), 1e-4)) for theta in thetas]
     found = secant_update(np.eye(D), 0.03, measured, EVERY, local=local)
     assert np.abs(found - truth).max() < 0.05
+
+
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("known", [0.03, np.random.default_rng(3).uniform(0.01, 0.05, (D, D))])
+def test_each_row_is_the_gaussian_update_by_the_pairs_that_are_measured(known, local):
+    rng = np.random.default_rng(4)
+    a, active = np.eye(D), rng.random((D, 3)) < 0.6
+    active[2] = False
+    measured = [(rng.normal(size=(D, 3)), rng.normal(size=(D, 3)), rng.uniform(1, 2, (D, 3))) for _ in range(4)]
+    centre, *others = measured[::-1] if local else measured
+    rows = []
+    for j, on in enumerate(active):
+        steps = np.concatenate([(theta - centre[1])[:, on].T for _, theta, _ in others])
+        seen = np.concatenate([(centre[0] - g)[j, on] for g, _, _ in others]) - steps @ a[j]
+        prior = np.diag(np.broadcast_to(known, (D, D))[j])
+        own, common = np.concatenate([v[j, on] for _, _, v in others]), centre[2][j, on]
+        if local:
+            own = own + BENDS * np.diag(steps @ prior @ steps.T)
+            noise = np.diag(own) + np.kron(np.ones((3, 3)), np.diag(common))
+        else:
+            noise = np.diag(own + np.tile(common, 3))
+        rows.append(a[j] + prior @ steps.T @ np.linalg.inv(steps @ prior @ steps.T + noise) @ seen)
+    wanted = steady((np.array(rows) + np.array(rows).T) / 2)
+    np.testing.assert_allclose(secant_update(a, known, measured, active, local=local), wanted, atol=1e-12)
 
 
 def test_one_gradient_says_nothing_and_common_noise_is_not_taken_for_a_slope():
