@@ -236,7 +236,9 @@ def _add_numbers(value: Any, found: list[float], depth: int = DEPTH, seen: set[i
     elif not isinstance(value, np.ndarray):
         parts = _held(value) if depth > 1 else ()
     elif value.dtype.kind in "iuf" and value.size:
-        parts = float(np.fmin.reduce(value, axis=None)), float(np.fmax.reduce(value, axis=None))
+        plain = type(value) is np.ndarray  # of which a reduction is all that nanmin does
+        ends = (np.fmin.reduce, np.fmax.reduce) if plain else (np.nanmin, np.nanmax)
+        parts = [float(end(value, axis=None)) for end in ends]
     seen.add(id(value))
     for part in parts:
         if type(part) is float:

@@ -451,6 +451,16 @@ def test_products_by_blas_are_refused_or_do_no_harm(columns):
     np.testing.assert_array_equal(whole, alone + run(release, rows[1:]).exact)
 
 
+@pytest.mark.parametrize("held", [np.matrix([[30.0, -40.0]]), np.ma.masked_array([1.0, 50.0, 99.0], [0, 0, 1])])
+def test_rows_are_tried_at_the_ends_of_arrays_of_any_class(held):
+    def jumps(r, ends=held):  # by how many others are near the end as well
+        near = np.abs(r[0] - np.asarray(ends).ravel()[0 if ends.ndim == 2 else 1]) < 1.01
+        return r[0] + near * np.ones(len(near)).dot(near.any(axis=1) * 1.0)
+
+    with pytest.raises(PrivacyError, match="row-local"):
+        cohort(np.zeros((5, 2))).sum(jumps, clip=1.0, share=0.1, name="s")
+
+
 def test_opendp_is_loaded_on_first_use_only():
     code = (
         "import sys, fdadp.privacy, fdadp.privacy.cohort, fdadp.privacy.noise.sources; print('opendp' in sys.modules)"
