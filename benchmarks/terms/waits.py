@@ -245,6 +245,16 @@ def private_curves(n: int) -> Callable[[], Any]:
     return lambda: FunctionalRegression("Y ~ s(z)", privacy=privacy, bounds=bounds).fit({"Y": y, "z": z})
 
 
+def private_surface() -> Callable[[], Any]:
+    """The first private fit of a process, without imports of fdadp and what this file needs."""
+    from fdadp import AdditiveFunctionOnFunction, Privacy
+
+    x = np.random.default_rng(0).normal(size=(1000, 3)) @ np.cos(np.outer(np.arange(3), np.linspace(0, 3, 51)))
+    privacy, bounds = Privacy(epsilon=1.0, delta=1e-6, n=1000), {"X": (-4.5, 4.5), "Y": (-8, 8)}
+    model = AdditiveFunctionOnFunction(privacy=privacy, bounds=bounds, progress=False)
+    return lambda: model.fit(x, np.cumsum(x, axis=1) / 10)
+
+
 def process(*arguments: str, cache: str | None = None) -> Callable[[], Any]:
     """A process of Python from its beginning to its end, with numba's cache in a folder; default: an empty one."""
 
@@ -295,6 +305,7 @@ CASES: dict[str, tuple[str, Callable[[], Any], Callable[[], Any]]] = {
         lambda: process("-c", PRIVATE_FIT, cache=CACHE),
         lambda: process("-c", PRIVATE_FIT, cache=CACHE),
     ),
+    "next-private-alone": ("the same without imports of fdadp", lambda: lambda: None, private_surface),
     "predict": ("`fdadp predict` of 1,000 curves", lambda: lambda: None, lambda: shell("predict")),
     "summary": ("`fdadp summary`", lambda: lambda: None, lambda: shell("summary")),
     "table1": ("PrivateTable1, 100,000 persons, 40 groups", lambda: table1(2000), lambda: table1(100_000)),
