@@ -9,7 +9,7 @@ from itertools import combinations, product
 import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
-from fdadp.solve.smoothing.normal_equations import NormalEquations, blocks_among
+from fdadp.solve.smoothing.normal_equations import NormalEquations, blocks_among, components
 
 NEAR = 1.0
 """A search that comes closer to the way of another, in every log λ, is taken to end where that one does."""
@@ -373,10 +373,8 @@ class Criteria:
     @cached_property
     def _together(self) -> IntArray:
         """A number for each penalty, the same where penalties are on some coordinate together, as those of a term."""
-        from scipy.sparse.csgraph import connected_components
-
         on = (self.penalties > 0).astype(np.float64)
-        return np.asarray(connected_components(on @ on.T, directed=False)[1])
+        return components(on @ on.T > 0)[1]
 
     def beyond(
         self, point: FloatArray, response: int, bounds: tuple[FloatArray, FloatArray]
