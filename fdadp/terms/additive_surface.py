@@ -216,7 +216,7 @@ class Surface(TermDesign):
         else:
             refuse_other_circle(x, self.grid, self.period, self.columns[0])
         self.warn_outside(x)
-        features = self._own_map if x.grid is self.grid else self.feature_map(x.grid)
+        features = self._own_map if np.array_equal(x.grid, self.grid) else self.feature_map(x.grid)
         return features.rows(self._levels(x))
 
     def _levels(self, x: Curves) -> FloatArray:

@@ -74,8 +74,7 @@ class WhiteSurface(WhiteTerm):
 
     def rows(self, x: Curves) -> FloatArray:
         """Integrals of standardised curves about the prior's mean, shape (m, q)."""
-        own = np.array_equal(x.grid, self.term.grid)  # for which the term keeps its splines
-        return np.asarray(self.term.rows(Curves(x.values, self.term.grid) if own else x) - self.centre)
+        return np.asarray(self.term.rows(x) - self.centre)
 
     def features(self, seen: Mapping[str, Any], count: int) -> FloatArray:
         """First white features of standardised curves without gaps, each row by itself; shape (m, count)."""
