@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
@@ -36,8 +36,8 @@ BLOCK = 512
 """Rows that a function sees at once, always."""
 N_PROBES, N_CODES = 37, 9
 """Public rows about 0 that a function is tried on, and how many of them are zeros and ones."""
-MOST_NUMBERS, MOST_LEVELS, FARTHEST = 4096, 110, 12
-"""Numbers of a function that are looked at, and that rows are put at and between; the power of ten that rows go to."""
+MOST_LEVELS, FARTHEST = 110, 12
+"""Numbers of a function that rows are put at and between, and the power of ten up to which rows go."""
 ABOUT_ZERO = 10.0
 """Numbers of less size have rows about 0 around them."""
 
@@ -134,9 +134,7 @@ DEPTH = 10
 """How far a row function is looked into for what its work may hang on: a term lies five objects below it."""
 
 
-WORDS = frozenset({bool, str, bytes, type(None)})
-"""Types without numbers."""
-PLAIN = WORDS | {int, float, np.float64, np.int64}
+PLAIN = frozenset({int, float, bool, str, bytes, type(None), np.float64, np.int64})
 """Types that hold nothing else."""
 
 
@@ -224,28 +222,22 @@ def _is_empty(cell: Any) -> bool:
     return False
 
 
-def _add_numbers(value: Any, found: list[float], depth: int = DEPTH, seen: set[int] | None = None) -> None:
-    """Add numbers that a function holds, of an array its ends, to those found: far from 0, and so many at most."""
+def _numbers(value: Any, depth: int = DEPTH, seen: set[int] | None = None) -> Iterator[float]:
+    """Numbers that a function holds; of an array its ends."""
     seen = set() if seen is None else seen
-    if isinstance(value, bool | str | bytes) or id(value) in seen or len(found) > MOST_NUMBERS:
+    if isinstance(value, bool | str | bytes) or not depth or id(value) in seen:
         return
-    parts: Sequence[Any] = ()
     if isinstance(value, int | float | np.integer | np.floating):
         with contextlib.suppress(OverflowError):  # of an integer beyond all floats
-            parts = (float(value),)
-    elif not isinstance(value, np.ndarray):
-        parts = _held(value) if depth > 1 else ()
-    elif value.dtype.kind in "iuf" and value.size:
-        plain = type(value) is np.ndarray  # of which a reduction is all that nanmin does
-        ends = (np.fmin.reduce, np.fmax.reduce) if plain else (np.nanmin, np.nanmax)
-        parts = [float(end(value, axis=None)) for end in ends]
+            yield float(value)
+        return
     seen.add(id(value))
-    for part in parts:
-        if type(part) is float:
-            if ABOUT_ZERO < abs(part) < math.inf:
-                found.append(part)
-        elif type(part) not in WORDS:
-            _add_numbers(part, found, depth - 1, seen)
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "iuf" and value.size:
+            yield from (float(np.nanmin(value)), float(np.nanmax(value)))
+        return
+    for part in _held(value):
+        yield from _numbers(part, depth - 1, seen)
 
 
 def _held(value: Any) -> Sequence[Any]:
@@ -267,9 +259,8 @@ def _held(value: Any) -> Sequence[Any]:
 def _far_rows(f: RowFunction, spec: Spec) -> Rows:
     """Two rows at each number that f holds, and between it and the next; rows of all sizes on both sides of 0."""
     rng = np.random.default_rng(20240119)
-    held = [0.0]
-    _add_numbers(f, held)
-    levels = np.unique(held)
+    held = (v for v in islice(_numbers(f), 4096) if ABOUT_ZERO < abs(v) < np.inf)
+    levels = np.unique([0.0, *held])
     levels = levels[np.unique(np.linspace(0, levels.size - 1, MOST_LEVELS).astype(int))]
     sizes, none = 10.0 ** np.arange(FARTHEST + 1), np.zeros(FARTHEST + 1)
     low = np.concatenate([np.repeat(levels[:-1], 2), np.repeat(levels - 1, 2), -sizes, none])

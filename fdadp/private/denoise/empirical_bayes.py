@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg.lapack import dsygvd
-from scipy.special import ndtr, ndtri, stdtr, stdtrit
+from scipy.special import logsumexp, ndtr, ndtri, stdtr, stdtrit
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.rounds.posterior_means import gain
@@ -382,18 +382,11 @@ def _averaged(
     evidence: FloatArray, means: FloatArray, covariances: FloatArray, edf: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Posterior of a mixture, from the evidence (m,) of its parts, means (m, D, K), covariances (m, K, D, D), edf."""
-    weight = np.exp(evidence - _log_sum(evidence))
+    weight = np.exp(evidence - logsumexp(evidence))
     mean = np.tensordot(weight, means, 1)
     away = means - mean
     between = np.einsum("i,idk,iek->kde", weight, away, away)
     return mean, np.tensordot(weight, covariances, 1) + between, weight @ edf
-
-
-def _log_sum(logs: FloatArray) -> float:
-    """SciPy's logsumexp of a few logarithms, in a tenth of its time."""
-    largest, others = logs.max(), np.exp(logs - logs.max())
-    others[logs.argmax()] = 0.0
-    return float(np.log1p(others.sum()) + largest)
 
 
 def combine(
@@ -521,5 +514,5 @@ def profile(seen: FloatArray, sd: float, averages: FloatArray, t: FloatArray) ->
         solved = np.linalg.solve(inside, seen)
         curves.append(across @ solved)
         evidence.append(-0.5 * (seen @ solved + np.linalg.slogdet(inside)[1]))
-    logs = np.array(evidence)
-    return np.asarray(np.exp(logs - _log_sum(logs)) @ np.stack(curves))
+    weights = np.exp(np.array(evidence) - logsumexp(evidence))
+    return np.asarray(weights @ np.stack(curves))
