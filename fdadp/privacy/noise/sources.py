@@ -212,7 +212,8 @@ class OpenDPNoise:
             spent = analytic_cost(kind, sensitivity, scale)
             return Sampler(kind, size, float(sensitivity), amount, spent, scale, own)
         for _ in range(4):
-            mechanism, spent = measurement(kind, size, scale), _map(kind, size, scale, float(sensitivity))
+            mechanism = measurement(kind, size, scale)
+            spent = float(mechanism.map(int(sensitivity) if kind in SELECTIONS else float(sensitivity)))
             if spent <= amount:
                 break
             scale *= _SLACK
@@ -250,30 +251,16 @@ def _law_of_ours(
 @functools.lru_cache(256)
 def measurement(kind: str, size: int, scale: float) -> Any:
     """OpenDP's mechanism for `size` integers: it holds none, and each call draws anew."""
-    dp, (integers, distance) = opendp(), _inputs(kind, size)
-    if kind == "gaussian":
-        return dp.m.make_gaussian(integers, distance, scale=scale)
-    if kind == "laplace":
-        return dp.m.make_laplace(integers, distance, scale=scale)
-    measure = dp.zero_concentrated_divergence() if kind == "gumbel" else dp.max_divergence()
-    return dp.m.make_noisy_max(integers, distance, measure, scale=scale)
-
-
-@functools.lru_cache(256)
-def _map(kind: str, size: int, scale: float, sensitivity: float) -> float:
-    """OpenDP's privacy map of a mechanism."""
-    return float(measurement(kind, size, scale).map(int(sensitivity) if kind in SELECTIONS else sensitivity))
-
-
-@functools.lru_cache(256)
-def _inputs(kind: str, size: int) -> tuple[Any, Any]:
-    """What OpenDP's mechanisms of a kind take, and how far apart neighbours are."""
     dp = opendp()
-    each = dp.atom_domain(T="i64")
-    if kind in SELECTIONS:
-        return dp.vector_domain(each), dp.linf_distance(T="i64")
-    distance = dp.l2_distance(T=float) if kind == "gaussian" else dp.l1_distance(T=float)
-    return dp.vector_domain(each, size=size), distance
+    integers = dp.vector_domain(dp.atom_domain(T="i64"), size=size)
+    if kind == "gaussian":
+        return dp.m.make_gaussian(integers, dp.l2_distance(T=float), scale=scale)
+    if kind == "laplace":
+        return dp.m.make_laplace(integers, dp.l1_distance(T=float), scale=scale)
+    measure = dp.zero_concentrated_divergence() if kind == "gumbel" else dp.max_divergence()
+    return dp.m.make_noisy_max(
+        dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64"), measure, scale=scale
+    )
 
 
 def _floats(size: int) -> FloatArray:

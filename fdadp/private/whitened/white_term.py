@@ -123,9 +123,7 @@ def white_axes(rows: FloatArray, covariance: FloatArray, most: int) -> tuple[Flo
     variances : ndarray of shape (d,)
         Prior variance that each explains; falling.
     """
-    centre = rows.mean(axis=0)
-    away = rows - centre
-    return centre, *white_directions(away.T @ away * (1 / (len(rows) - 1)), covariance, most)
+    return rows.mean(axis=0), *white_directions(np.atleast_2d(np.cov(rows.T)), covariance, most)
 
 
 def white_directions(of_rows: FloatArray, covariance: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
