@@ -305,6 +305,9 @@ def judged(
             elif away.min() >= NEAR:
                 points.append(end)
                 values = np.append(values, value)
+        if len(points) == 1:
+            out.append(points)
+            continue
         liking = judge.reml_values(np.array(points))[:, k]
         lowest = int(values.argmin())
         allowed = (values <= value + 1e-6 * (1 + abs(value))) & (liking < liking[lowest] - DECISIVE)
