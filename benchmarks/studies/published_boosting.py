@@ -1,7 +1,7 @@
 """The DPAda experiments as their article has them: accuracy by claimed budget B and rounds m.
 
-    python benchmarks/studies/published_boosting.py --runs 50            # the article's two figures: an hour on two cores
-    python benchmarks/studies/published_boosting.py --runs 50 --whole    # all B with all m
+    python benchmarks/studies/published_boosting.py --runs 50           # the article's two figures: half an hour
+    python benchmarks/studies/published_boosting.py --runs 50 --whole   # all B with all m
 
 Adult: Americans only, without ``fnlwgt``, in the source's split. Bank Marketing: 70 % to train, drawn anew for
 each run. B varies at m = 50, and m at B = 1. **None of the schemes is private**, whatever B they claim. Written to
