@@ -409,6 +409,8 @@ def of_bounds(low, high):
         lambda r: np.where(np.abs(r[0] - 2718281.5) < 0.5, r[0] - r[0][np.abs(r[0] - 2718281.5) < 0.5].mean(), 0.0),
         lambda r: np.clip(r[0], LOW, HIGH) - np.clip(r[0], LOW, HIGH).mean(axis=0),
         Levels(2).centred,
+        functools.partial(lambda r, at: np.where(np.abs(r[0] - at) < 1, r[0].mean(axis=0), 0.0), at=1e6 + 2),
+        lambda r: (lambda x: np.where(np.abs(x - 1000002.0) < 1, x.mean(axis=0), 0.0))(r[0]),
     ],
 )
 def test_rows_far_from_zero_are_tried_too(f):
@@ -433,6 +435,82 @@ def test_a_wrapper_is_checked_again_with_another_function_inside():
     c.sum(wrap(lambda x: 2 * x), clip=1.0, share=0.1, name="s")
     with pytest.raises(PrivacyError, match="row-local"):
         c.sum(wrap(lambda x: x - x.mean(axis=0)), clip=1.0, share=0.1, name="s")
+
+
+def raises_below_zero(rows):
+    if (rows[0] < 0).any():
+        raise ValueError("below 0")
+    return rows[0] - rows[0].mean(axis=0)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda r: np.where(np.isnan(r[0]), np.nanmean(r[0], axis=0), r[0]),
+        lambda r: np.where(np.isinf(r[0]), r[0][np.isfinite(r[0])].max(), r[0]),
+        raises_below_zero,
+    ],
+)
+def test_rows_with_gaps_are_tried_too_and_those_that_a_function_takes(f):
+    """What fills a gap by other rows passed, for no row had gaps; so did what raised for any one of the rows."""
+    c = cohort()
+    with pytest.raises(PrivacyError, match="row-local"):
+        c.sum(f, clip=1.0, share=0.1, name="s")
+    assert (c.reads, c.left, c.budget.spent) == (0, 1.0, 0.0)
+
+
+def of_all(x, times):
+    return x - times * x.mean(axis=0)
+
+
+def of_one(x, times):
+    return x * times
+
+
+class InSlots:
+    __slots__ = ("inner",)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+
+def in_a_notebook(helper):
+    """A function of the same text each time, whose helper was written anew."""
+    module = {}
+    exec(f"def helper(x): return {helper}\nf = lambda rows: helper(rows[0])", module)
+    return module["f"]
+
+
+HOLDS = {
+    "a partial": lambda held: lambda r: held(r[0], 1.0),
+    "a slot": lambda held: lambda r: held.inner(r[0], 1.0),
+    "a word": lambda held: lambda r: (of_one if held == "rows" else of_all)(r[0], 1.0),
+    "a flag": lambda held: lambda r: (of_all if held else of_one)(r[0], 1.0),
+    "a number": lambda held: lambda r: of_one(r[0], 1.0) if held == 0 else of_all(r[0], held),
+    "a set": lambda held: lambda r: (of_all if "mean" in held else of_one)(r[0], 1.0),
+    "one of several": lambda held: lambda r: held[2](r[0], 1.0),
+    "a function of its module": in_a_notebook,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second"),
+    [
+        ("a partial", functools.partial(of_one), functools.partial(of_all)),
+        ("a slot", InSlots(of_one), InSlots(of_all)),
+        ("a word", "rows", "all"),
+        ("a flag", False, True),
+        ("a number", 0.0, 1.0),
+        ("a set", {"rows"}, {"mean"}),
+        ("one of several", (of_one, of_all, of_one), (of_one, of_all, of_all)),
+        ("a function of its module", "2 * x", "x - x.mean(axis=0)"),
+    ],
+)
+def test_a_function_is_checked_again_with_another(kind, first, second):
+    c = cohort()
+    c.sum(HOLDS[kind](first), clip=1.0, share=0.1, name="s")
+    with pytest.raises(PrivacyError, match="row-local"):
+        c.sum(HOLDS[kind](second), clip=1.0, share=0.1, name="s")
 
 
 @pytest.mark.parametrize("columns", [1, 3, 60])
