@@ -25,7 +25,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -96,10 +96,20 @@ _checked: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """No floating-point error or warning gets out of here."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    """No floating-point error or warning gets out of here, nor out of other threads that are in here.
+
+    A thread takes off the filter that it has put on; the last one also undoes what functions of rows did to filters.
+    """
+    filters, ignored = cast(list[Any], warnings.filters), ("ignore", None, Warning, None, 0)
+    filters.insert(0, ignored)
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        with contextlib.suppress(ValueError):  # somebody has reset all filters
+            filters.remove(ignored)
+        if ignored not in filters:
+            warnings.filters = filters
 
 
 def call(f: RowFunction, rows: Rows, m: int, shapes: Sequence[tuple[int, ...]] | None) -> tuple[FloatArray, ...]:

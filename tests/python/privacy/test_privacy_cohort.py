@@ -22,7 +22,7 @@ from fdadp._common.threads import ALONE, map_stream
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise, SeededNoise, TapeNoise, rowwise_matmul
 from fdadp.privacy.rows._rowwise_arithmetic import log, log_positions
-from fdadp.privacy.rows._sealed_row_functions import BLOCK, evaluate
+from fdadp.privacy.rows._sealed_row_functions import BLOCK, evaluate, silence
 
 
 def cohort(rows=None, *, epsilon=1.0, delta=1e-6, n=200, noise=None, **kwargs):
@@ -580,6 +580,18 @@ def test_rows_that_raise_contribute_zero_and_nobody_else_is_touched():
         assert run(release, bad).exact == kept
         derive = lambda c: c.derive(touchy).sum(lambda r: r[0], clip=1.0, share=0.1, name="s")  # noqa: E731
         assert run(derive, bad).exact == kept
+
+
+def test_warnings_of_rows_are_silent_while_other_fits_begin_and_end(recwarn):
+    """Two threads in one another's silence: the first to leave let warnings out, the last left them off for good."""
+    filters = list(warnings.filters)
+    first, second = silence(), silence()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    warnings.warn("of somebody's row", stacklevel=1)
+    second.__exit__(None, None, None)
+    assert not recwarn.list and warnings.filters == filters
 
 
 def test_functions_cannot_change_the_rows():
