@@ -128,13 +128,17 @@ def evaluate(f: RowFunction, block: Rows, m: int, shapes: Sequence[tuple[int, ..
     """Evaluate f on a padded block of which the first m rows are real; rows that fail are NaN."""
     try:
         return call(f, block, BLOCK, shapes)
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # panics of polars are no Exception
         pass
     out = tuple(np.full((BLOCK, *shape), np.nan) for shape in shapes)
     for i in range(m):
         try:
             one = call(f, tuple(a[i : i + 1] for a in block), 1, shapes)
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
             continue
         for a, value in zip(out, one, strict=True):
             a[i] = value[0]

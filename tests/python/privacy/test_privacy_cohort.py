@@ -561,10 +561,15 @@ def test_a_row_that_raises_costs_as_many_calls_as_the_page_says():
     assert calls == [BLOCK] + [1] * 100
 
 
-def test_rows_that_raise_contribute_zero_and_nobody_else_is_touched():
+class PanicError(BaseException):
+    """As those of polars, which are no Exception."""
+
+
+@pytest.mark.parametrize("error", [ValueError, PanicError])
+def test_rows_that_raise_contribute_zero_and_nobody_else_is_touched(error):
     def touchy(r):
         if (r[0][:, 0] == 13).any():
-            raise ValueError("13 is private")
+            raise error("13 is private")
         if (r[0][:, 0] == 14).any():
             return np.zeros((1, 7, 7))
         warnings.warn("private", stacklevel=1)
