@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -647,6 +648,9 @@ BAD = {
     "weights": lambda c: c.sum_outer(
         lambda r: r[0], lambda r: r[0], clip=1.0, share=0.1, name="s", weights=-np.ones((2, 2))
     ),
+    "blocks": lambda c: c.sum(lambda r: (r[0], r[0][:, 0]), clip=1.0, share=0.1, name="s", blocks=2.0),
+    "lo text": lambda c: c.geometric_mean(lambda r: r[0][:, 0], "1", 2.0, share=0.1, name="s"),
+    "n text": lambda c: c.geometric_mean(lambda r: r[0][:, 0], 1.0, 2.0, share=0.1, name="s", n="9"),
     "lo hi": lambda c: c.geometric_mean(lambda r: r[0][:, 0], 2.0, 1.0, share=0.1, name="s"),
     "n": lambda c: c.geometric_mean(lambda r: r[0][:, 0], 1.0, 2.0, share=0.1, name="s", n=0),
     "norms": lambda c: c.geometric_mean(lambda r: r[0], 1.0, 2.0, share=0.1, name="s"),
@@ -661,6 +665,22 @@ def test_what_fails_public_validation_reads_and_spends_nothing(what):
     with pytest.raises(PrivacyError):
         BAD[what](c)
     assert (c.reads, c.left, c.budget.spent, c.releases) == (0, 1.0, 0.0, ())
+
+
+@pytest.mark.parametrize("floor", [None, math.nan, "1"])
+def test_the_floor_of_a_count_is_checked_before_it_is_released(floor):
+    c = cohort(n=None)
+    with pytest.raises(PrivacyError, match="floor must be a finite number"):
+        c.count(share=0.1, floor=floor)
+    assert (c.reads, c.left, c.releases) == (0, 1.0, ())
+
+
+def test_ends_of_a_range_may_be_numbers_of_any_type():
+    values = [
+        cohort().geometric_mean(lambda r: abs(r[0][:, 0]), low, 4, share=0.1, name="s").value
+        for low in (0.25, Fraction(1, 4), np.longdouble(0.25))
+    ]
+    assert values[0] == values[1] == values[2]
 
 
 @pytest.mark.parametrize(
