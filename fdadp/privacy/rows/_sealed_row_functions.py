@@ -20,12 +20,14 @@ from __future__ import annotations
 import contextlib
 import copyreg
 import functools
+import os
+import threading
 import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -94,22 +96,32 @@ def sealed(function: Callable[Concatenate[V, P], T]) -> Callable[Concatenate[V, 
 _checked: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
 
 
+_door = threading.Lock()
+_silent: list[Any] = []
+"""One entry for each thread that is in :func:`silence`, and each time that it is."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_door.acquire, after_in_parent=_door.release, after_in_child=_door.release)
+
+
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
     """No floating-point error or warning gets out of here, nor out of other threads that are in here.
 
-    A thread takes off the filter that it has put on; the last one also undoes what functions of rows did to filters.
+    The first thread in puts the filters of warnings aside, and the last one out puts them back.
     """
-    filters, ignored = cast(list[Any], warnings.filters), ("ignore", None, Warning, None, 0)
-    filters.insert(0, ignored)
+    with _door:
+        _silent.append(warnings.catch_warnings())
+        if len(_silent) == 1:
+            _silent[0].__enter__()
+            warnings.simplefilter("ignore")
     try:
         with np.errstate(all="ignore"):
             yield
     finally:
-        with contextlib.suppress(ValueError):  # somebody has reset all filters
-            filters.remove(ignored)
-        if ignored not in filters:
-            warnings.filters = filters
+        with _door:
+            if len(_silent) == 1:
+                _silent[0].__exit__(None, None, None)
+            _silent.pop()
 
 
 def call(f: RowFunction, rows: Rows, m: int, shapes: Sequence[tuple[int, ...]] | None) -> tuple[FloatArray, ...]:
