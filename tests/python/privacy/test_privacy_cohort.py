@@ -19,7 +19,7 @@ from privacy_tools import COUNT, MODES, NASTY, OF_A_COLUMN, RELEASES, SUM_OF, as
 from scipy import stats
 
 import fdadp.privacy.kernel._kernel as kernel
-from fdadp._common.threads import ALONE, map_stream
+from fdadp._common.threads import ALONE, map_stream, said_threads
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise, SeededNoise, TapeNoise, rowwise_matmul
 from fdadp.privacy.rows._rowwise_arithmetic import log, log_positions
@@ -316,6 +316,12 @@ def test_a_few_items_wake_no_other_thread(monkeypatch):
     monkeypatch.setattr("fdadp._common.threads.N_THREADS", 2)
     own, threads = threading.get_ident(), list(map_stream(lambda _: threading.get_ident(), range(50)))
     assert threads[:ALONE] == [own] * ALONE and own not in threads[ALONE:]
+
+
+def test_a_number_of_threads_that_is_none_spends_no_budget():
+    """NUMBA_NUM_THREADS=0 failed in the middle of a read, at its fifth block; an empty text at the import."""
+    assert [said_threads(said) for said in ("0", "-1", "3")] == [1, 1, 3]
+    assert said_threads("") == said_threads("all") >= 1
 
 
 def test_features_by_rowwise_matmul_are_row_local():
