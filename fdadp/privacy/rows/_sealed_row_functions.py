@@ -96,32 +96,36 @@ def sealed(function: Callable[Concatenate[V, P], T]) -> Callable[Concatenate[V, 
 _checked: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
 
 
+class Silence:
+    """One stay in :func:`silence`; one that was interrupted is collected with its frame."""
+
+
 _door = threading.Lock()
-_silent: list[Any] = []
-"""One entry for each thread that is in :func:`silence`, and each time that it is."""
+_inside: weakref.WeakSet[Silence] = weakref.WeakSet()
+_aside: list[Any] = []
+"""Filters of warnings as they were when the first thread went in; put back when nobody is inside."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_door.acquire, after_in_parent=_door.release, after_in_child=_door.release)
 
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """No floating-point error or warning gets out of here, nor out of other threads that are in here.
-
-    The first thread in puts the filters of warnings aside, and the last one out puts them back.
-    """
-    with _door:
-        _silent.append(warnings.catch_warnings())
-        if len(_silent) == 1:
-            _silent[0].__enter__()
-            warnings.simplefilter("ignore")
+    """No floating-point error or warning gets out of here, nor out of other threads that are in here."""
+    own = Silence()
     try:
+        with _door:
+            _inside.add(own)
+            if not _aside:
+                _aside.append(warnings.filters)
+                warnings.filters = list(warnings.filters)
+                warnings.simplefilter("ignore")
         with np.errstate(all="ignore"):
             yield
     finally:
         with _door:
-            if len(_silent) == 1:
-                _silent[0].__exit__(None, None, None)
-            _silent.pop()
+            _inside.discard(own)
+            if _aside and not _inside:
+                warnings.filters = _aside.pop()
 
 
 def call(f: RowFunction, rows: Rows, m: int, shapes: Sequence[tuple[int, ...]] | None) -> tuple[FloatArray, ...]:
