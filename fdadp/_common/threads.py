@@ -18,7 +18,17 @@ from typing import Any, TypeVar
 from threadpoolctl import ThreadpoolController
 
 _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-N_THREADS = int(os.environ.get("NUMBA_NUM_THREADS", _CORES))
+
+
+def said_threads(said: str) -> int:
+    """At least one thread, of a text from the environment; all cores where it is no number."""
+    try:
+        return max(int(said), 1)
+    except ValueError:
+        return _CORES
+
+
+N_THREADS = said_threads(os.environ.get("NUMBA_NUM_THREADS", ""))
 """Threads: as many as numba's, ``NUMBA_NUM_THREADS``, by default all cores of this process."""
 ROWS_PER_BLOCK = 1024
 """A block of rows with its features stays in a core's cache."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -30,13 +31,21 @@ def whole(value: Any, name: str, what: str, *, least: int = 1) -> int:
     return number
 
 
+def as_float(value: Any) -> float:
+    """Return a real number as Python's float, infinite beyond all of them; NaN of what is no number."""
+    is_one = isinstance(value, Real) and not isinstance(value, bool)
+    try:
+        return float(value) if is_one else math.nan
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def said_delta(delta: Any) -> float | None:
     """Return a δ that was said, or None, pure ε, where none was said or it is 0; raises PrivacyError."""
-    if delta is None or (not isinstance(delta, bool) and isinstance(delta, Real) and delta == 0):
-        return None
-    if isinstance(delta, bool) or not isinstance(delta, Real) or not 0 < float(delta) < 1:
+    number = 0.0 if delta is None else as_float(delta)
+    if not 0 <= number < 1 or (number == 0 and delta):
         raise PrivacyError(f"delta must lie between 0 and 1, or be 0 or left out for pure epsilon, got {delta!r}")
-    return float(delta)
+    return number or None
 
 
 def check_delta(delta: float | None, n: float | None) -> None:
@@ -55,7 +64,7 @@ def check_delta(delta: float | None, n: float | None) -> None:
             f"delta must be at most {LARGEST_DELTA:g} where n is private, and better far below 1 over any n that you "
             f"think possible, got {delta:g}; nothing was read and nothing was spent"
         )
-    if n is not None and delta * n >= 1:
+    if n is not None and delta * as_float(n) >= 1:
         raise PrivacyError(f"delta must be below 1/n = {1 / n:g}, got {delta:g}")
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from fdadp._common.argument_checks import is_one_of
 from fdadp._common.calling_language import advice
 from fdadp._common.estimators import Parameters
 from fdadp.errors import PrivacyError
-from fdadp.privacy.guarantee_checks import ADJACENCIES, check_delta, said_delta, whole
+from fdadp.privacy.guarantee_checks import ADJACENCIES, as_float, check_delta, said_delta, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -115,13 +114,13 @@ class Privacy(Parameters):
             self._take_from_study()
         if not (self.purpose is None or isinstance(self.purpose, str)):
             raise PrivacyError(f"purpose must be a text, got {self.purpose!r}")
-        epsilon = self.epsilon  # NumPy's numbers as Python's, which can be saved
-        if isinstance(epsilon, Real) and not isinstance(epsilon, (bool, int, float)):
-            object.__setattr__(self, "epsilon", float(epsilon))
-        if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, (int, float)) or not self.epsilon > 0:
+        epsilon = as_float(self.epsilon)
+        if not epsilon > 0:
             raise PrivacyError(f"epsilon must be a number above 0, got {self.epsilon!r}")
-        if not math.isfinite(self.epsilon):
+        if not math.isfinite(epsilon):
             raise PrivacyError(f"epsilon must be finite, got {self.epsilon!r}")
+        if type(self.epsilon) is not int:  # NumPy's numbers as Python's, which can be saved
+            object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", said_delta(self.delta))
         if not is_one_of(self.adjacency, (*ADJACENCIES, None)):
             raise PrivacyError(f"adjacency must be one of {', '.join(ADJACENCIES)} or None, got {self.adjacency!r}")

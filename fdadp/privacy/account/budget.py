@@ -20,7 +20,7 @@ from typing import Any
 from fdadp.errors import PrivacyError
 from fdadp.privacy.account._reservations import SAFETY, TOLERANCE, Binding, Book, MemoryBook, Release, Reservation, gone
 from fdadp.privacy.account.epsilon_mu_rho import MEASURES, epsilon_from, epsilon_from_mu, mu_from, rho_from
-from fdadp.privacy.guarantee_checks import said_delta
+from fdadp.privacy.guarantee_checks import as_float, said_delta
 
 ROUNDING = 1e-12
 """Of a total that another version or machine has computed."""
@@ -81,7 +81,8 @@ class Budget:
     _book: Book
 
     def __init__(self, epsilon: float, delta: float | None = None, *, accounting: str = "gdp") -> None:
-        if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not 0 < epsilon < math.inf:
+        number = as_float(epsilon)
+        if not 0 < number < math.inf:
             raise PrivacyError(f"epsilon must be a finite number above 0, got {epsilon!r}")
         delta = said_delta(delta)
         if accounting not in ("gdp", "zcdp", "pure") or (accounting == "pure" and delta is not None):
@@ -89,10 +90,10 @@ class Budget:
         if hasattr(self, "_book"):
             raise PrivacyError("a Budget cannot be made anew: what it promises would change; make another Budget")
         measure = "pure" if delta is None else accounting
-        total = float(epsilon)
+        total = number
         if delta is not None:
             total = mu_from(total, delta) ** 2 / 2 if measure == "gdp" else rho_from(total, delta)
-        self._fix(epsilon=float(epsilon), delta=delta, accounting=measure)
+        self._fix(epsilon=number, delta=delta, accounting=measure)
         self._fix(total=total, _book=MemoryBook(total))
 
     def _fix(self, **values: Any) -> None:
@@ -313,9 +314,10 @@ class Account:
 
 
 def _share(share: float) -> float:
-    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1 + TOLERANCE:
+    number = as_float(share)
+    if not 0 < number <= 1 + TOLERANCE:
         raise PrivacyError(f"share must be a number above 0 and at most 1, got {share!r}")
-    return float(share)
+    return number
 
 
 class _PartBook(MemoryBook):

@@ -100,9 +100,10 @@ class SumReleases:
         if table is not None:
             table = _checked_table(table, shapes[0], name)
         width = math.prod(shapes[0]) if table is None else table.shape[1]
-        d = width * (blocks or 1)
-        if blocks is not None and (blocks < 1 or shapes[1] != ()):
+        is_whole = isinstance(blocks, (int, np.integer)) and not isinstance(blocks, bool)
+        if blocks is not None and (not is_whole or blocks < 1 or shapes[1] != ()):
             raise PrivacyError(f"{name}: the function must give a row's block as one number, of 1 or more blocks")
+        d = width * (blocks or 1)
         if size is not None and size != d:
             raise PrivacyError(f"{name}: size must be what f gives for a row, {d}, got {size}")
 
@@ -227,21 +228,21 @@ class SumReleases:
         Noisy
             The estimate, and the standard deviation of its **logarithm**.
         """
-        if not (0 < lo < hi < math.inf):
+        low, high = _as_float(lo), _as_float(hi)
+        if not (0 < low < high < math.inf):
             raise PrivacyError(f"{name}: lo and hi must be finite with 0 < lo < hi, got {lo!r} and {hi!r}")
-        persons = self._kernel.n if n is None else n
-        if persons is None or not 0 < persons < math.inf:
-            raise PrivacyError(
-                f"{name}: n must be a released number of persons above 0 with private n, got {persons!r}"
-            )
+        given = self._kernel.n if n is None else n
+        persons = _as_float(given)
+        if not 0 < persons < math.inf:
+            raise PrivacyError(f"{name}: n must be a released number of persons above 0 with private n, got {given!r}")
         shape = self._kernel.probe(norms, name, 1)[0]
         if math.prod(shape) != 1:
             raise PrivacyError(f"{name}: norms must give one value a row, got shape {shape}")
-        half, centre = math.log(hi / lo) / 2, math.sqrt(lo) * math.sqrt(hi)
+        half, centre = math.log(high / low) / 2, math.sqrt(low) * math.sqrt(high)
 
         def contributions(rows: Rows, m: int) -> FloatArray:
             out = np.empty((BLOCK, 1))
-            log_positions(evaluate(norms, rows, m, [shape])[0].ravel(), lo, hi, centre, half, out[:, 0])
+            log_positions(evaluate(norms, rows, m, [shape])[0].ravel(), low, high, centre, half, out[:, 0])
             return out
 
         most = float(self._kernel.law.most)
@@ -269,9 +270,12 @@ class SumReleases:
             raise PrivacyError(
                 f"n is declared and public with adjacency {self._kernel.adjacency!r}: use it, nothing to release"
             )
+        least = _as_float(floor)
+        if not math.isfinite(least):
+            raise PrivacyError(f"{name}: floor must be a finite number, got {floor!r}")
         noisy, sampler = self._kernel.release("count", 1, float(law.most), share, name, L1, 24, None, factor=1.0)
         gamma = 2.0**-24 * law.most
-        return Noisy(max(float(noisy[0]) * gamma, float(floor)), sampler.sd * gamma)
+        return Noisy(max(float(noisy[0]) * gamma, least), sampler.sd * gamma)
 
     def select(self, utilities: RowFunction, *, share: float, name: str) -> int:
         """Release the index of a candidate with a large sum of utilities over persons.
@@ -595,6 +599,14 @@ class SumReleases:
         return Noisy(
             symmetric(np.asarray(noisy * unit, dtype=np.float64)) - m * clip**2 * np.eye(p), math.sqrt(2 * m) * clip**2
         )
+
+
+def _as_float(value: Any) -> float:
+    """A public number; NaN of what is none, which no check lets pass."""
+    try:
+        return math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def _zeros_and_ones(tests: npt.ArrayLike | sparse.csr_array) -> sparse.csr_array | None:

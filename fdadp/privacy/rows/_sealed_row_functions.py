@@ -5,10 +5,10 @@ The kernel cannot prove this of a Python function, so it does three things. It a
 number of rows (short ones padded with zero rows), so that neither the cohort's nor a chunk's size shows; it hands over
 copies, so that nothing written to them lasts; and before the first read it compares, bit for bit, what the function
 gives for **public** rows at other places, among other neighbours and alone, and refuses it if they differ. These rows
-lie about 0, far from it, and between the numbers that the function holds, such as public bounds. That finds statistics
-of the block, row indices, cumulative sums, counters, and products by BLAS where they round differently. It is a guard
-against mistakes and no proof (a function may keep a hidden state on purpose): functions handed to the kernel are part
-of the trusted code.
+lie about 0, far from it, and between the numbers that the function holds, such as public bounds; some have gaps. That
+finds statistics of the block, row indices, cumulative sums, counters, and products by BLAS where they round
+differently. It is a guard against mistakes and no proof (a function may keep a hidden state on purpose): functions
+handed to the kernel are part of the trusted code.
 
 *Silent.* A block whose evaluation raises is evaluated again row by row; a row that raises, or gives the wrong shape,
 becomes NaN, and its contribution zero. No exception, warning or NumPy state depends on private values; the time does
@@ -18,7 +18,10 @@ becomes NaN, and its contribution zero. No exception, warning or NumPy state dep
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import functools
+import os
+import threading
 import types
 import warnings
 import weakref
@@ -29,13 +32,13 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fdadp._common.typing import FloatArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import FailedReadError, PrivacyError
 
 BLOCK = 512
 """Rows that a function sees at once, always."""
-N_PROBES, N_CODES = 37, 9
-"""Public rows about 0 that a function is tried on, and how many of them are zeros and ones."""
+N_PROBES, N_CODES, GAPS = 37, 9, slice(None, None, 12)
+"""Public rows about 0 that a function is tried on, how many of them are zeros and ones, and which have gaps."""
 MOST_LEVELS, FARTHEST = 110, 12
 """Numbers of a function that rows are put at and between, and the power of ten up to which rows go."""
 ABOUT_ZERO = 10.0
@@ -93,12 +96,36 @@ def sealed(function: Callable[Concatenate[V, P], T]) -> Callable[Concatenate[V, 
 _checked: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
 
 
+class Silence:
+    """One stay in :func:`silence`; one that was interrupted is collected with its frame."""
+
+
+_door = threading.Lock()
+_inside: weakref.WeakSet[Silence] = weakref.WeakSet()
+_aside: list[Any] = []
+"""Filters of warnings as they were when the first thread went in; put back when nobody is inside."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_door.acquire, after_in_parent=_door.release, after_in_child=_door.release)
+
+
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """No floating-point error or warning gets out of here."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    """No floating-point error or warning gets out of here, nor out of other threads that are in here."""
+    own = Silence()
+    try:
+        with _door:
+            _inside.add(own)
+            if not _aside:
+                _aside.append(warnings.filters)
+                warnings.filters = list(warnings.filters)
+                warnings.simplefilter("ignore")
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        with _door:
+            _inside.discard(own)
+            if _aside and not _inside:
+                warnings.filters = _aside.pop()
 
 
 def call(f: RowFunction, rows: Rows, m: int, shapes: Sequence[tuple[int, ...]] | None) -> tuple[FloatArray, ...]:
@@ -117,25 +144,29 @@ def evaluate(f: RowFunction, block: Rows, m: int, shapes: Sequence[tuple[int, ..
     """Evaluate f on a padded block of which the first m rows are real; rows that fail are NaN."""
     try:
         return call(f, block, BLOCK, shapes)
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # panics of polars are no Exception
         pass
     out = tuple(np.full((BLOCK, *shape), np.nan) for shape in shapes)
     for i in range(m):
         try:
             one = call(f, tuple(a[i : i + 1] for a in block), 1, shapes)
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
             continue
         for a, value in zip(out, one, strict=True):
             a[i] = value[0]
     return out
 
 
-DEPTH = 10
-"""How far a row function is looked into for what its work may hang on: a term lies five objects below it."""
-
-
-PLAIN = frozenset({int, float, bool, str, bytes, type(None), np.float64, np.int64})
-"""Types that hold nothing else."""
+DEPTH, MOST_PARTS = 10, 64
+"""How far a row function is looked into for what its work may hang on (a term lies five objects below it), and at how
+many parts of each object."""
+WORDS = frozenset({bool, np.bool_, str, bytes, type(None), types.CodeType})
+"""Types of which each value may stand for another way to compute."""
+NUMBERS = (int, float, np.integer, np.floating)
 
 
 def zero_rows(spec: Spec, m: int = BLOCK) -> Rows:
@@ -185,33 +216,22 @@ def probe(f: RowFunction, spec: Spec, name: str) -> list[tuple[int, ...]]:
     return shapes
 
 
-def _kind(value: Any, depth: int = DEPTH, seen: set[int] | None = None) -> Any:
-    """What a function's work may hang on, but for numbers: code, types, shapes, and those of what is held."""
-    seen = set() if seen is None else seen
+def _kind(value: Any, depth: int = DEPTH, seen: dict[int, int] | None = None) -> Any:
+    """What a function's work may hang on: code, words, types and shapes of all that it holds, and which number is 0."""
+    seen = {} if seen is None else seen
+    if type(value) in WORDS:
+        return value
+    if isinstance(value, NUMBERS):
+        return type(value), value == 0
     if isinstance(value, np.ndarray):
-        return (type(value), value.shape, value.dtype, value.strides)
+        return type(value), value.shape, value.dtype, value.strides
     if not depth or id(value) in seen:
-        return type(value)
-    if isinstance(value, types.MethodType):
-        return (_kind(value.__func__, depth, seen), _kind(value.__self__, depth - 1, seen))
-    if isinstance(value, types.FunctionType):
-        seen.add(id(value))
-        cells = [cell.cell_contents for cell in value.__closure__ or () if not _is_empty(cell)]
-        held = [*cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
-        return (value.__code__, *_kinds(held, depth - 1, seen))
-    if isinstance(value, tuple | list):
-        return (type(value), *_kinds(value[:64], depth - 1, seen))
-    named = value if isinstance(value, dict) else getattr(value, "__dict__", None)
-    if not named:
-        return type(value)
-    seen.add(id(value))
-    items = list(named.items())[:64]
-    return (type(value), *map(str, (name for name, _ in items)), *_kinds([part for _, part in items], depth - 1, seen))
-
-
-def _kinds(parts: Sequence[Any], depth: int, seen: set[int]) -> list[Any]:
-    """Of several; most hold nothing else."""
-    return [type(part) if type(part) in PLAIN else _kind(part, depth, seen) for part in parts]
+        return (type(value), seen.get(id(value)))
+    seen[id(value)] = len(seen)
+    names, held = _held(value)
+    if not held and callable(value):
+        return (type(value), repr(value))
+    return (type(value), *names, *[p if type(p) in WORDS else _kind(p, depth - 1, seen) for p in held])
 
 
 def _is_empty(cell: Any) -> bool:
@@ -227,7 +247,7 @@ def _numbers(value: Any, depth: int = DEPTH, seen: set[int] | None = None) -> It
     seen = set() if seen is None else seen
     if isinstance(value, bool | str | bytes) or not depth or id(value) in seen:
         return
-    if isinstance(value, int | float | np.integer | np.floating):
+    if isinstance(value, NUMBERS):
         with contextlib.suppress(OverflowError):  # of an integer beyond all floats
             yield float(value)
         return
@@ -236,24 +256,36 @@ def _numbers(value: Any, depth: int = DEPTH, seen: set[int] | None = None) -> It
         if value.dtype.kind in "iuf" and value.size:
             yield from (float(np.nanmin(value)), float(np.nanmax(value)))
         return
-    for part in _held(value):
+    for part in value.co_consts if isinstance(value, types.CodeType) else _held(value)[1]:
         yield from _numbers(part, depth - 1, seen)
 
 
-def _held(value: Any) -> Sequence[Any]:
-    """What an object holds: of a function its constants, its variables from outside and its defaults."""
+def _held(value: Any) -> tuple[list[str], list[Any]]:
+    """Names in an object, and what it holds: of a function its code, variables from outside and defaults."""
     if isinstance(value, types.MethodType):
-        return (value.__func__, value.__self__)
+        return [], [value.__func__, value.__self__]
+    if isinstance(value, functools.partial):
+        return list(value.keywords), [value.func, *value.args, *value.keywords.values()]
     if isinstance(value, types.FunctionType):
         cells = [cell.cell_contents for cell in value.__closure__ or () if not _is_empty(cell)]
-        outside = [value.__globals__.get(name) for name in value.__code__.co_names]
-        plain = [part for part in outside if isinstance(part, int | float | np.ndarray)]
+        known = value.__globals__
+        outside = [part for name in value.__code__.co_names if _is_own(part := known.get(name), known)]
         given = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
-        return [*value.__code__.co_consts, *plain, *cells, *given]
-    if isinstance(value, tuple | list):
-        return value[:64]
-    named = value if isinstance(value, dict) else getattr(value, "__dict__", None)
-    return list(named.values())[:64] if isinstance(named, dict) else ()
+        return [], [value.__code__, *outside, *cells, *given]
+    if isinstance(value, tuple | list | set | frozenset):
+        return [], list(islice(value, MOST_PARTS))
+    named = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    slots = [name for name in copyreg._slotnames(type(value)) if hasattr(value, name)]  # type: ignore[attr-defined]
+    named = {**named, **{name: getattr(value, name) for name in slots}} if slots else named
+    items = list(islice(named.items(), MOST_PARTS))
+    return [str(name) for name, _ in items], [part for _, part in items]
+
+
+def _is_own(part: Any, known: dict[str, Any]) -> bool:
+    """Whether a variable from outside is looked into: data, and functions of the same module."""
+    if isinstance(part, types.FunctionType):
+        return part.__globals__ is known
+    return isinstance(part, (*NUMBERS, np.ndarray, str, tuple, list, functools.partial))
 
 
 def _far_rows(f: RowFunction, spec: Spec) -> Rows:
@@ -282,6 +314,9 @@ def _probe_rows(spec: Spec) -> Rows:
         rows.append(rng.normal(size=(N_PROBES, *shape)) * scale)
     for values in rows:  # codes of bins and classes are whole, and 0 and 1 are codes wherever there are two
         values[-N_CODES:] = rng.integers(0, 2, size=values[-N_CODES:].shape)
+    for values in rows:  # what other rows have must not fill the gaps of a row
+        values[GAPS] += rng.choice([0.0, np.nan, np.inf], size=values[GAPS].shape)
+        values[0] = np.nan
     return tuple(rows)
 
 
@@ -302,8 +337,11 @@ def _same_bits(f: RowFunction, public: Rows, spec: Spec, shapes: Sequence[tuple[
         try:
             places.append((order, call(f, block, BLOCK, shapes)))
         except Exception:
-            return True  # public rows that f cannot take tell nothing
-    for i in range(0, n, n // 6):
+            taken = _taken(f, public)
+            if not 0 < taken.size < n:
+                return True  # public rows that f cannot take tell nothing
+            return _same_bits(f, tuple(a[taken] for a in public), spec, shapes)
+    for i in range(0, n, max(n // 6, 1)):
         try:
             places.append((np.array([i]), call(f, tuple(a[i : i + 1] for a in public), 1, shapes)))
         except Exception:
@@ -314,6 +352,16 @@ def _same_bits(f: RowFunction, public: Rows, spec: Spec, shapes: Sequence[tuple[
         for order, values in places
         for bits, a in zip(first, values, strict=True)
     )
+
+
+def _taken(f: RowFunction, public: Rows) -> IntArray:
+    """Which public rows f can take alone."""
+    taken = []
+    for i in range(len(public[0])):
+        with contextlib.suppress(Exception):
+            call(f, tuple(a[i : i + 1] for a in public), 1, None)
+            taken.append(i)
+    return np.array(taken, dtype=np.int64)
 
 
 def _bits(a: FloatArray) -> npt.NDArray[np.int64]:

@@ -6,11 +6,12 @@ The estimator does not know which there are: a new one is one subclass of :class
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+import numpy as np
 
 from fdadp._common.argument_checks import flag
 from fdadp._common.calling_language import advice
@@ -127,7 +128,7 @@ class EndToEnd(Mechanism, ABC, Generic[F]):
         if n * privacy.epsilon < least and not self.allow_useless:
             raise PrivacyError(
                 f"n and epsilon must give n * epsilon of at least {least:g} for a fit better than the mean curve, got "
-                f"{n:.0f} * {privacy.epsilon:g}; it takes n >= {math.ceil(least / privacy.epsilon)} or epsilon >= "
+                f"{n:.0f} * {privacy.epsilon:g}; it takes n >= {np.ceil(least / privacy.epsilon):.0f} or epsilon >= "
                 f"{least / n:.3g}{advice(', or allow_useless=True', r=', or allow_useless = TRUE', shell='')}"
             )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from fdadp.errors import PrivacyError
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy import Budget
 from fdadp.privacy.account.ledger import Ledger
+from fdadp.privacy.guarantee_checks import check_delta
 
 N = 400
 
@@ -37,6 +40,25 @@ def test_left_out_and_0_are_pure_epsilon_in_python(tmp_path: Path) -> None:
         for make in (Privacy, Budget):
             with pytest.raises(PrivacyError, match="delta must lie between 0 and 1, or be 0 or left out for pure eps"):
                 make(1.0, wrong)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, Fraction])
+def test_epsilon_and_delta_may_be_numbers_of_any_type(kind) -> None:
+    for make in (Privacy, Budget):
+        assert (type(make(kind(1)).epsilon), make(kind(1)).epsilon) == (float, 1.0)
+    assert repr(Privacy(kind(1), Fraction(1, 2**20))) == "Privacy(epsilon=1.0, delta=9.5367431640625e-07)"
+
+
+@pytest.mark.parametrize("make", [Privacy, Budget])
+def test_what_no_float_holds_is_refused_by_name(make) -> None:
+    for wrong in (10**400, -(10**400), Fraction(1, 10**400), math.nan, True, "1", None):
+        with pytest.raises(PrivacyError, match="epsilon must be"):
+            make(wrong)
+    for wrong in (10**400, Fraction(1, 10**400), 1 - Fraction(1, 10**40)):
+        with pytest.raises(PrivacyError, match="delta must lie between 0 and 1"):
+            make(1.0, wrong)
+    with pytest.raises(PrivacyError, match="delta must be below 1/n"):
+        check_delta(1e-6, 10**400)
 
 
 def test_a_study_has_its_delta_and_no_other(tmp_path: Path) -> None:
