@@ -282,9 +282,7 @@ def _numbers_of(lines: bytes, columns: range, sep: str, skipped: int = 0) -> Flo
     how: dict[str, Any] = {"sep": sep, "usecols": columns, "quoting": csv.QUOTE_NONE, **exact()}
     how |= {"header": None, "skiprows": skipped}
     try:
-        read = pd.read_csv(io.BytesIO(lines), low_memory=False, **how)
-        if (read.dtypes != np.float64).any():  # whole numbers, whose zero has no sign, or "1.2.3"
-            read = pd.read_csv(io.BytesIO(lines), dtype=np.float64, **how)
+        read = pd.read_csv(io.BytesIO(lines), dtype=np.float64, **how)  # else a zero among whole ones has no sign
     except (ValueError, OverflowError):
         return None
     return np.ascontiguousarray(read)
@@ -348,7 +346,10 @@ def _of_regular_lines(path: Path, text: bytes, sep: str) -> pd.DataFrame | None:
         if not all(_are_regular(own, part, sep.encode() * (len(names) - 1))):
             return None
         starts += own
-    labels = [start.decode() for start in starts]
+    try:
+        labels = [start.decode() for start in starts]
+    except UnicodeDecodeError:  # the text as a whole says where
+        return None
     if not labels:
         return None
     labelled = _has_labels(names, labels, True)

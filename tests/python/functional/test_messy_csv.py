@@ -187,3 +187,22 @@ def test_regular_lines_of_private_rows_are_numbers_at_once(tmp_path):
     assert block[1].tolist() == ["b", "1", "2", "x", "4", "5", "6", "7"]
     assert repr(block[2].tolist()) == "['c', nan, -0.0, 0.5, 1000.0, 5.0, 6.0, 7.0]"
     assert block[3:].tolist() == [[None] * 8] * 2
+
+
+def test_a_zero_keeps_its_sign_whatever_the_other_rows_lack(tmp_path):
+    """A parser made a column of whole numbers and gaps one of integers first, so that -0 became 0."""
+    path = tmp_path / "rows.csv"
+    others = ",2.5" * 6
+    path.write_text(f"id,1,2,3,4,5,6,7\na,-0{others}\nb,{others}\n")
+    (block,) = CsvLines.of(path).blocks()
+    assert np.signbit(block[:, 1])[0] and np.isnan(block[1:, 1]).all()
+    assert np.signbit(read_curves(path).iloc[0, 0])
+
+
+def test_the_place_of_other_bytes_is_told_whether_lines_are_regular_or_not(tmp_path):
+    path = tmp_path / "curves.csv"
+    text = "id,1,2,3,4,5,6,7\na,1,2,3,4,5,6,7\nÿ,1,2,3,4,5,6,{}\n"
+    for last in ("7", " 7"):
+        path.write_bytes(text.format(last).encode("latin-1"))
+        with pytest.raises(FileFormatError, match="0xff in position 33"):
+            read_curves(path)
