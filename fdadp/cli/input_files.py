@@ -307,7 +307,7 @@ def _columns_of(path: Path, known: set[str], how: FileFormat, *, wanted: bool) -
 def _read_table(path: Path, how: FileFormat) -> pd.DataFrame:
     import pandas as pd
 
-    from fdadp.functional.files.csv_curves import CsvLines, exact
+    from fdadp.functional.files.csv_curves import CsvLines, read_table
     from fdadp.functional.tables.grid_from_labels import is_identifier
 
     check_file(path)
@@ -315,14 +315,13 @@ def _read_table(path: Path, how: FileFormat) -> pd.DataFrame:
     if path.suffix != ".parquet":
         CsvLines.of(path, **how.dialect)  # names semicolons, and UTF-16
     try:
-        text = {"encoding": "utf-8-sig", **how.dialect, **exact()}
-        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, **text)
+        frame = pd.read_parquet(path) if path.suffix == ".parquet" else read_table(path, **how.dialect)
     except ImportError as exc:
         raise FileFormatError("parquet needs pyarrow: pip install pyarrow") from exc
     except (ValueError, UnicodeDecodeError, OSError) as exc:  # pandas' parser raises ValueError's kinds
         raise FileFormatError(f"{path} must be a table with a row of names, got {exc}") from None
     first = frame.columns[0] if frame.shape[1] else None
-    unnamed = isinstance(first, str) and first.startswith("Unnamed:")
+    unnamed = isinstance(first, str) and (not first or first.startswith("Unnamed:"))
     return frame.set_index(first) if unnamed or is_identifier(first) else frame
 
 

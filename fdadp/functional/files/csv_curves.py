@@ -253,6 +253,20 @@ def exact() -> dict[str, Any]:
     return {} if always else {"float_precision": "round_trip"}
 
 
+def read_table(path: Path, sep: str, decimal: str) -> pd.DataFrame:
+    """All columns of a CSV file, as pandas reads them; raises FileFormatError for rows longer than the first one."""
+    with _text(path) as stream, suppress(csv.Error):
+        rows = _rows(stream, sep, ".")
+        (_, names), (line, first) = next(rows, (0, [])), next(rows, (0, []))
+        if len(first) > len(names):  # pandas would take what stands first for labels, and give its name to the next
+            raise _uneven(path, len(names), len(first), line)
+    frame = pd.read_csv(path, encoding="utf-8-sig", sep=sep, decimal=decimal, **exact())
+    own = [name.strip() for name in names]  # pandas makes one where there is none
+    if len(set(own)) == frame.shape[1]:
+        frame.columns = pd.Index(own)
+    return frame
+
+
 # A line is regular that has nothing but a number, or nothing, in each field beyond the first, and in that one neither a
 # quote nor a NUL. Many such lines are read at once. Other lines are read one by one.
 
@@ -307,9 +321,7 @@ def from_csv(
     lines: list[int] = []
     for number, row in rows if header else chain([(line, first)], rows):
         if len(row) != len(first):
-            raise FileFormatError(
-                f"{path} must have {len(first)} fields in every row as in its first, got {len(row)} in line {number}"
-            )
+            raise _uneven(path, len(first), len(row), number)
         fields.append(row)
         lines.append(number)
     if not fields:
@@ -372,6 +384,10 @@ def _parts_below(text: bytes, start: int) -> Iterator[bytes]:
         start = end + 1
 
 
+def _uneven(path: Path, wanted: int, found: int, line: int) -> FileFormatError:
+    return FileFormatError(f"{path} must have {wanted} fields in every row as in its first, got {found} in line {line}")
+
+
 def _rows(stream: TextIO, sep: str, decimal: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not blank, with their line numbers."""
     reader = csv.reader(stream, delimiter=sep)
@@ -387,7 +403,7 @@ def _has_labels(names: list[str], entries: list[str], header: bool) -> bool:
 def _number(text: str) -> float | None:
     """A number, NaN where it is missing; None for other text."""
     try:
-        return float(text)
+        return axes.float_of(text)
     except ValueError:
         return math.nan if text.strip().lower() in MISSING else None
 
@@ -418,7 +434,7 @@ def cure_of_text(names: Sequence[Any], entry: Any, labelled: int = 0) -> str:
 def column_labels(path: Path, names: list[str]) -> pd.Index[Any]:
     """Labels of columns, as numbers where they are a grid; raises FileFormatError for half a grid."""
     try:
-        grid = np.array([float(name) for name in names])
+        grid = np.array([axes.float_of(name) for name in names])
     except ValueError:
         try:
             axes.axis_of(pd.Index(names), "the table")
@@ -532,7 +548,7 @@ def _numbers_of_long(column: list[Any], name: str, path: Any) -> FloatArray:
     numbers = np.empty(len(column))
     for i, entry in enumerate(column):
         try:
-            numbers[i] = np.nan if _is_missing(entry) else float(entry)
+            numbers[i] = np.nan if _is_missing(entry) else axes.float_of(entry)
         except (TypeError, ValueError):
             raise FileFormatError(
                 f"{path} must hold numbers, got {entry!r} in row {i}, column {name!r}, counted from 0 below the header"
@@ -543,7 +559,7 @@ def _numbers_of_long(column: list[Any], name: str, path: Any) -> FloatArray:
 def _points(at: list[Any], name: str, path: Any) -> tuple[pd.Index[Any], Any]:
     """Different points in their order, as labels, and the position of each entry among them."""
     with suppress(TypeError, ValueError):
-        points, position = np.unique([float(entry) for entry in at], return_inverse=True)
+        points, position = np.unique([axes.float_of(entry) for entry in at], return_inverse=True)
         return pd.Index(points), position.ravel()
     codes, labels = pd.factorize(pd.Index([e.strip() if isinstance(e, str) else e for e in at], dtype=object))
     try:

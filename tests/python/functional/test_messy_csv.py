@@ -206,3 +206,64 @@ def test_the_place_of_other_bytes_is_told_whether_lines_are_regular_or_not(tmp_p
         path.write_bytes(text.format(last).encode("latin-1"))
         with pytest.raises(FileFormatError, match="0xff in position 33"):
             read_curves(path)
+
+
+def test_rows_longer_than_the_first_line_are_refused(tmp_path):
+    """Such as lines that all end in a comma: pandas gave the second field the name of the first, without a word."""
+    path = tmp_path / "people.csv"
+    for end in (",", ",9", ",9,9"):
+        path.write_text(f"id,age,pulse\n\n0,34,60{end}\n1,51,70{end}\n")
+        with pytest.raises(
+            FileFormatError, match=rf"3 fields in every row as in its first, got {3 + end.count(',')} in"
+        ):
+            open_curves(path)["age"].values()
+
+
+def test_a_column_without_a_label_is_read_by_none(tmp_path):
+    """As of the labels of rows that pandas writes first, or of commas at the ends of all lines."""
+    path = tmp_path / "people.csv"
+    path.write_text(",Unnamed: 0,age\n7,8,34\n9,10,51\n")
+    assert {name: list(own) for name, own in open_curves(path).read().items()} == {
+        "": [7, 9],
+        "Unnamed: 0": [8, 10],
+        "age": [34, 51],
+    }
+    assert list(open_curves(path, rows="")["age"].values().index) == [7, 9]
+
+
+def test_a_text_with_underscores_is_no_number(tmp_path):
+    """Python takes "1_0" for 10, and pandas, polars, R and private fits for a text."""
+    path = tmp_path / "x.csv"
+    path.write_text("0,0.5,1\n1,1_0,3\n4,5,6\n")
+    for read in (read_curves, lambda path: open_curves(path).read()):
+        with pytest.raises(FileFormatError, match="must hold numbers, got '1_0' in line 2, column 2"):
+            read(path)
+    path.write_text("x0,x1,x2,age\n1,1_0,3,4\n4,5,6,7\n")
+    with pytest.raises(InputError, match="got '1_0' in row 0, at point 1"):
+        open_curves(path, curves={"X": "x"})["X"].read()
+    for entries in ([["1", "1_0"]], np.array([["1", "1_0"]]), pd.DataFrame({"a": [1.0], "b": ["1_0"]})):
+        with pytest.raises(InputError, match="must be numeric with one curve per row, got '1_0' in row 0"):
+            as_curves(entries)
+    for odd, words in (
+        ("a,0,1_0", "hold numbers, got '1_0'"),
+        ("a,1_0,1", "have numbers, dates or times in column 's'"),
+    ):
+        path.write_text(f"id,s,v\n{odd}\nb,0,1\n")
+        with pytest.raises(FileFormatError, match=words):
+            read_curves(path, long=("id", "s", "v"))
+    path.write_text("1_0,2_0,3_0\n1,2,3\n")
+    assert list(read_curves(path).columns) == ["1_0", "2_0", "3_0"]
+
+
+def test_links_and_another_folder_lead_to_the_file_that_was_opened(tmp_path, monkeypatch):
+    """A store of data keeps a file under a name of its own, without an end that says what it is."""
+    for name, labels, curves in (("x.csv", range(1, 7), None), ("table.csv.gz", HOURS, {"X": "h"})):
+        pd.DataFrame(VALUES, columns=labels).to_csv(tmp_path / name, index=False)
+        (tmp_path / name).rename(tmp_path / f"stored{len(name)}")
+        (tmp_path / name).symlink_to(f"stored{len(name)}")
+        monkeypatch.chdir(tmp_path)
+        found = open_curves(name, curves=curves)
+        monkeypatch.chdir("/")
+        own = found if curves is None else found["X"]
+        np.testing.assert_array_equal(own.read().values, VALUES)
+        assert [entries.shape for (entries,) in own.chunks()] == [(0, 6), (30, 6)]
