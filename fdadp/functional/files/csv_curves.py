@@ -255,12 +255,14 @@ def exact() -> dict[str, Any]:
 
 def read_table(path: Path, sep: str, decimal: str) -> pd.DataFrame:
     """All columns of a CSV file, as pandas reads them; raises FileFormatError for rows longer than the first one."""
+    names: list[str] = []
     with _text(path) as stream, suppress(csv.Error):
         rows = _rows(stream, sep, ".")
-        (_, names), (line, first) = next(rows, (0, [])), next(rows, (0, []))
+        _, names = next(rows, (0, []))
+        line, first = next(rows, (0, []))
         if len(first) > len(names):  # pandas would take what stands first for labels, and give its name to the next
             raise _uneven(path, len(names), len(first), line)
-    frame = pd.read_csv(path, encoding="utf-8-sig", sep=sep, decimal=decimal, **exact())
+    frame: pd.DataFrame = pd.read_csv(path, encoding="utf-8-sig", sep=sep, decimal=decimal, **exact())
     own = [name.strip() for name in names]  # pandas makes one where there is none
     if len(set(own)) == frame.shape[1]:
         frame.columns = pd.Index(own)
