@@ -515,13 +515,16 @@ def test_new_rows_of_a_file_are_read_once(private: bool, tmp_path: Path, monkeyp
     np.testing.assert_allclose(found, model.predict({"X": X, "age": AGE}, grids={"X": S}), rtol=1e-9)
 
 
-@pytest.mark.parametrize("formula", ["Y ~ ff(X) + I(age / 10) + `a b`", [ff("X"), linear("age"), linear("a b")]])
+@pytest.mark.parametrize(
+    "formula", ["Y ~ ff(X, k=(5, 5)) + I(age / 10) + `a b`", [ff("X"), linear("age"), linear("a b")]]
+)
 def test_a_fit_reads_a_file_once(formula: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns of the model in one pass, and no other: that of a word within another column's name is none."""
+    """Columns of the model in one pass, and no other: neither a word of another column's name nor an option is one."""
     columns = {"X": X, "Y": Y, "age": AGE, "a b": np.cos(AGE)}
     whole = FunctionalRegression(formula).fit(columns, grids={"X": S, "Y": S})
     table = pd.concat([pd.DataFrame(v, columns=[f"{k}_{s}" for s in S]) for k, v in (("X", X), ("Y", Y))], axis=1)
-    table.assign(age=AGE, **{"a b": np.cos(AGE), "a": "odd", "id": IDS}).to_csv(tmp_path / "people.csv", index=False)
+    table = table.assign(age=AGE, **{"a b": np.cos(AGE), "a": "odd", "k": "odd", "id": IDS})
+    table.to_csv(tmp_path / "people.csv", index=False)
     opened = open_curves(tmp_path / "people.csv", curves={"X": "X_", "Y": "Y_"}, rows="id")
     read: list[set[str]] = []
     real = _Opened.tables_of
