@@ -329,6 +329,7 @@ def from_csv(
     if not fields:
         raise FileFormatError(f"{path} must hold curves, got a header row and nothing below it")
     if long is not None:
+        refuse_twice(names, long, path)
         columns = [list(column) for column in zip(*fields, strict=True)]
         return curves_of_long(dict(zip(names, columns, strict=True)), long, path)
     if len(first) <= curve_sample.MOST_COLUMNS and curve_sample.is_long(
@@ -495,6 +496,13 @@ def check_names(long: Any) -> tuple[str, str, str]:
     return names
 
 
+def refuse_twice(columns: Sequence[str], names: tuple[str, str, str], path: Any) -> None:
+    """Refuse a long table with several columns of a name that is wanted; raises FileFormatError."""
+    twice = next((name for name in names if columns.count(name) > 1), None)
+    if twice is not None:
+        raise FileFormatError(f"{path} must have one column {twice!r}, got {columns.count(twice)}")
+
+
 def curves_of_long(table: Mapping[str, Sequence[Any]], names: tuple[str, str, str], path: Any) -> pd.DataFrame:
     """Make curves of the columns of a long table.
 
@@ -543,7 +551,7 @@ def curves_of_long(table: Mapping[str, Sequence[Any]], names: tuple[str, str, st
 
 
 def _is_missing(entry: Any) -> bool:
-    return entry is None or entry is pd.NaT or str(entry).strip().lower() in MISSING_IN_LONG
+    return entry is None or entry is pd.NaT or entry is pd.NA or str(entry).strip().lower() in MISSING_IN_LONG
 
 
 def _numbers_of_long(column: list[Any], name: str, path: Any) -> FloatArray:

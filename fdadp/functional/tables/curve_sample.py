@@ -377,7 +377,10 @@ def row_coordinates(data: Any, rows: Any) -> dict[str, Any]:
 
 def _real_array(data: Any) -> FloatArray:
     if isinstance(data, pd.DataFrame):
-        if not all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in data.dtypes):
+        kinds = {getattr(dtype, "kind", "O") for dtype in data.dtypes}
+        if "c" in kinds:
+            raise TypeError("complex values")
+        if not kinds <= set("biuf"):
             _refuse_underscores(data)
         return data.to_numpy(dtype=np.float64, na_value=np.nan)
     if np.iscomplexobj(data):
