@@ -318,7 +318,9 @@ def _read_table(path: Path, how: FileFormat) -> pd.DataFrame:
         frame = pd.read_parquet(path) if path.suffix == ".parquet" else read_table(path, **how.dialect)
     except ImportError as exc:
         raise FileFormatError("parquet needs pyarrow: pip install pyarrow") from exc
-    except (ValueError, UnicodeDecodeError, OSError) as exc:  # pandas' parser raises ValueError's kinds
+    except FileFormatError:
+        raise
+    except (ValueError, OSError) as exc:  # pandas' parser raises ValueError's kinds
         raise FileFormatError(f"{path} must be a table with a row of names, got {exc}") from None
     first = frame.columns[0] if frame.shape[1] else None
     unnamed = isinstance(first, str) and (not first or first.startswith("Unnamed:"))

@@ -9,6 +9,7 @@ import io
 import math
 import os
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -197,8 +198,17 @@ def _lines(path: Path) -> Iterator[bytes]:
 @contextmanager
 def _text(path: Path) -> Iterator[TextIO]:
     opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
-    with opener(path, "rt", encoding="utf-8-sig", errors="replace") as stream:
+    with no_csv(path), opener(path, "rt", encoding="utf-8-sig", errors="replace") as stream:
         yield stream
+
+
+@contextmanager
+def no_csv(path: Path) -> Iterator[None]:
+    """Turn errors of reading a text file in CSV format into one; raises FileFormatError."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as exc:
+        raise FileFormatError(f"{path} must be a text file in CSV format, got {type(exc).__name__}: {exc}") from exc
 
 
 def check_dialect(sep: Any, decimal: Any) -> None:
@@ -232,7 +242,7 @@ def refuse_utf16(path: Path) -> None:
     try:
         with opener(path, "rb") as stream:
             start = stream.read(2)
-    except (OSError, EOFError):  # the reader says what
+    except (OSError, EOFError, zlib.error):  # the reader says what
         return
     if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         raise FileFormatError(f"{path} must be text in UTF-8, got UTF-16: save it as 'CSV UTF-8'")
@@ -262,7 +272,8 @@ def read_table(path: Path, sep: str, decimal: str) -> pd.DataFrame:
         line, first = next(rows, (0, []))
         if len(first) > len(names):  # pandas would take what stands first for labels, and give its name to the next
             raise _uneven(path, len(names), len(first), line)
-    frame: pd.DataFrame = pd.read_csv(path, encoding="utf-8-sig", sep=sep, decimal=decimal, **exact())
+    with no_csv(path):
+        frame: pd.DataFrame = pd.read_csv(path, encoding="utf-8-sig", sep=sep, decimal=decimal, **exact())
     own = [name.strip() for name in names]  # pandas makes one where there is none
     if len(set(own)) == frame.shape[1]:
         frame.columns = pd.Index(own)

@@ -9,7 +9,6 @@ values. Long tables, one value a row, are read by the names of their columns.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import os
 from collections.abc import Mapping
@@ -109,11 +108,8 @@ def read_curves(
     csv_curves.check_dialect(sep, decimal)
     csv_curves.refuse_utf16(source)
     opener: Any = gzip.open if suffix == ".csv.gz" else open
-    try:
-        with opener(source, "rb") as stream:
-            return csv_curves.from_csv(source, stream.read(), header, names, sep, decimal)
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as exc:
-        raise FileFormatError(f"{source} must be a text file in CSV format, got {type(exc).__name__}: {exc}") from exc
+    with csv_curves.no_csv(source), opener(source, "rb") as stream:
+        return csv_curves.from_csv(source, stream.read(), header, names, sep, decimal)
 
 
 # --- parquet and npz ---

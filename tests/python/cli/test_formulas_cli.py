@@ -115,6 +115,14 @@ def test_contrasts_and_slopes_equal_the_python_api(folder: Path, tmp_path: Path)
         (["Y ~ ff(X)", "--curves", "X=nowhere.csv"], "no such file: nowhere.csv"),
         (["Y ~ ff(X)", "--table", "nowhere.csv"], "no such file: nowhere.csv"),
         (["risk ~ age", "--table", "x.txt"], "--table must end in .csv, .csv.gz or .parquet, got 'x.txt'"),
+        (
+            ["risk ~ age", "--table", "long.csv"],
+            "Error: long.csv must have 2 fields in every row as in its first, got 3",
+        ),
+        (
+            ["risk ~ age", "--table", "bad.csv.gz"],
+            "Error: bad.csv.gz must be a text file in CSV format, got BadGzipFile",
+        ),
         (["Y ~ ff(X)", "--curves", "X=x.csv"], "data must have the column 'Y'"),
         (["Y ~ ff(Z)", "--curves", "X=x.csv", "--curves", "Y=y.csv"], "data must have the column 'Z'"),
         (["Y ~ ff(X", "--curves", "X=x.csv", "--curves", "Y=y.csv"], "formula must be of the form"),
@@ -158,6 +166,8 @@ def test_contrasts_and_slopes_equal_the_python_api(folder: Path, tmp_path: Path)
 )
 def test_mistakes_are_one_line(folder: Path, monkeypatch: Any, args: list[str], text: str) -> None:
     (folder / "x.txt").touch()
+    (folder / "long.csv").write_text("risk,age\n1,2,\n3,4,\n")
+    (folder / "bad.csv.gz").write_bytes(b"risk,age\n1,2\n")
     monkeypatch.chdir(folder)
     assert text in refused("fit", *args)
     assert not (folder / "model.npz").exists()

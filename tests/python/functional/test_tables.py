@@ -6,6 +6,7 @@ import gzip
 import io
 import re
 import zipfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fdadp import open_curves
 from fdadp.errors import FileFormatError, InputError
 from fdadp.functional.files.curve_files import read_curves, write_curves
 from fdadp.functional.tables.curve_inputs import as_curves
@@ -98,6 +100,12 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
     (tmp_path / "cut.csv.gz").write_bytes(whole[:-10])
     with pytest.raises(FileFormatError, match=r"cut.csv.gz"):
         read_curves(tmp_path / "cut.csv.gz")
+    noise = np.random.default_rng(0).normal(size=(500, 3))
+    packed = gzip.compress(pd.DataFrame(noise, columns=["a_0", "a_1", "b"]).to_csv(index=False).encode())
+    for at, read in product((11, len(packed) // 2), (read_curves, lambda path: open_curves(path).read())):
+        (tmp_path / "bad.csv.gz").write_bytes(packed[:at] + b"\xff" * 99 + packed[at + 99 :])
+        with pytest.raises(FileFormatError, match=r"bad.csv.gz must be a text file in CSV format, got .*decompressing"):
+            read(tmp_path / "bad.csv.gz")
 
 
 def test_broken_npz_files_are_named_and_never_a_raw_error(tmp_path: Path) -> None:
