@@ -262,7 +262,7 @@ class ColumnTable:
         return ColumnKinds(self.names, self.has, self._kind)
 
     def _kind(self, name: str) -> str:
-        column = self.read(name)
+        column = self.again().read(name)  # by itself: rows of columns are joined later
         if column.kind == "labels" and column.order is None:
             _refuse_odd(name, column.values)
         return column.kind
