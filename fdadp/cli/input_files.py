@@ -99,6 +99,11 @@ def named_in(formula: str) -> set[str]:
     return {name.strip("`") for name in re.findall(r"`[^`]*`|\w+", formula)}
 
 
+def of_one_file(curves: Mapping[str, CurvesFile], table: Path | None) -> bool:
+    """Whether all columns stand in one table: its rows belong together as they are, several of a person too."""
+    return table is not None and all(own.path.resolve() == table.resolve() for own in curves.values())
+
+
 def treatments_of(texts: Sequence[str] | None) -> str | dict[str, str]:
     """What is done about gaps: of all columns, or by column.
 
@@ -172,7 +177,7 @@ def read_columns(rows: option.DataOptions, how: FileFormat, groups: str | None =
         data = _columns_of(rows.table, known, how, wanted=rows.id is not None)
     check_names(files, data)
     data |= _labelled_curves(files, how, rows.id)
-    if groups is None or rows.id is not None or {own.path for own in files.values()} != {rows.table}:
+    if groups is None or rows.id is not None or not (files and of_one_file(files, rows.table)):
         return _how_joined(data)
     persons = next((own.index for own in data.values() if has_ids(own) and own.index.name == groups), None)
     found = {name: own.reset_index(drop=True) for name, own in data.items()}

@@ -201,7 +201,8 @@ def test_rows_of_one_file_belong_together_beside_groups(tmp_path: Path, monkeypa
     curves = pd.DataFrame(rng.normal(size=(40, 9)), columns=[f"x{j}" for j in range(9)])
     table = pd.concat([pd.Series(np.repeat(np.arange(20), 2), name="ID"), curves], axis=1).assign(y=rng.normal(size=40))
     table.to_csv("visits.csv", index=False)
-    files = ("--curves", "X=visits.csv:x*", "--table", "visits.csv", "--groups", "ID")
+    names = ("--curves", "X=visits.csv:x*", "--table", tmp_path / "visits.csv")  # of one file
+    files = (*names, "--groups", "ID")
     found = run("fit", "y ~ lf(X)", *files, "--out", "f")
     assert found.exit_code == 0, found.output
     want = ScalarRegression("y ~ lf(X)").fit({"X": curves, "y": table["y"]}, groups=table["ID"].to_numpy())
