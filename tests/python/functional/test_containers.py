@@ -195,6 +195,14 @@ def test_pieces_are_read_anew_and_their_rows_are_all_there(kind: str, tmp_path: 
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("rows", [slice(None, None, -1), slice(25, 3, -4), slice(3, 25, 4), slice(3, 3, -1)])
+def test_slices_are_those_of_arrays(rows: slice, tmp_path: Path) -> None:
+    """Those backwards were empty, without a word."""
+    table = open_curves(CONTAINERS["parquet folder"][0](tmp_path), **CONTAINERS["parquet folder"][1])
+    np.testing.assert_array_equal(table["X"][rows], X[rows])
+    np.testing.assert_array_equal(table["id"][rows], np.asarray(IDS)[rows])
+
+
 @pytest.mark.parametrize("kind", ["parquet", "parquet folder", "Arrow table", "zarr", "xarray", "CSV", "Arrow dataset"])
 def test_pieces_are_tasks_for_dask(kind: str, tmp_path: Path) -> None:
     dask = pytest.importorskip("dask")
