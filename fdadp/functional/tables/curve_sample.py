@@ -378,8 +378,8 @@ def row_coordinates(data: Any, rows: Any) -> dict[str, Any]:
 def _real_array(data: Any) -> FloatArray:
     if isinstance(data, pd.DataFrame):
         kinds = {getattr(dtype, "kind", "O") for dtype in data.dtypes}
-        if "c" in kinds:
-            raise TypeError("complex values")
+        if kinds & set("cmM"):
+            raise TypeError("complex values" if "c" in kinds else "dates or times")
         if not kinds <= set("biuf"):
             _refuse_underscores(data)
         return data.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -388,6 +388,8 @@ def _real_array(data: Any) -> FloatArray:
     if isinstance(data, np.ma.MaskedArray):
         return np.asarray(np.ma.filled(np.ma.asarray(data, dtype=np.float64), np.nan))
     data = np.asarray(data)
+    if data.dtype.kind in "mM":  # whose numbers are those of a unit that nobody chose
+        raise TypeError("dates or times")
     if data.dtype.kind not in "biuf":
         _refuse_underscores(data)
     return np.asarray(data, dtype=np.float64)

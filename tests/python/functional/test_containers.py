@@ -399,9 +399,11 @@ def test_what_cannot_be_opened_is_named(tmp_path: Path) -> None:
         open_curves({1, 2})
     with pytest.raises(InputError, match=r"must be an array of curves, of shape \(n, S\), got shape \(3,\)"):
         open_curves(npy(tmp_path, "flat", np.zeros(3)))
-    (tmp_path / "bad.npy").write_bytes(b"nothing")
-    with pytest.raises(FileFormatError, match=r"must be a NumPy .npy file"):
-        open_curves(tmp_path / "bad.npy")
+    np.savez(tmp_path / "several.npz", X=X)
+    for other in (b"nothing", b"PK\x03\x04", (tmp_path / "several.npz").read_bytes()):
+        (tmp_path / "bad.npy").write_bytes(other)
+        with pytest.raises(FileFormatError, match=r"must be a NumPy .npy file"):
+            open_curves(tmp_path / "bad.npy")
     with pytest.raises(InputError, match=r"grid of curves must have 21 points.* got shape \(4,\)"):
         open_curves(npy(tmp_path, "x", X), grids=[1, 2, 3, 4])
 

@@ -278,6 +278,15 @@ def test_frames_of_complex_numbers_are_refused() -> None:
         as_curves(frame)
 
 
+def test_dates_and_times_are_no_values_of_curves() -> None:
+    """They were numbers of days or of nanoseconds, as their type had it."""
+    days = np.arange(6).reshape(2, 3).astype("datetime64[D]")
+    for values in (days, days - days[0, 0]):
+        for given in (values, pd.DataFrame(values)):
+            with pytest.raises(InputError, match=r"X must be numeric with one curve per row, got .*: dates or times"):
+                as_curves(given)
+
+
 def test_bad_names_of_long_tables(tmp_path: Path) -> None:
     path = put(tmp_path, "id,s,value\na,0,1\n")
     for long in ("abc", ("id", "s"), ("id", "s", "s"), ("id", "s", 3), 7):
