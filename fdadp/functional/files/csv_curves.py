@@ -10,7 +10,7 @@ import math
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -40,6 +40,7 @@ ROWS = 8192
 
 SEPARATORS = (",", ";", "\t")
 _WITH_COMMA = re.compile(r"\s*[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?\s*")
+_LETTERS_AND_COMMA = re.compile(r"^([^\W\d]+-?\d+),(\d+)$")
 
 Texts = npt.NDArray[np.object_]
 
@@ -59,6 +60,8 @@ class CsvLines:
         Between fields, and before the decimals of a number.
     prefix : str, optional
         Of the names of the columns that hold curves, where others stand beside them.
+    head : int
+        Lines that hold the labels of columns.
     """
 
     path: Path
@@ -67,6 +70,7 @@ class CsvLines:
     sep: str = ","
     decimal: str = "."
     prefix: str | None = None
+    head: int = 1
 
     @classmethod
     def of(
@@ -89,11 +93,12 @@ class CsvLines:
         refuse_utf16(source)
         with _text(source) as lines:
             first = next(lines, "")
+            names, head = _labels(first, lines, sep)
         refuse_semicolons(source, first, sep)
-        names = _fields(first, sep)
         if not any(names):
             raise FileFormatError(f"{source} must start with a line of column labels")
-        return cls(source, tuple(name.strip() for name in names), sep=sep, decimal=decimal, prefix=prefix)
+        labels = tuple(_label(name, decimal) for name in names)
+        return cls(source, labels, sep=sep, decimal=decimal, prefix=prefix, head=head)
 
     @property
     def labelled(self) -> bool:
@@ -125,7 +130,8 @@ class CsvLines:
         """
         width = len(self.names)
         lines = _lines(self.path)
-        next(lines, b"")
+        for _ in range(self.head):
+            next(lines, b"")
         while block := list(islice(lines, ROWS)):
             known, regular = self._regular(block)
             if known is not None and all(regular):
@@ -224,6 +230,12 @@ def with_point(field: str, decimal: str) -> str:
     return field.replace(",", ".") if decimal == "," and _WITH_COMMA.fullmatch(field) else field
 
 
+def _label(name: str, decimal: str) -> str:
+    """A label of a column; of a number, or letters and a number, with a point: "h0,5" is "h0.5", "Dose 0,5" stays."""
+    name = with_point(name.strip(), decimal)
+    return _LETTERS_AND_COMMA.sub(r"\1.\2", name) if decimal == "," else name
+
+
 def refuse_semicolons(path: Path, first: str, sep: str) -> None:
     """Refuse a first line that has semicolons, or tabs, and no comma; raises FileFormatError, which names the cure."""
     found = next((mark for mark in (";", "\t") if mark in first), None)
@@ -256,6 +268,15 @@ def _fields(line: str, sep: str) -> list[str]:
         return []
 
 
+def _labels(first: str, others: Iterable[str], sep: str) -> tuple[list[str], int]:
+    """Fields of the first line, and how many lines they take: a label in quotes may have line breaks."""
+    reader = csv.reader(chain([first], others), delimiter=sep, strict=True)
+    try:
+        return next(reader, []), reader.line_num
+    except csv.Error:
+        return _fields(first, sep), 1
+
+
 @cache
 def exact() -> dict[str, Any]:
     """Make numbers of CSV text the nearest floats: by request before pandas 3.1, by default from then on."""
@@ -274,7 +295,7 @@ def read_table(path: Path, sep: str, decimal: str) -> pd.DataFrame:
             raise _uneven(path, len(names), len(first), line)
     with no_csv(path):
         frame: pd.DataFrame = pd.read_csv(path, encoding="utf-8-sig", sep=sep, decimal=decimal, **exact())
-    own = [name.strip() for name in names]  # pandas makes one where there is none
+    own = [_label(name, decimal) for name in names]  # pandas makes one where there is none
     if len(set(own)) == frame.shape[1]:
         frame.columns = pd.Index(own)
     return frame
@@ -329,7 +350,7 @@ def from_csv(
     refuse_semicolons(path, ",".join(first) if len(first) > 1 else "".join(first), sep)
     if not line:
         raise FileFormatError(f"{path} must hold curves, got an empty file")
-    names = [name.strip() for name in first] if header else [""] * len(first)
+    names = [_label(name, decimal) for name in first] if header else [""] * len(first)
     fields: list[list[str]] = []
     lines: list[int] = []
     for number, row in rows if header else chain([(line, first)], rows):

@@ -267,3 +267,37 @@ def test_links_and_another_folder_lead_to_the_file_that_was_opened(tmp_path, mon
         own = found if curves is None else found["X"]
         np.testing.assert_array_equal(own.read().values, VALUES)
         assert [entries.shape for (entries,) in own.chunks()] == [(0, 6), (30, 6)]
+
+
+@pytest.mark.parametrize("prefix", ["", "h"])
+def test_points_with_decimal_commas_are_the_grid_of_all_fits(tmp_path, prefix):
+    """They were words for private fits, and after a prefix for all: curves lay evenly on [0, 1], without a word."""
+    path, points = tmp_path / "x.csv", [0.5, 1.0, 2.5, 3.5]
+    rows = "a;" + ";".join(["1,5"] * 4)
+    path.write_text("id;" + ";".join(f"{prefix}{str(p).replace('.', ',')}" for p in points) + f"\n{rows}\n")
+    np.testing.assert_array_equal(as_curves(read_curves(path, **GERMAN)).grid, points)
+    np.testing.assert_array_equal(CsvLines.of(path, **GERMAN).grid()[0], points)
+    np.testing.assert_array_equal(CsvLines.of(path, **GERMAN, prefix=prefix or None).grid()[0], points)
+    opened = open_curves(path, curves={"X": prefix} if prefix else None, **GERMAN)
+    own = opened["X"] if prefix else opened
+    np.testing.assert_array_equal(own.grid, points)
+    np.testing.assert_array_equal(own.read().values, [[1.5] * 4])
+
+
+def test_a_label_with_a_line_break_is_read_by_private_fits_too(tmp_path):
+    """They took the first line for all labels, and had no rows."""
+    path = tmp_path / "x.csv"
+    path.write_text('id,x,"note, free\n(text)",z\n' + "".join(f"p{i},{i}.5,a,{i}\n" for i in range(5)))
+    lines = CsvLines.of(path)
+    assert lines.names == ("id", "x", "note, free\n(text)", "z")
+    (block,) = lines.blocks()
+    assert [list(row) for row in np.asarray(block, dtype=object)][4] == ["p4", "4.5", "a", "4"]
+    path.write_text('id,x,"z\n' + "".join(f"p{i},{i}.5,{i}\n" for i in range(5)))
+    lines = CsvLines.of(path)  # a quote that nothing ends is of one line
+    assert lines.names == ("id", "x", "z") and len(next(lines.blocks())[:, 0]) == 5
+
+
+def test_labels_keep_the_commas_that_are_no_points_of_curves(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("id;Dose 0,5;h0,5\na;1,5;2\n")
+    assert CsvLines.of(path, **GERMAN).names == ("id", "Dose 0,5", "h0.5")
