@@ -281,7 +281,7 @@ class Formula(RegressionRequest):
         curves, table, groups = input_files.named_files(self.rows.curves), self.rows.table, self.groups
         files = PrivateFiles.of(curves, table, self.how, self.rows.id)
         files = files.by_names(groups or person_of(self.formula), privacy)
-        if files.id is not None and private_files.of_one_file(curves, table):
+        if files.id is not None and input_files.of_one_file(curves, table):
             groups = groups or (None if privacy.unit == "row" else files.id)
             files = replace(files, id=None)
         kind = model_of(self.formula, files.grids(), files.names)
@@ -329,7 +329,7 @@ class TimesToEvent(RegressionRequest):
         """Show the plan where the number of persons is declared, then fit from files; None for a dry run."""
         model = fdadp.SurvivalRegression(self.formula, privacy=privacy, bounds=bounds, **self.settings)
         curves, table, id = input_files.named_files(self.rows.curves), self.rows.table, self.rows.id
-        apart = not private_files.of_one_file(curves, table)
+        apart = not input_files.of_one_file(curves, table)
         files, person = PrivateFiles.of(curves, table, self.how, id if apart else None), self.groups or id
         if apart:
             files = files.by_names(self.groups, privacy)

@@ -99,6 +99,11 @@ def named_in(formula: str) -> set[str]:
     return {name.strip("`") for name in re.findall(r"`[^`]*`|\w+", formula)}
 
 
+def of_one_file(curves: Mapping[str, CurvesFile], table: Path | None) -> bool:
+    """Whether all columns stand in one table: its rows belong together as they are, several of a person too."""
+    return table is not None and all(own.path.resolve() == table.resolve() for own in curves.values())
+
+
 def treatments_of(texts: Sequence[str] | None) -> str | dict[str, str]:
     """What is done about gaps: of all columns, or by column.
 
@@ -172,7 +177,7 @@ def read_columns(rows: option.DataOptions, how: FileFormat, groups: str | None =
         data = _columns_of(rows.table, known, how, wanted=rows.id is not None)
     check_names(files, data)
     data |= _labelled_curves(files, how, rows.id)
-    if groups is None or rows.id is not None or {own.path for own in files.values()} != {rows.table}:
+    if groups is None or rows.id is not None or not (files and of_one_file(files, rows.table)):
         return _how_joined(data)
     persons = next((own.index for own in data.values() if has_ids(own) and own.index.name == groups), None)
     found = {name: own.reset_index(drop=True) for name, own in data.items()}
@@ -307,7 +312,7 @@ def _columns_of(path: Path, known: set[str], how: FileFormat, *, wanted: bool) -
 def _read_table(path: Path, how: FileFormat) -> pd.DataFrame:
     import pandas as pd
 
-    from fdadp.functional.files.csv_curves import CsvLines, exact
+    from fdadp.functional.files.csv_curves import CsvLines, read_table
     from fdadp.functional.tables.grid_from_labels import is_identifier
 
     check_file(path)
@@ -315,14 +320,15 @@ def _read_table(path: Path, how: FileFormat) -> pd.DataFrame:
     if path.suffix != ".parquet":
         CsvLines.of(path, **how.dialect)  # names semicolons, and UTF-16
     try:
-        text = {"encoding": "utf-8-sig", **how.dialect, **exact()}
-        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, **text)
+        frame = pd.read_parquet(path) if path.suffix == ".parquet" else read_table(path, **how.dialect)
     except ImportError as exc:
         raise FileFormatError("parquet needs pyarrow: pip install pyarrow") from exc
-    except (ValueError, UnicodeDecodeError, OSError) as exc:  # pandas' parser raises ValueError's kinds
+    except FileFormatError:
+        raise
+    except (ValueError, OSError) as exc:  # pandas' parser raises ValueError's kinds
         raise FileFormatError(f"{path} must be a table with a row of names, got {exc}") from None
     first = frame.columns[0] if frame.shape[1] else None
-    unnamed = isinstance(first, str) and first.startswith("Unnamed:")
+    unnamed = isinstance(first, str) and (not first or first.startswith("Unnamed:"))
     return frame.set_index(first) if unnamed or is_identifier(first) else frame
 
 

@@ -76,11 +76,6 @@ def edges_of(text: str | None, option: str) -> list[float] | None:
         raise InputError(f"{option} must be LOW:HIGH:COUNT, as 0:8:9, or 0,1,2,4,8, got {text!r}") from None
 
 
-def of_one_file(curves: Mapping[str, CurvesFile], table: Path | None) -> bool:
-    """Whether all columns stand in one table: its rows belong together as they are, several of a person too."""
-    return table is not None and all(own.path.resolve() == table.resolve() for own in curves.values())
-
-
 def read_entries(files: PrivateFiles, names: Sequence[str]) -> dict[str, Any]:
     """Columns of files, entries as they are: what they mean is the kernel's to say, entry by entry."""
     import numpy as np

@@ -161,9 +161,10 @@ def words(formula: str) -> list[str]:
     Examples
     --------
     >>> words("log(Y) ~ s(age, k=8) + C(`blood group`)")
-    ['Y', 'age', 'k', '8', 'blood group']
+    ['Y', 'age', 'blood group']
     """
-    return [quoted or bare for quoted, bare in re.findall(r"`([^`]+)`|([\w.]+)(?![\w.]|\s*\()", _plain(formula))]
+    found = re.findall(r"`([^`]+)`|(?<![\w.])([^\W\d][\w.]*)(?![\w.]|\s*\(|\s*=(?!=))", _plain(formula))
+    return [quoted or bare for quoted, bare in found]
 
 
 def _plain(formula: str) -> str:

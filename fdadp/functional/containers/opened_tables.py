@@ -159,6 +159,9 @@ class OpenedColumn(_Opened):
         if not isinstance(rows, slice):
             raise TypeError(f"rows must be a slice, got {type(rows).__name__}")
         start, stop, step = rows.indices(len(self))
+        if step < 0:
+            wanted = range(start, stop, step)
+            return self[wanted[-1] : wanted[0] + 1][::step] if wanted else self[:0]
         parts, first = [], 0
         for number, size in enumerate(self.source.sizes or ()):
             if size and first < stop and first + size > start:

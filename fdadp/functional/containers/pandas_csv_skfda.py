@@ -22,7 +22,7 @@ from fdadp.functional.containers.row_source import (
     fields_of,
     side_by_side,
 )
-from fdadp.functional.files.csv_curves import CsvLines, exact
+from fdadp.functional.files.csv_curves import CsvLines, read_table
 from fdadp.functional.files.curve_files import read_curves
 from fdadp.functional.tables.curve_sample import Given
 from fdadp.functional.tables.grid_from_labels import is_only_numbered
@@ -84,8 +84,7 @@ def of_npz(path: Path, **options: Any) -> Source:
 def _of_csv(path: str, alone: bool, dialect: dict[str, Any], fields: Sequence[Field], lenient: bool) -> list[Any]:
     """A piece: a CSV file as a whole, of curves alone or a table."""
     if not alone:
-        frame = pd.read_csv(path, encoding="utf-8-sig", **dialect, **exact())
-        frame.columns = pd.Index([str(name).strip() for name in frame.columns])
+        frame = read_table(Path(path), **dialect)
         return [_entries(frame, f) for f in fields]
     frame = read_curves(path, **dialect)
     size = next(f.grid.size for f in fields if f.grid is not None)
@@ -119,8 +118,11 @@ def of_csv(path: Path, **options: Any) -> Source:
     if len(set(lines.names)) < len(lines.names):
         raise FileFormatError(f"{path} must have labels of columns that differ")
     fields = fields_of(dict.fromkeys(lines.names), options)
-    piece = partial(_of_csv, str(path.resolve()), fields.alone, dialect)
-    return Source(str(path), fields, "frame", (piece,), for_kernel=partial(_pieces_of_lines, lines))
+    place = path.absolute()
+    piece = partial(_of_csv, str(place), fields.alone, dialect)
+    return Source(
+        str(path), fields, "frame", (piece,), for_kernel=partial(_pieces_of_lines, replace(lines, path=place))
+    )
 
 
 # ------------------------------------------------------------------ scikit-fda

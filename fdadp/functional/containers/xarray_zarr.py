@@ -65,10 +65,13 @@ def of_npy(path: str | os.PathLike[str], **options: Any) -> Source:
     again = partial(np.load, str(Path(path).resolve()), mmap_mode="r", allow_pickle=False)
     try:
         array = again()
-    except (ValueError, OSError, EOFError) as exc:
-        if isinstance(exc, FileNotFoundError):
-            raise
+    except (FileNotFoundError, MemoryError):
+        raise
+    except Exception as exc:  # of NumPy, and of zip files
         raise FileFormatError(f"{path} must be a NumPy .npy file of plain numbers, got {exc}") from None
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise FileFormatError(f"{path} must be a NumPy .npy file of plain numbers, got several arrays (.npz)")
     return of_array(array, str(path), options.get("grids"), again=again)
 
 

@@ -9,7 +9,8 @@ import io
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -39,6 +40,7 @@ ROWS = 8192
 
 SEPARATORS = (",", ";", "\t")
 _WITH_COMMA = re.compile(r"\s*[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?\s*")
+_LETTERS_AND_COMMA = re.compile(r"^([^\W\d]+-?\d+),(\d+)$")
 
 Texts = npt.NDArray[np.object_]
 
@@ -58,6 +60,8 @@ class CsvLines:
         Between fields, and before the decimals of a number.
     prefix : str, optional
         Of the names of the columns that hold curves, where others stand beside them.
+    head : int
+        Lines that hold the labels of columns.
     """
 
     path: Path
@@ -66,6 +70,7 @@ class CsvLines:
     sep: str = ","
     decimal: str = "."
     prefix: str | None = None
+    head: int = 1
 
     @classmethod
     def of(
@@ -88,11 +93,12 @@ class CsvLines:
         refuse_utf16(source)
         with _text(source) as lines:
             first = next(lines, "")
+            names, head = _labels(first, lines, sep)
         refuse_semicolons(source, first, sep)
-        names = _fields(first, sep)
         if not any(names):
             raise FileFormatError(f"{source} must start with a line of column labels")
-        return cls(source, tuple(name.strip() for name in names), sep=sep, decimal=decimal, prefix=prefix)
+        labels = tuple(_label(name, decimal) for name in names)
+        return cls(source, labels, sep=sep, decimal=decimal, prefix=prefix, head=head)
 
     @property
     def labelled(self) -> bool:
@@ -124,7 +130,8 @@ class CsvLines:
         """
         width = len(self.names)
         lines = _lines(self.path)
-        next(lines, b"")
+        for _ in range(self.head):
+            next(lines, b"")
         while block := list(islice(lines, ROWS)):
             known, regular = self._regular(block)
             if known is not None and all(regular):
@@ -197,8 +204,17 @@ def _lines(path: Path) -> Iterator[bytes]:
 @contextmanager
 def _text(path: Path) -> Iterator[TextIO]:
     opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
-    with opener(path, "rt", encoding="utf-8-sig", errors="replace") as stream:
+    with no_csv(path), opener(path, "rt", encoding="utf-8-sig", errors="replace") as stream:
         yield stream
+
+
+@contextmanager
+def no_csv(path: Path) -> Iterator[None]:
+    """Turn errors of reading a text file in CSV format into one; raises FileFormatError."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as exc:
+        raise FileFormatError(f"{path} must be a text file in CSV format, got {type(exc).__name__}: {exc}") from exc
 
 
 def check_dialect(sep: Any, decimal: Any) -> None:
@@ -212,6 +228,12 @@ def check_dialect(sep: Any, decimal: Any) -> None:
 def with_point(field: str, decimal: str) -> str:
     """A field as it is, but a number with a comma before its decimals with a point instead."""
     return field.replace(",", ".") if decimal == "," and _WITH_COMMA.fullmatch(field) else field
+
+
+def _label(name: str, decimal: str) -> str:
+    """A label of a column; of a number, or letters and a number, with a point: "h0,5" is "h0.5", "Dose 0,5" stays."""
+    name = with_point(name.strip(), decimal)
+    return _LETTERS_AND_COMMA.sub(r"\1.\2", name) if decimal == "," else name
 
 
 def refuse_semicolons(path: Path, first: str, sep: str) -> None:
@@ -232,7 +254,7 @@ def refuse_utf16(path: Path) -> None:
     try:
         with opener(path, "rb") as stream:
             start = stream.read(2)
-    except (OSError, EOFError):  # the reader says what
+    except (OSError, EOFError, zlib.error):  # the reader says what
         return
     if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         raise FileFormatError(f"{path} must be text in UTF-8, got UTF-16: save it as 'CSV UTF-8'")
@@ -246,11 +268,37 @@ def _fields(line: str, sep: str) -> list[str]:
         return []
 
 
+def _labels(first: str, others: Iterable[str], sep: str) -> tuple[list[str], int]:
+    """Fields of the first line, and how many lines they take: a label in quotes may have line breaks."""
+    reader = csv.reader(chain([first], others), delimiter=sep, strict=True)
+    try:
+        return next(reader, []), reader.line_num
+    except csv.Error:
+        return _fields(first, sep), 1
+
+
 @cache
 def exact() -> dict[str, Any]:
     """Make numbers of CSV text the nearest floats: by request before pandas 3.1, by default from then on."""
     always = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
     return {} if always else {"float_precision": "round_trip"}
+
+
+def read_table(path: Path, sep: str, decimal: str) -> pd.DataFrame:
+    """All columns of a CSV file, as pandas reads them; raises FileFormatError for rows longer than the first one."""
+    names: list[str] = []
+    with _text(path) as stream, suppress(csv.Error):
+        rows = _rows(stream, sep, ".")
+        _, names = next(rows, (0, []))
+        line, first = next(rows, (0, []))
+        if len(first) > len(names):  # pandas would take what stands first for labels, and give its name to the next
+            raise _uneven(path, len(names), len(first), line)
+    with no_csv(path):
+        frame: pd.DataFrame = pd.read_csv(path, encoding="utf-8-sig", sep=sep, decimal=decimal, **exact())
+    own = [_label(name, decimal) for name in names]  # pandas makes one where there is none
+    if len(set(own)) == frame.shape[1]:
+        frame.columns = pd.Index(own)
+    return frame
 
 
 # A line is regular that has nothing but a number, or nothing, in each field beyond the first, and in that one neither a
@@ -282,9 +330,7 @@ def _numbers_of(lines: bytes, columns: range, sep: str, skipped: int = 0) -> Flo
     how: dict[str, Any] = {"sep": sep, "usecols": columns, "quoting": csv.QUOTE_NONE, **exact()}
     how |= {"header": None, "skiprows": skipped}
     try:
-        read = pd.read_csv(io.BytesIO(lines), low_memory=False, **how)
-        if (read.dtypes != np.float64).any():  # whole numbers, whose zero has no sign, or "1.2.3"
-            read = pd.read_csv(io.BytesIO(lines), dtype=np.float64, **how)
+        read = pd.read_csv(io.BytesIO(lines), dtype=np.float64, **how)  # else a zero among whole ones has no sign
     except (ValueError, OverflowError):
         return None
     return np.ascontiguousarray(read)
@@ -304,19 +350,18 @@ def from_csv(
     refuse_semicolons(path, ",".join(first) if len(first) > 1 else "".join(first), sep)
     if not line:
         raise FileFormatError(f"{path} must hold curves, got an empty file")
-    names = [name.strip() for name in first] if header else [""] * len(first)
+    names = [_label(name, decimal) for name in first] if header else [""] * len(first)
     fields: list[list[str]] = []
     lines: list[int] = []
     for number, row in rows if header else chain([(line, first)], rows):
         if len(row) != len(first):
-            raise FileFormatError(
-                f"{path} must have {len(first)} fields in every row as in its first, got {len(row)} in line {number}"
-            )
+            raise _uneven(path, len(first), len(row), number)
         fields.append(row)
         lines.append(number)
     if not fields:
         raise FileFormatError(f"{path} must hold curves, got a header row and nothing below it")
     if long is not None:
+        refuse_twice(names, long, path)
         columns = [list(column) for column in zip(*fields, strict=True)]
         return curves_of_long(dict(zip(names, columns, strict=True)), long, path)
     if len(first) <= curve_sample.MOST_COLUMNS and curve_sample.is_long(
@@ -348,7 +393,10 @@ def _of_regular_lines(path: Path, text: bytes, sep: str) -> pd.DataFrame | None:
         if not all(_are_regular(own, part, sep.encode() * (len(names) - 1))):
             return None
         starts += own
-    labels = [start.decode() for start in starts]
+    try:
+        labels = [start.decode() for start in starts]
+    except UnicodeDecodeError:  # the text as a whole says where
+        return None
     if not labels:
         return None
     labelled = _has_labels(names, labels, True)
@@ -371,6 +419,10 @@ def _parts_below(text: bytes, start: int) -> Iterator[bytes]:
         start = end + 1
 
 
+def _uneven(path: Path, wanted: int, found: int, line: int) -> FileFormatError:
+    return FileFormatError(f"{path} must have {wanted} fields in every row as in its first, got {found} in line {line}")
+
+
 def _rows(stream: TextIO, sep: str, decimal: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not blank, with their line numbers."""
     reader = csv.reader(stream, delimiter=sep)
@@ -386,7 +438,7 @@ def _has_labels(names: list[str], entries: list[str], header: bool) -> bool:
 def _number(text: str) -> float | None:
     """A number, NaN where it is missing; None for other text."""
     try:
-        return float(text)
+        return axes.float_of(text)
     except ValueError:
         return math.nan if text.strip().lower() in MISSING else None
 
@@ -417,7 +469,7 @@ def cure_of_text(names: Sequence[Any], entry: Any, labelled: int = 0) -> str:
 def column_labels(path: Path, names: list[str]) -> pd.Index[Any]:
     """Labels of columns, as numbers where they are a grid; raises FileFormatError for half a grid."""
     try:
-        grid = np.array([float(name) for name in names])
+        grid = np.array([axes.float_of(name) for name in names])
     except ValueError:
         try:
             axes.axis_of(pd.Index(names), "the table")
@@ -476,6 +528,13 @@ def check_names(long: Any) -> tuple[str, str, str]:
     return names
 
 
+def refuse_twice(columns: Sequence[str], names: tuple[str, str, str], path: Any) -> None:
+    """Refuse a long table with several columns of a name that is wanted; raises FileFormatError."""
+    twice = next((name for name in names if columns.count(name) > 1), None)
+    if twice is not None:
+        raise FileFormatError(f"{path} must have one column {twice!r}, got {columns.count(twice)}")
+
+
 def curves_of_long(table: Mapping[str, Sequence[Any]], names: tuple[str, str, str], path: Any) -> pd.DataFrame:
     """Make curves of the columns of a long table.
 
@@ -524,14 +583,14 @@ def curves_of_long(table: Mapping[str, Sequence[Any]], names: tuple[str, str, st
 
 
 def _is_missing(entry: Any) -> bool:
-    return entry is None or entry is pd.NaT or str(entry).strip().lower() in MISSING_IN_LONG
+    return entry is None or entry is pd.NaT or entry is pd.NA or str(entry).strip().lower() in MISSING_IN_LONG
 
 
 def _numbers_of_long(column: list[Any], name: str, path: Any) -> FloatArray:
     numbers = np.empty(len(column))
     for i, entry in enumerate(column):
         try:
-            numbers[i] = np.nan if _is_missing(entry) else float(entry)
+            numbers[i] = np.nan if _is_missing(entry) else axes.float_of(entry)
         except (TypeError, ValueError):
             raise FileFormatError(
                 f"{path} must hold numbers, got {entry!r} in row {i}, column {name!r}, counted from 0 below the header"
@@ -542,7 +601,7 @@ def _numbers_of_long(column: list[Any], name: str, path: Any) -> FloatArray:
 def _points(at: list[Any], name: str, path: Any) -> tuple[pd.Index[Any], Any]:
     """Different points in their order, as labels, and the position of each entry among them."""
     with suppress(TypeError, ValueError):
-        points, position = np.unique([float(entry) for entry in at], return_inverse=True)
+        points, position = np.unique([axes.float_of(entry) for entry in at], return_inverse=True)
         return pd.Index(points), position.ravel()
     codes, labels = pd.factorize(pd.Index([e.strip() if isinstance(e, str) else e for e in at], dtype=object))
     try:

@@ -9,7 +9,6 @@ values. Long tables, one value a row, are read by the names of their columns.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import os
 from collections.abc import Mapping
@@ -109,11 +108,8 @@ def read_curves(
     csv_curves.check_dialect(sep, decimal)
     csv_curves.refuse_utf16(source)
     opener: Any = gzip.open if suffix == ".csv.gz" else open
-    try:
-        with opener(source, "rb") as stream:
-            return csv_curves.from_csv(source, stream.read(), header, names, sep, decimal)
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as exc:
-        raise FileFormatError(f"{source} must be a text file in CSV format, got {type(exc).__name__}: {exc}") from exc
+    with csv_curves.no_csv(source), opener(source, "rb") as stream:
+        return csv_curves.from_csv(source, stream.read(), header, names, sep, decimal)
 
 
 # --- parquet and npz ---
@@ -134,7 +130,10 @@ def _from_frame(frame: pd.DataFrame, path: Any, long: tuple[str, str, str] | Non
         raise FileFormatError(f"{path} must hold curves, got a table of shape {frame.shape}")
     if long is not None:
         plain = frame.reset_index() if frame.index.names != [None] else frame
-        return csv_curves.curves_of_long({str(name): plain[name].tolist() for name in plain.columns}, long, path)
+        columns = [str(name) for name in plain.columns]
+        csv_curves.refuse_twice(columns, long, path)
+        entries = [plain.iloc[:, j].tolist() for j in range(len(columns))]
+        return csv_curves.curves_of_long(dict(zip(columns, entries, strict=True)), long, path)
     if is_long([frame.iloc[:, j] for j in range(frame.shape[1])]):
         raise FileFormatError(f"{path} must have one curve a row; {long_hint()}")
     given = frame.shape[1]
@@ -145,7 +144,7 @@ def _from_frame(frame: pd.DataFrame, path: Any, long: tuple[str, str, str] | Non
     if not frame.shape[1]:
         raise FileFormatError(f"{path} must have at least one column of numbers, got labels only")
     for column, dtype in frame.dtypes.items():
-        if not pd.api.types.is_numeric_dtype(dtype):
+        if not pd.api.types.is_numeric_dtype(dtype) or dtype.kind == "c":
             cure = csv_curves.cure_of_text(
                 [str(other) for other in frame.columns], frame[column].iloc[0], given - frame.shape[1]
             )

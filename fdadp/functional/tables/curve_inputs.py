@@ -36,7 +36,7 @@ from fdadp.functional.tables.curve_sample import (
     refuse_layout,
     values_of,
 )
-from fdadp.functional.tables.grid_from_labels import ONLY_NUMBERED, axis_of, is_only_numbered
+from fdadp.functional.tables.grid_from_labels import ONLY_NUMBERED, axis_of, float_of, is_only_numbered
 
 Labels = npt.NDArray[Any]
 """Entries of a column that are names, not numbers, shape (n,)."""
@@ -388,7 +388,7 @@ def _one_entry_a_row(
     present = [entry for entry, lost in zip(entries, gone, strict=True) if not lost]
     if present and all(isinstance(entry, Real | Decimal | np.bool_) for entry in present):
         values = np.full(len(entries), np.nan)
-        values[~gone] = [float(entry) for entry in present]
+        values[~gone] = [float_of(entry) for entry in present]
         return TableColumn(values)
     labels: Labels = np.empty(len(entries), dtype=object)
     labels[~gone] = [_label(entry) for entry in present]

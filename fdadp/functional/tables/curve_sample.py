@@ -15,7 +15,7 @@ from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.files.dataclass_json import Later
-from fdadp.functional.tables.grid_from_labels import Axis, axis_of, is_only_numbered
+from fdadp.functional.tables.grid_from_labels import Axis, axis_of, float_of, is_only_numbered
 
 # Kinds of objects that curves come as, what such an object says of them, and the names that it gives them.
 
@@ -326,7 +326,7 @@ def _first_text(data: Any, exc: Exception) -> str:
     for row, point in np.ndindex(entries.shape if entries.ndim == 2 else (0, 0)):
         if isinstance(entry := entries[row, point], str):
             try:
-                float(entry)
+                float_of(entry)
             except ValueError:
                 named = data.index[row] if isinstance(data, pd.DataFrame) else row
                 return f"{entry!r} in row {named}, at point {point} of its curve (counted from 0)"
@@ -337,7 +337,7 @@ def values_of(data: Any, name: str) -> FloatArray:
     """Values (n, S) as float64, what is missing NaN; raises InputError for all that is no table of numbers."""
     try:
         values = np.asarray(_real_array(data), order="C")  # sums over curves are the same, however they lay in memory
-    except (TypeError, ValueError) as exc:
+    except (TypeError, ValueError, OverflowError) as exc:
         if isinstance(data, pd.DataFrame) and is_long([data.iloc[:, j] for j in range(data.shape[1])]):
             raise InputError(f"{name} must have one curve a row; {long_hint()}") from exc
         raise InputError(f"{name} must be numeric with one curve per row, got {_first_text(data, exc)}") from exc
@@ -377,12 +377,28 @@ def row_coordinates(data: Any, rows: Any) -> dict[str, Any]:
 
 def _real_array(data: Any) -> FloatArray:
     if isinstance(data, pd.DataFrame):
+        kinds = {getattr(dtype, "kind", "O") for dtype in data.dtypes}
+        if kinds & set("cmM"):
+            raise TypeError("complex values" if "c" in kinds else "dates or times")
+        if not kinds <= set("biuf"):
+            _refuse_underscores(data)
         return data.to_numpy(dtype=np.float64, na_value=np.nan)
     if np.iscomplexobj(data):
         raise TypeError("complex values")
     if isinstance(data, np.ma.MaskedArray):
         return np.asarray(np.ma.filled(np.ma.asarray(data, dtype=np.float64), np.nan))
+    data = np.asarray(data)
+    if data.dtype.kind in "mM":  # whose numbers are those of a unit that nobody chose
+        raise TypeError("dates or times")
+    if data.dtype.kind not in "biuf":
+        _refuse_underscores(data)
     return np.asarray(data, dtype=np.float64)
+
+
+def _refuse_underscores(data: Any) -> None:
+    """Refuse texts such as "1_0", which is a number for Python alone; raises ValueError."""
+    if any(isinstance(entry, str) and "_" in entry for entry in np.asarray(data, dtype=object).flat):
+        raise ValueError("a text has an underscore")
 
 
 # Tables that are not one curve a row.

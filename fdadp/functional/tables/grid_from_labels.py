@@ -77,7 +77,7 @@ def is_only_numbered(columns: pd.Index[Any]) -> bool:
         return False
     if columns.dtype.kind in "iuf":
         return bool(np.array_equal(columns, np.arange(len(columns))))
-    return all(_kind(label) == "number" and _float(label) == j for j, label in enumerate(columns))
+    return all(_kind(label) == "number" and float_of(label) == j for j, label in enumerate(columns))
 
 
 def axis_of(columns: pd.Index[Any], name: str, *, numbered: bool = True) -> Axis | None:
@@ -124,7 +124,7 @@ def points_of(columns: pd.Index[Any], name: str, *, numbered: bool = True) -> Ax
         points = _numbers_after_a_prefix(labels) if numbered else None
         return None if points is None else _axis(columns, points, None, name)
     if kinds[0] == "number":
-        return _axis(columns, np.array([_float(label) for label in labels]), None, name)
+        return _axis(columns, np.array([float_of(label) for label in labels]), None, name)
     seconds, since = _seconds(labels, kinds[0], name)
     span = float(np.ptp(seconds))
     unit = next((unit for unit, size in _UNITS.items() if span >= 2 * size), "seconds")
@@ -143,7 +143,7 @@ def numbers_of(labels: list[Any], name: str) -> FloatArray:
     if len(kinds) != 1 or "word" in kinds:
         raise InputError(f"{name} must be numbers, dates or times, got {labels[0]!r}")
     kind = kinds.pop()
-    return np.array([float(v) for v in labels]) if kind == "number" else _seconds(labels, kind, name)[0]
+    return np.array([float_of(v) for v in labels]) if kind == "number" else _seconds(labels, kind, name)[0]
 
 
 def points_after(names: list[str], prefix: str) -> pd.Index[Any]:
@@ -298,11 +298,14 @@ def _seconds(labels: list[Any], kind: Kind, name: str) -> tuple[FloatArray, str]
     )
 
 
-def _float(label: Any) -> float:
+def float_of(entry: Any) -> float:
+    """The number that an entry is; "1_0", which Python alone takes for 10, is none, and raises ValueError."""
+    if isinstance(entry, str) and "_" in entry:
+        raise ValueError(f"{entry!r} is no number")
     try:
-        return float(label)
+        return float(entry)
     except OverflowError:  # of an integer beyond all floats
-        return float("inf")
+        return float("inf") if entry > 0 else float("-inf")
 
 
 def _clock(label: Any) -> Any:

@@ -23,6 +23,7 @@ from fdadp.functional.containers.open_curves import is_foreign, opened_table
 from fdadp.functional.containers.opened_tables import OpenedColumn, OpenedCurves, OpenedTable
 from fdadp.functional.tables.curve_inputs import Labels, TableColumn, check_finite, read_column, row_labels
 from fdadp.functional.tables.curve_sample import Curves
+from fdadp.functional.tables.grid_from_labels import float_of
 from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.regression.reading.computed_columns import column_named, columns_read, row_function
 from fdadp.regression.reading.label_joins import aligned, have_labels
@@ -261,7 +262,7 @@ class ColumnTable:
         return ColumnKinds(self.names, self.has, self._kind)
 
     def _kind(self, name: str) -> str:
-        column = self.read(name)
+        column = self.again().read(name)  # by itself: rows of columns are joined later
         if column.kind == "labels" and column.order is None:
             _refuse_odd(name, column.values)
         return column.kind
@@ -460,10 +461,10 @@ def _refuse_odd(name: str, labels: Any) -> None:
 
 def _reads_as_number(entry: Any) -> bool:
     try:
-        float(entry)
+        float_of(entry)
     except (TypeError, ValueError):
         return entry is None
-    return True
+    return not isinstance(entry, str) or entry.isascii()
 
 
 def _check_rows(

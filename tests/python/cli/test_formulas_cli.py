@@ -115,6 +115,14 @@ def test_contrasts_and_slopes_equal_the_python_api(folder: Path, tmp_path: Path)
         (["Y ~ ff(X)", "--curves", "X=nowhere.csv"], "no such file: nowhere.csv"),
         (["Y ~ ff(X)", "--table", "nowhere.csv"], "no such file: nowhere.csv"),
         (["risk ~ age", "--table", "x.txt"], "--table must end in .csv, .csv.gz or .parquet, got 'x.txt'"),
+        (
+            ["risk ~ age", "--table", "long.csv"],
+            "Error: long.csv must have 2 fields in every row as in its first, got 3",
+        ),
+        (
+            ["risk ~ age", "--table", "bad.csv.gz"],
+            "Error: bad.csv.gz must be a text file in CSV format, got BadGzipFile",
+        ),
         (["Y ~ ff(X)", "--curves", "X=x.csv"], "data must have the column 'Y'"),
         (["Y ~ ff(Z)", "--curves", "X=x.csv", "--curves", "Y=y.csv"], "data must have the column 'Z'"),
         (["Y ~ ff(X", "--curves", "X=x.csv", "--curves", "Y=y.csv"], "formula must be of the form"),
@@ -158,6 +166,8 @@ def test_contrasts_and_slopes_equal_the_python_api(folder: Path, tmp_path: Path)
 )
 def test_mistakes_are_one_line(folder: Path, monkeypatch: Any, args: list[str], text: str) -> None:
     (folder / "x.txt").touch()
+    (folder / "long.csv").write_text("risk,age\n1,2,\n3,4,\n")
+    (folder / "bad.csv.gz").write_bytes(b"risk,age\n1,2\n")
     monkeypatch.chdir(folder)
     assert text in refused("fit", *args)
     assert not (folder / "model.npz").exists()
@@ -191,7 +201,8 @@ def test_rows_of_one_file_belong_together_beside_groups(tmp_path: Path, monkeypa
     curves = pd.DataFrame(rng.normal(size=(40, 9)), columns=[f"x{j}" for j in range(9)])
     table = pd.concat([pd.Series(np.repeat(np.arange(20), 2), name="ID"), curves], axis=1).assign(y=rng.normal(size=40))
     table.to_csv("visits.csv", index=False)
-    files = ("--curves", "X=visits.csv:x*", "--table", "visits.csv", "--groups", "ID")
+    names = ("--curves", "X=visits.csv:x*", "--table", tmp_path / "visits.csv")  # of one file
+    files = (*names, "--groups", "ID")
     found = run("fit", "y ~ lf(X)", *files, "--out", "f")
     assert found.exit_code == 0, found.output
     want = ScalarRegression("y ~ lf(X)").fit({"X": curves, "y": table["y"]}, groups=table["ID"].to_numpy())

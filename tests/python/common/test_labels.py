@@ -33,6 +33,7 @@ from fdadp.functional.tables.row_and_grid_labels import same_rows
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy.account.budget import Budget
 from fdadp.published import PublishedDPAda
+from fdadp.terms import linear
 
 COHORT = simulate_affr(scenario=1, n=60, seed=3)
 X = pd.DataFrame(COHORT.X.data_matrix[..., 0], columns=COHORT.s)
@@ -182,6 +183,17 @@ def test_columns_and_what_is_beside_them_are_joined_too() -> None:
     frame = pd.DataFrame({"z": data["z"], "w": draw.normal(size=60)})
     numbers = ScalarRegression("y ~ z + w", progress=False).fit(frame, frame["z"].iloc[SHUFFLED] + 1.0)
     assert numbers.r2_ == pytest.approx(1, abs=1e-6)
+
+
+def test_a_formula_joins_rows_as_its_terms_do() -> None:
+    """A row more in the column that a formula names first was an error, and left out by the same terms."""
+    values = np.random.default_rng(1).normal(size=(2, 61))
+    places = [*PLACES, "elsewhere"]
+    data = {"a": pd.Series(values[0], places), "b": pd.Series(values[1, :60], PLACES), "y": Y[0.5].set_axis(PLACES)}
+    models = [ScalarRegression(spec, "y", progress=False) for spec in ("y ~ a + b", [linear("a"), linear("b")])]
+    fitted = [model.fit(data) for model in models]
+    assert {model.joined_ for model in fitted} == {"joined 60 of 60 by row label"}
+    np.testing.assert_array_equal(fitted[0].residuals_, fitted[1].residuals_)
 
 
 def test_labels_are_compared_without_a_look_at_values() -> None:

@@ -195,6 +195,14 @@ def test_pieces_are_read_anew_and_their_rows_are_all_there(kind: str, tmp_path: 
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("rows", [slice(None, None, -1), slice(25, 3, -4), slice(3, 25, 4), slice(3, 3, -1)])
+def test_slices_are_those_of_arrays(rows: slice, tmp_path: Path) -> None:
+    """Those backwards were empty, without a word."""
+    table = open_curves(CONTAINERS["parquet folder"][0](tmp_path), **CONTAINERS["parquet folder"][1])
+    np.testing.assert_array_equal(table["X"][rows], X[rows])
+    np.testing.assert_array_equal(table["id"][rows], np.asarray(IDS)[rows])
+
+
 @pytest.mark.parametrize("kind", ["parquet", "parquet folder", "Arrow table", "zarr", "xarray", "CSV", "Arrow dataset"])
 def test_pieces_are_tasks_for_dask(kind: str, tmp_path: Path) -> None:
     dask = pytest.importorskip("dask")
@@ -391,9 +399,11 @@ def test_what_cannot_be_opened_is_named(tmp_path: Path) -> None:
         open_curves({1, 2})
     with pytest.raises(InputError, match=r"must be an array of curves, of shape \(n, S\), got shape \(3,\)"):
         open_curves(npy(tmp_path, "flat", np.zeros(3)))
-    (tmp_path / "bad.npy").write_bytes(b"nothing")
-    with pytest.raises(FileFormatError, match=r"must be a NumPy .npy file"):
-        open_curves(tmp_path / "bad.npy")
+    np.savez(tmp_path / "several.npz", X=X)
+    for other in (b"nothing", b"PK\x03\x04", (tmp_path / "several.npz").read_bytes()):
+        (tmp_path / "bad.npy").write_bytes(other)
+        with pytest.raises(FileFormatError, match=r"must be a NumPy .npy file"):
+            open_curves(tmp_path / "bad.npy")
     with pytest.raises(InputError, match=r"grid of curves must have 21 points.* got shape \(4,\)"):
         open_curves(npy(tmp_path, "x", X), grids=[1, 2, 3, 4])
 
@@ -515,13 +525,16 @@ def test_new_rows_of_a_file_are_read_once(private: bool, tmp_path: Path, monkeyp
     np.testing.assert_allclose(found, model.predict({"X": X, "age": AGE}, grids={"X": S}), rtol=1e-9)
 
 
-@pytest.mark.parametrize("formula", ["Y ~ ff(X) + I(age / 10) + `a b`", [ff("X"), linear("age"), linear("a b")]])
+@pytest.mark.parametrize(
+    "formula", ["Y ~ ff(X, k=(5, 5)) + I(age / 10) + `a b`", [ff("X"), linear("age"), linear("a b")]]
+)
 def test_a_fit_reads_a_file_once(formula: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns of the model in one pass, and no other: that of a word within another column's name is none."""
+    """Columns of the model in one pass, and no other: neither a word of another column's name nor an option is one."""
     columns = {"X": X, "Y": Y, "age": AGE, "a b": np.cos(AGE)}
     whole = FunctionalRegression(formula).fit(columns, grids={"X": S, "Y": S})
     table = pd.concat([pd.DataFrame(v, columns=[f"{k}_{s}" for s in S]) for k, v in (("X", X), ("Y", Y))], axis=1)
-    table.assign(age=AGE, **{"a b": np.cos(AGE), "a": "odd", "id": IDS}).to_csv(tmp_path / "people.csv", index=False)
+    table = table.assign(age=AGE, **{"a b": np.cos(AGE), "a": "odd", "k": "odd", "id": IDS})
+    table.to_csv(tmp_path / "people.csv", index=False)
     opened = open_curves(tmp_path / "people.csv", curves={"X": "X_", "Y": "Y_"}, rows="id")
     read: list[set[str]] = []
     real = _Opened.tables_of

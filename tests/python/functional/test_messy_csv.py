@@ -187,3 +187,117 @@ def test_regular_lines_of_private_rows_are_numbers_at_once(tmp_path):
     assert block[1].tolist() == ["b", "1", "2", "x", "4", "5", "6", "7"]
     assert repr(block[2].tolist()) == "['c', nan, -0.0, 0.5, 1000.0, 5.0, 6.0, 7.0]"
     assert block[3:].tolist() == [[None] * 8] * 2
+
+
+def test_a_zero_keeps_its_sign_whatever_the_other_rows_lack(tmp_path):
+    """A parser made a column of whole numbers and gaps one of integers first, so that -0 became 0."""
+    path = tmp_path / "rows.csv"
+    others = ",2.5" * 6
+    path.write_text(f"id,1,2,3,4,5,6,7\na,-0{others}\nb,{others}\n")
+    (block,) = CsvLines.of(path).blocks()
+    assert np.signbit(block[:, 1])[0] and np.isnan(block[1:, 1]).all()
+    assert np.signbit(read_curves(path).iloc[0, 0])
+
+
+def test_the_place_of_other_bytes_is_told_whether_lines_are_regular_or_not(tmp_path):
+    path = tmp_path / "curves.csv"
+    text = "id,1,2,3,4,5,6,7\na,1,2,3,4,5,6,7\nÿ,1,2,3,4,5,6,{}\n"
+    for last in ("7", " 7"):
+        path.write_bytes(text.format(last).encode("latin-1"))
+        with pytest.raises(FileFormatError, match="0xff in position 33"):
+            read_curves(path)
+
+
+def test_rows_longer_than_the_first_line_are_refused(tmp_path):
+    """Such as lines that all end in a comma: pandas gave the second field the name of the first, without a word."""
+    path = tmp_path / "people.csv"
+    for end in (",", ",9", ",9,9"):
+        path.write_text(f"id,age,pulse\n\n0,34,60{end}\n1,51,70{end}\n")
+        with pytest.raises(
+            FileFormatError, match=rf"3 fields in every row as in its first, got {3 + end.count(',')} in"
+        ):
+            open_curves(path)["age"].values()
+
+
+def test_a_column_without_a_label_is_read_by_none(tmp_path):
+    """As of the labels of rows that pandas writes first, or of commas at the ends of all lines."""
+    path = tmp_path / "people.csv"
+    path.write_text(",Unnamed: 0,age\n7,8,34\n9,10,51\n")
+    assert {name: list(own) for name, own in open_curves(path).read().items()} == {
+        "": [7, 9],
+        "Unnamed: 0": [8, 10],
+        "age": [34, 51],
+    }
+    assert list(open_curves(path, rows="")["age"].values().index) == [7, 9]
+
+
+def test_a_text_with_underscores_is_no_number(tmp_path):
+    """Python takes "1_0" for 10, and pandas, polars, R and private fits for a text."""
+    path = tmp_path / "x.csv"
+    path.write_text("0,0.5,1\n1,1_0,3\n4,5,6\n")
+    for read in (read_curves, lambda path: open_curves(path).read()):
+        with pytest.raises(FileFormatError, match="must hold numbers, got '1_0' in line 2, column 2"):
+            read(path)
+    path.write_text("x0,x1,x2,age\n1,1_0,3,4\n4,5,6,7\n")
+    with pytest.raises(InputError, match="got '1_0' in row 0, at point 1"):
+        open_curves(path, curves={"X": "x"})["X"].read()
+    for entries in ([["1", "1_0"]], np.array([["1", "1_0"]]), pd.DataFrame({"a": [1.0], "b": ["1_0"]})):
+        with pytest.raises(InputError, match="must be numeric with one curve per row, got '1_0' in row 0"):
+            as_curves(entries)
+    for odd, words in (
+        ("a,0,1_0", "hold numbers, got '1_0'"),
+        ("a,1_0,1", "have numbers, dates or times in column 's'"),
+    ):
+        path.write_text(f"id,s,v\n{odd}\nb,0,1\n")
+        with pytest.raises(FileFormatError, match=words):
+            read_curves(path, long=("id", "s", "v"))
+    path.write_text("1_0,2_0,3_0\n1,2,3\n")
+    assert list(read_curves(path).columns) == ["1_0", "2_0", "3_0"]
+
+
+def test_links_and_another_folder_lead_to_the_file_that_was_opened(tmp_path, monkeypatch):
+    """A store of data keeps a file under a name of its own, without an end that says what it is."""
+    for name, labels, curves in (("x.csv", range(1, 7), None), ("table.csv.gz", HOURS, {"X": "h"})):
+        pd.DataFrame(VALUES, columns=labels).to_csv(tmp_path / name, index=False)
+        (tmp_path / name).rename(tmp_path / f"stored{len(name)}")
+        (tmp_path / name).symlink_to(f"stored{len(name)}")
+        monkeypatch.chdir(tmp_path)
+        found = open_curves(name, curves=curves)
+        monkeypatch.chdir("/")
+        own = found if curves is None else found["X"]
+        np.testing.assert_array_equal(own.read().values, VALUES)
+        assert [entries.shape for (entries,) in own.chunks()] == [(0, 6), (30, 6)]
+
+
+@pytest.mark.parametrize("prefix", ["", "h"])
+def test_points_with_decimal_commas_are_the_grid_of_all_fits(tmp_path, prefix):
+    """They were words for private fits, and after a prefix for all: curves lay evenly on [0, 1], without a word."""
+    path, points = tmp_path / "x.csv", [0.5, 1.0, 2.5, 3.5]
+    rows = "a;" + ";".join(["1,5"] * 4)
+    path.write_text("id;" + ";".join(f"{prefix}{str(p).replace('.', ',')}" for p in points) + f"\n{rows}\n")
+    np.testing.assert_array_equal(as_curves(read_curves(path, **GERMAN)).grid, points)
+    np.testing.assert_array_equal(CsvLines.of(path, **GERMAN).grid()[0], points)
+    np.testing.assert_array_equal(CsvLines.of(path, **GERMAN, prefix=prefix or None).grid()[0], points)
+    opened = open_curves(path, curves={"X": prefix} if prefix else None, **GERMAN)
+    own = opened["X"] if prefix else opened
+    np.testing.assert_array_equal(own.grid, points)
+    np.testing.assert_array_equal(own.read().values, [[1.5] * 4])
+
+
+def test_a_label_with_a_line_break_is_read_by_private_fits_too(tmp_path):
+    """They took the first line for all labels, and had no rows."""
+    path = tmp_path / "x.csv"
+    path.write_text('id,x,"note, free\n(text)",z\n' + "".join(f"p{i},{i}.5,a,{i}\n" for i in range(5)))
+    lines = CsvLines.of(path)
+    assert lines.names == ("id", "x", "note, free\n(text)", "z")
+    (block,) = lines.blocks()
+    assert [list(row) for row in np.asarray(block, dtype=object)][4] == ["p4", "4.5", "a", "4"]
+    path.write_text('id,x,"z\n' + "".join(f"p{i},{i}.5,{i}\n" for i in range(5)))
+    lines = CsvLines.of(path)  # a quote that nothing ends is of one line
+    assert lines.names == ("id", "x", "z") and len(next(lines.blocks())[:, 0]) == 5
+
+
+def test_labels_keep_the_commas_that_are_no_points_of_curves(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("id;Dose 0,5;h0,5\na;1,5;2\n")
+    assert CsvLines.of(path, **GERMAN).names == ("id", "Dose 0,5", "h0.5")

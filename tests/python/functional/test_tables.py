@@ -6,12 +6,15 @@ import gzip
 import io
 import re
 import zipfile
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from fdadp import open_curves
 from fdadp.errors import FileFormatError, InputError
 from fdadp.functional.files.curve_files import read_curves, write_curves
 from fdadp.functional.tables.curve_inputs import as_curves
@@ -97,6 +100,12 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
     (tmp_path / "cut.csv.gz").write_bytes(whole[:-10])
     with pytest.raises(FileFormatError, match=r"cut.csv.gz"):
         read_curves(tmp_path / "cut.csv.gz")
+    noise = np.random.default_rng(0).normal(size=(500, 3))
+    packed = gzip.compress(pd.DataFrame(noise, columns=["a_0", "a_1", "b"]).to_csv(index=False).encode())
+    for at, read in product((11, len(packed) // 2), (read_curves, lambda path: open_curves(path).read())):
+        (tmp_path / "bad.csv.gz").write_bytes(packed[:at] + b"\xff" * 99 + packed[at + 99 :])
+        with pytest.raises(FileFormatError, match=r"bad.csv.gz must be a text file in CSV format, got .*decompressing"):
+            read(tmp_path / "bad.csv.gz")
 
 
 def test_broken_npz_files_are_named_and_never_a_raw_error(tmp_path: Path) -> None:
@@ -238,12 +247,44 @@ def test_long_table_of_dates(tmp_path: Path) -> None:
         ("id,s,value\na,0,1\n,0.5,2\n", "an entry in column 'id' of every row, got none in row 1"),
         ("id,s,value\na,NA,1\n", "an entry in column 's' of every row, got none in row 0"),
         ("id,s,value\na,0,1\na,1,tall\n", "got 'tall' in row 1, column 'value'"),
+        ("id,s,s,value\na,0,1,3\n", "must have one column 's', got 2"),
         ("id,s,value\na,early,1\n", "numbers, dates or times in column 's', got 'early'"),
     ],
 )
 def test_bad_long_tables(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(FileFormatError, match=words):
         read_curves(put(tmp_path, text), long=("id", "s", "value"))
+
+
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
+def test_missing_entries_of_nullable_long_frames(backend: Any) -> None:
+    names = ("id", "s", "value")
+    frame = pd.DataFrame({"id": ["a", "a", "b"], "s": [0, 1, 0], "value": [1.5, np.nan, 4.0]})
+    nullable = frame.convert_dtypes(dtype_backend=backend)
+    pd.testing.assert_frame_equal(read_curves(nullable, long=names), read_curves(frame, long=names))
+    with pytest.raises(FileFormatError, match="an entry in column 'id' of every row, got none in row 1"):
+        read_curves(nullable.assign(id=nullable["id"].where(nullable["s"] == 0)), long=names)
+    nullable.columns = pd.Index(["id", "value", "value"])
+    with pytest.raises(FileFormatError, match="must have one column 'value', got 2"):
+        read_curves(nullable, long=("id", "value", "s"))
+
+
+def test_frames_of_complex_numbers_are_refused() -> None:
+    """Their imaginary parts were left out, with no more than a warning of NumPy."""
+    frame = pd.DataFrame(np.ones((2, 3)) * 1j)
+    with pytest.raises(FileFormatError, match="must hold numbers, got a column 0 of type complex128"):
+        read_curves(frame)
+    with pytest.raises(InputError, match="X must be numeric with one curve per row, got DataFrame: complex values"):
+        as_curves(frame)
+
+
+def test_dates_and_times_are_no_values_of_curves() -> None:
+    """They were numbers of days or of nanoseconds, as their type had it."""
+    days = np.arange(6).reshape(2, 3).astype("datetime64[D]")
+    for values in (days, days - days[0, 0]):
+        for given in (values, pd.DataFrame(values)):
+            with pytest.raises(InputError, match=r"X must be numeric with one curve per row, got .*: dates or times"):
+                as_curves(given)
 
 
 def test_bad_names_of_long_tables(tmp_path: Path) -> None:

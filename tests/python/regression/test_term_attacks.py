@@ -180,6 +180,22 @@ def test_text_that_reads_as_numbers_is_named(data):
         FunctionalRegression("Y ~ x").fit({**data, "x": text}, grids=GRIDS)
 
 
+@pytest.mark.parametrize("odd", ["1_0", "\uff11\uff12", "12\u00a0"])
+def test_a_text_that_python_alone_takes_for_a_number_is_no_level(data, odd):
+    """Few numbers and one such text were a factor, without a word."""
+    text = np.array(["1", "2", "3", "4"] * 10, dtype=object)
+    text[3] = odd
+    with pytest.raises(InputError, match=r"x must hold numbers, or labels, got '.*' in row 3 among numbers"):
+        FunctionalRegression("Y ~ x").fit({**data, "x": text}, grids=GRIDS)
+
+
+def test_whole_numbers_beyond_all_floats_are_infinite(data):
+    with pytest.raises(InputError, match="x must have a finite number in every row, got -inf in row 3"):
+        FunctionalRegression("Y ~ x").fit({**data, "x": [*range(3), -(10**400), *range(4, 40)]}, grids=GRIDS)
+    with pytest.raises(InputError, match="Y must be numeric with one curve per row"):
+        FunctionalRegression("Y ~ x").fit({**data, "Y": [[10**400] * 9] * 40}, grids={})
+
+
 def test_decimals_are_numbers(data):
     decimals = [Decimal(repr(float(v))) for v in data["x"]]
     model = FunctionalRegression("Y ~ x")
