@@ -294,7 +294,7 @@ class Formula(RegressionRequest):
         files.check_has([*(name for name in bounds if name in named), *filter(None, (groups, self.offset))])
         beside: dict[str, Any] = {"groups": groups, "offset": self.offset}
         if privacy.n is not None or dry_run:
-            typer.echo(f"{model.plan(files.grids(), **beside)}\n")
+            typer.echo(f"{model.plan(files.grids(), groups=groups or files.id, offset=self.offset)}\n")
         if dry_run:
             return None
         return model.fit_chunks(files.tables if files.id is None else files.joined(), grids=files.grids(), **beside)

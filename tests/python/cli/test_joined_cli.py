@@ -74,6 +74,18 @@ def test_permuting_a_file_changes_no_result(folder: Path, name: str, id: list[st
     np.testing.assert_allclose(first.fitted_.fit.coefficients, second.fitted_.fit.coefficients, rtol=1e-6, atol=1e-9)
 
 
+def test_ids_that_join_files_are_the_persons_of_a_study_by_person(folder: Path) -> None:
+    """The plan of a declared n, and a dry run, asked for --groups beside --id."""
+    bounds = ["--bounds", "X=-3:3", "--bounds", "Y=-3:3", "--bounds", "age=0:3"]
+    settings = ["--epsilon", "20", "--n", str(N), "--unit", "person"]
+    run("study", "new", "s.fdadp", "--name", "Wards", *settings, *bounds)
+    private = ["--id", "pid", "--study", "s.fdadp", "--epsilon", "10"]
+    assert "Plan for 60 persons" in run(*FORMULA, *private, "--dry-run")
+    run(*FORMULA, *private)
+    persons = json.loads(Path("model.ledger.json").read_text())
+    assert "person (all rows with one id" in json.dumps(persons)
+
+
 def test_rows_without_a_partner_are_left_out_and_said(folder: Path) -> None:
     write({"people.csv": PEOPLE.iloc[2:].iloc[::-1]})
     assert "joined 58 of 60 by pid" in run(*FORMULA, "--id", "pid")
