@@ -13,7 +13,7 @@ from fdadp.cli import input_files, private_files, private_summaries
 from fdadp.cli import shared_options as option
 from fdadp.cli.input_files import FileFormat
 from fdadp.cli.private_files import PrivateFiles
-from fdadp.cli.shared_options import ONLY_PRIVATE, components_of, refuse_given
+from fdadp.cli.shared_options import ONLY_PRIVATE, by_name, components_of, refuse_given
 from fdadp.errors import InputError
 
 if TYPE_CHECKING:
@@ -177,7 +177,10 @@ def survival(
 
 def _classes(text: str | None) -> dict[str, list[str]]:
     """Public classes of one column; raises InputError for another text."""
-    found = private_files.bounds_of([text]) if text is not None and "," in text else {}
-    if text is not None and not found:
-        raise InputError(f"--by must be NAME=CLASSES, as arm=drug,placebo, got {text!r}")
-    return found
+
+    def convert(value: str) -> list[str]:
+        if "," not in value:
+            raise ValueError
+        return private_files.without_quotes(value.split(","))
+
+    return by_name(None if text is None else [text], "--by", "NAME=CLASSES, as arm=drug,placebo", convert)
