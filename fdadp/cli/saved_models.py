@@ -162,7 +162,9 @@ def _asked(model: Path, rows: option.DataOptions, how: FileFormat) -> tuple[Any,
     """A model by a formula, and the rows at which it is asked."""
     fitted = load_model(model)
     if not hasattr(fitted, "response_name_"):
-        raise InputError(f"{model} must hold a regression by a formula, got a {type(fitted).__name__}")
+        raise InputError(
+            f"{model} must hold a regression by a formula of curves or numbers, got {type(fitted).__name__}"
+        )
     return fitted, _new(fitted, model, [], [], rows, how)
 
 

@@ -197,12 +197,12 @@ def _quantiles(found: Distribution, wanted: Sequence[float], level: float, sampl
     return [(q, found.quantile(q, level, sampling=sampling), sampling) for q in wanted]
 
 
-def quantile_list(q: Any) -> tuple[float, ...]:
-    """Quantiles that are asked for, checked."""
+def quantile_list(q: Any, name: str = "q") -> tuple[float, ...]:
+    """Quantiles that are asked for, by an argument of this name, checked."""
     listed = [q] if is_number(q) else list(q) if isinstance(q, (list, tuple)) or np.ndim(q) == 1 else []
     if not listed:
-        raise InputError(f"q must be a number between 0 and 1, or several, got {q!r}")
-    return tuple(fraction(one, "q") for one in listed)
+        raise InputError(f"{name} must be a number between 0 and 1, or several, got {q!r}")
+    return tuple(fraction(one, name) for one in listed)
 
 
 def _moments(

@@ -384,7 +384,8 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
         """Quantiles and steps, checked."""
         if not isinstance(self.steps, Mapping | None):
             raise InputError(f"steps must be numbers by column, got {self.steps!r}")
-        return () if np.size(self.quantiles) == 0 else quantile_list(self.quantiles), dict(self.steps or {})
+        quantiles = () if np.size(self.quantiles) == 0 else quantile_list(self.quantiles, "quantiles")
+        return quantiles, dict(self.steps or {})
 
     def _keep(self, facts: dict[str, Any], released: list[tuple[FloatArray, float]]) -> None:
         self._facts, self._released = facts, released

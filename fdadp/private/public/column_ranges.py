@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fdadp._common.calling_language import bounds_as
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import PrivacyError
 from fdadp.functional.gap_filling import fill_linear, fill_smooth
@@ -92,7 +93,7 @@ def public_ranges(bounds: Any, names: Sequence[str] = ("X", "Y"), *, required: b
     ------
     PrivacyError
     """
-    example = "bounds={" + ", ".join(f'"{name}": (low, high)' for name in names) + "}"
+    example = bounds_as(*names)
     given = {} if bounds is None else bounds
     if not isinstance(given, Mapping):
         raise PrivacyError(f"bounds must be a range for each of {', '.join(names)}, as in {example}, got {bounds!r}")

@@ -126,7 +126,7 @@ def test_rows_are_read_by_the_kernel_after_the_budget_was_spent():
         ({"by": "sex", "columns": COLUMNS | {"sex": ["f", "all"]}}, r"columns\['sex'\] must have no class 'all'"),
         ({"steps": 1}, "steps must be numbers by column, got 1"),
         ({"steps": ["age"]}, "steps must be numbers by column"),
-        ({"quantiles": (0.5, 2)}, "q must lie between 0 and 1"),
+        ({"quantiles": (0.5, 2)}, "quantiles must lie between 0 and 1"),
         ({"steps": {"sex": 1}}, "steps must be of columns of numbers"),
         ({"steps": {"visits": 0.3}}, "step must divide the bounds"),
         ({"privacy": None}, "privacy must be a Privacy"),
