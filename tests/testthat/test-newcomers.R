@@ -55,6 +55,14 @@ test_that("a private fit joins such a matrix in its kernel, and refuses it where
   expect_match(paste(unlist(fit(counted)$ledger$details), collapse = " "), "position")
 })
 
+test_that("data that are no columns are refused in the same words by all fits", {
+  skip_without_python()
+  told <- "data must be a data frame or a list of columns, got character"
+  expect_error(fdadp(y ~ age, "people.csv"), told, class = "fdadp_input_error") # was R's own "invalid 'envir' argument"
+  expect_error(dp_fdadp(y ~ age, "people.csv", epsilon = 1, bounds = list(y = 0:1, age = 0:1)), told, class = "fdadp_input_error")
+  expect_error(survival_regression(Surv(y, d) ~ age, "people.csv"), told, class = "fdadp_input_error")
+})
+
 test_that("numbers that R read as text are no factor", {
   skip_without_python()
   a <- people_of()
