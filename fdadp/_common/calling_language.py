@@ -58,7 +58,9 @@ _HELD = {"numbers": "low, high", "labels": '"a", "b"', "classes": "0, 1"}
 
 
 def bounds_as(*names: str, holds: str = "numbers") -> str:
-    """Bounds of columns, as they are written at the open door: of ``"numbers"``, ``"labels"`` or two ``"classes"``.
+    """Bounds as they are written at the open door: of ``"numbers"``, ``"labels"`` or two ``"classes"``.
+
+    Without names they are those of one sample of numbers.
 
     Examples
     --------
@@ -73,6 +75,8 @@ def bounds_as(*names: str, holds: str = "numbers") -> str:
     ('bounds = list(X = c(low, high))', 'bounds = list(sex = c("a", "b"))')
     """
     held, ranges = _HELD[holds], holds == "numbers"
+    if not names:
+        return advice(f"bounds=({held})", r=f"bounds = c({held})", shell="--bounds LOW:HIGH")
     word = "LOW:HIGH" if ranges else held.replace('"', "").replace(" ", "")
     in_python = ", ".join(f'"{name}": ' + (f"({held})" if ranges else f"[{held}]") for name in names)
     in_r = ", ".join(f"{_r_name(name)} = c({held})" for name in names)

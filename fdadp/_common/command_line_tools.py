@@ -98,6 +98,8 @@ def one_line(message: object) -> str:
 
 def _with_marks(error: Exception) -> str:
     """An error on one line; a formula, and the marks under it, on lines of their own."""
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.strerror}: {error.filename}"
     what, *place = str(error).rsplit("\n", 2)
     marked = len(place) == 2 and not place[1].strip("^ ") and "^" in place[1]
     return "\n".join([one_line(what), *place]) if marked else one_line(error)

@@ -35,7 +35,7 @@ CLOSEST = 1e-9
 SMALLEST_WIDTH = 1e-30
 
 
-def public_range(pair: Any, name: str = "bounds", *, of: str = "Y", example: str = "bounds=(low, high)") -> Range:
+def public_range(pair: Any, name: str = "bounds", *, of: str = "Y", example: str = "") -> Range:
     """Check one range.
 
     Parameters
@@ -44,7 +44,7 @@ def public_range(pair: Any, name: str = "bounds", *, of: str = "Y", example: str
     name : str
         Of the argument, for errors.
     of, example : str
-        Whose range is missing where it is None, and how it is given.
+        Whose range is missing where it is None, and how it is given: by default that of one sample.
 
     Returns
     -------
@@ -57,8 +57,8 @@ def public_range(pair: Any, name: str = "bounds", *, of: str = "Y", example: str
     """
     if pair is None:
         raise PrivacyError(
-            f"bounds must give a public range for {of}, as in {example}, got None; a range taken from the data would "
-            "not be private (docs/your-csv.md)"
+            f"bounds must give a public range for {of}, as in {example or bounds_as()}, got None; a range taken "
+            "from the data would not be private (docs/your-csv.md)"
         )
     try:
         low, high = (float(v) for v in pair)
