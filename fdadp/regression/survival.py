@@ -14,7 +14,7 @@ import numpy as np
 
 from fdadp._common.argument_checks import numbers, one_of
 from fdadp._common.calling_language import advice
-from fdadp._common.estimators import Estimator, check_is_fitted, clone
+from fdadp._common.estimators import Estimator, check_is_fitted, clone, fit_as_html
 from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
@@ -521,6 +521,9 @@ class SurvivalRegression(Kin, Estimator):
 
     def __str__(self) -> str:
         return str(self.summary()) if hasattr(self, "model_") else repr(self)
+
+    def _repr_html_(self) -> str:
+        return fit_as_html(self, "model_")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to a pickle-free file, as :meth:`fdadp.ScalarRegression.save`; return its path."""

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.argument_checks import fraction, is_number
-from fdadp._common.estimators import NestedParameters
+from fdadp._common.estimators import NestedParameters, ShownByTable
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.files.npz_files import Layout, complete, plain
@@ -111,7 +111,7 @@ COUNTS = ("n", "missing")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
+class PrivateTable1(ShownByTable, NestedParameters, BaseEstimator):  # type: ignore[misc]
     """A study's table 1: counts, means, quantiles and shares of its columns, by group, each with an interval.
 
     Parameters

@@ -46,6 +46,7 @@ def test_both_methods_find_both_levels(method):
     assert abs(model.mean_ - C.beta[0]).mean() < 0.25
     text = str(model.summary())
     assert "Components, person" in text and f"{model.icc_:.3f}" in text and "<table" in model.summary().as_html()
+    assert text == str(model) and "Components, person" in model._repr_mimebundle_()["text/html"]
 
 
 def test_face_is_refunds_multilevel_face_on_dti_as_recorded(reference):

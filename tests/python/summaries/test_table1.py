@@ -285,6 +285,7 @@ def test_files_tables_and_texts(by, tmp_path):
     pd.testing.assert_frame_equal(again.table_, model.table_)
     assert again.ledger_ == model.ledger_ and again.summary().as_text() == model.summary().as_text()
     assert again.by == by and again.columns == COLUMNS and "<table" in model.to_html() == model._repr_html_()
+    assert model._repr_mimebundle_()["text/html"] == model.to_html()  # what a notebook takes: it showed the settings
     assert (model.estimates_.at(0.5).frame["high"] <= model.table_["high"].to_numpy()).all()
     assert clone(model).get_params()["columns"] == COLUMNS and "PrivateTable1" in repr(model)
     with pytest.raises(FileFormatError):
