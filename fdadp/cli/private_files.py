@@ -184,9 +184,9 @@ class PrivateFiles:
         found = self._by_names(groups, privacy)
         if found.id is not None and (max_rows or 1) > 1:
             raise InputError(
-                f"--max-rows must be left out where rows of several files are joined by {found.id!r}, which cannot tell "
-                "rows of a person apart: put curves and columns into one file, as --curves 'Y=table.csv:h*' --table "
-                "table.csv"
+                f"--max-rows must be left out where rows of several files are joined by {found.id!r}, which cannot "
+                "tell rows of a person apart: put curves and columns into one file, as --curves 'Y=table.csv:h*' "
+                "--table table.csv"
             )
         return found
 
