@@ -89,10 +89,11 @@ def _ordinary(
     model = fdadp.MultilevelFPCA(**settings).fit(frame, groups=persons)
     if scores is not None:
         of_persons, of_rows = model.transform(frame, groups=persons)
+        of_persons = of_persons.set_axis([f"person {k}" for k in range(1, of_persons.shape[1] + 1)], axis=1)
         private_files.write_shown(
             scores, of_persons.rename_axis(whose.groups or whose.id).to_csv(), "scores of persons"
         )
-        columns = [f"row{i}" for i in range(of_rows.shape[1])]
+        columns = [f"row {k}" for k in range(1, of_rows.shape[1] + 1)]  # as functions are named beside the model
         shown = frame.set_axis(frame.index, axis=0)[[]].assign(**dict(zip(columns, of_rows.T, strict=True)))
         private_files.write_shown(_beside(scores), shown.to_csv(), "scores of rows")
     return model

@@ -110,6 +110,13 @@ def test_predictions_have_the_labels_and_the_order_of_their_rows(folder: Path) -
     assert "must have a row for each of" in run(*new, "--out", "third.csv", code=2)
 
 
+def test_predictions_of_two_files_keep_the_name_of_the_labels(folder: Path) -> None:
+    run("fit", "x.csv", "y.csv")
+    run("predict", "model.npz", "x.csv", "--out", "p.csv", "--interval", "0.9")
+    for name in ("p.csv", "p-lower.csv", "p-upper.csv"):
+        assert pd.read_csv(name, index_col=0).index.name == "pid"
+
+
 def test_what_is_no_id_of_a_file_is_refused(folder: Path) -> None:
     for private in ([], [*PRIVATE, "--bounds", "age=0:3"]):
         assert "--id must be" in run(*FORMULA, "--id", "age", *private, code=2)

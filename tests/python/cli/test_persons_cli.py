@@ -207,6 +207,8 @@ def test_components_are_those_of_python_with_scores_in_files() -> None:
     scores = pd.read_csv("scores.csv", index_col="person")
     np.testing.assert_allclose(scores.loc[person.index], person, atol=1e-9)
     np.testing.assert_allclose(pd.read_csv("scores-rows.csv", index_col="person"), row, atol=1e-9)
+    named = [*scores.columns, *pd.read_csv("scores-rows.csv", index_col="person").columns]
+    assert named == list(pd.read_csv("mfpca.csv", index_col="point").columns[1:])  # person 1 is person 1 in both
     functions = pd.read_csv("mfpca.csv")
     assert functions.columns.tolist() == ["point", "mean", "person 1", "person 2", "row 1"]
     np.testing.assert_allclose(functions["row 1"], model.eigenfunctions_["row"][0], atol=1e-9)
