@@ -168,9 +168,9 @@ def fit(
     """Fit a regression of curves or of numbers; with --epsilon privately, from end to end.
 
     By a formula the response is what stands left of ~: curves, or a column of the table. Of two files the additive
-    model of the second's curves on the first's is fitted. Rows are joined by --id, in whatever order files have them;
-    without it by the labels that all files have, or else they are those of the same number. Of curves, column labels
-    that are numbers, dates or times are the grid; else, and where they are 0, 1, 2, ..., it is even on [0, 1].
+    model of the second's curves on the first's is fitted. Rows are joined by --id, in whatever order files have them.
+    Without it they are joined by the labels that all files have, else by their numbers. Of curves, column labels that
+    are numbers, dates or times are the grid; else, and where they are 0, 1, 2, ..., it is even on [0, 1].
 
     A private fit shows its plan before it reads a row, reads CSV files line by line, and writes its ledger beside the
     model. Without --study each run has a budget of its own: what several runs on the same people spend adds up.
