@@ -180,7 +180,7 @@ class MultilevelComponents(TransformerMixin, BaseEstimator):  # type: ignore[mis
         if len(set(several(self.levels, 2, "levels"))) < 2:
             raise InputError(f"levels must be two names, got {self.levels!r}")
         for n in wanted_of_levels(self.n_components):
-            count_components(np.ones(1), n if isinstance(n, float) else min(n, 1))
+            count_components(np.ones(1), min(n, 1) if isinstance(n, int | np.integer) else n)
 
 
 def wanted_of_levels(given: float | tuple[float, float]) -> tuple[float, float]:

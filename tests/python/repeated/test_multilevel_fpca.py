@@ -206,6 +206,8 @@ def test_a_picture_of_each_level():
         ({"k": 2}, {}, "k must be a whole number of at least 4"),
         ({"levels": ("a", "a")}, {}, "levels must be two names"),
         ({"n_components": (0.9,)}, {}, "n_components must have 2 entries"),
+        ({"n_components": "a"}, {}, r"n_components must be an integer of at least 1 or a share .* got 'a'"),
+        ({"n_components": (1, None)}, {}, r"n_components must be an integer of at least 1 or a share .* got None"),
         ({}, {"covariates": C.X[:3]}, "covariates must be finite numbers"),
         ({}, {"groups": np.arange(len(C.who))}, "all .* people have one row"),
     ],
