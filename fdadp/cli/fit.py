@@ -101,8 +101,8 @@ class Additive(RegressionRequest):
             raise InputError(
                 "--table and --groups must be given together with two files: --groups names the column of person ids"
             )
-        files = PrivateFiles.of(self.files, table, self.how, id)
-        files = files.by_names(groups, privacy, self.settings.get("max_rows"))
+        files = PrivateFiles.of(self.files, table, self.how, id).by_names(groups, privacy)
+        files.refuse_several(self.settings.get("max_rows"))
         if id is not None or self.how.long is not None:
             refuse_given({"--table": table, "--groups": groups}, "must be left out with --id, the column of person ids")
         if groups is not None:
@@ -281,12 +281,11 @@ class Formula(RegressionRequest):
         """Show the plan where the number of persons is declared, then fit from files; None for a dry run."""
         curves, table, groups = input_files.named_files(self.rows.curves), self.rows.table, self.groups
         files = PrivateFiles.of(curves, table, self.how, self.rows.id)
-        together = private_files.of_one_file(curves, table)
-        most = None if together else self.settings.get("max_rows")
-        files = files.by_names(groups or person_of(self.formula), privacy, most)
-        if files.id is not None and together:
+        files = files.by_names(groups or person_of(self.formula), privacy)
+        if files.id is not None and private_files.of_one_file(curves, table):
             groups = groups or (None if privacy.unit == "row" else files.id)
             files = replace(files, id=None)
+        files.refuse_several(self.settings.get("max_rows"))
         kind = model_of(self.formula, files.grids(), files.names)
         if kind is not fdadp.FunctionalRegression:
             refuse_given(

@@ -171,26 +171,20 @@ class PrivateFiles:
         own = {name: c.grid if hasattr(c, "chunks") else c.grid()[0] for name, c in opened.items()}
         return own | getattr(self.table, "grids", {})
 
-    def by_names(self, groups: str | None, privacy: Privacy, max_rows: int | None = None) -> PrivateFiles:
-        """The same, joined by the column that labels rows in all files, if the names of columns say that there is one.
-
-        Not where the unit is the row, or where another column gives the person of every row.
-
-        Raises
-        ------
-        InputError
-            Several rows of a person count, which their person's id cannot join.
-        """
-        found = self._by_names(groups, privacy)
-        if found.id is not None and (max_rows or 1) > 1:
+    def refuse_several(self, max_rows: int | None) -> None:
+        """Refuse several rows of a person where the person's id joins them; raises InputError."""
+        if self.id is not None and (max_rows or 1) > 1:
             raise InputError(
-                f"--max-rows must be left out where rows of several files are joined by {found.id!r}, which cannot "
+                f"--max-rows must be left out where rows of several files are joined by {self.id!r}, which cannot "
                 "tell rows of a person apart: put curves and columns into one file, as --curves 'Y=table.csv:h*' "
                 "--table table.csv"
             )
-        return found
 
-    def _by_names(self, groups: str | None, privacy: Privacy) -> PrivateFiles:
+    def by_names(self, groups: str | None, privacy: Privacy) -> PrivateFiles:
+        """The same, joined by the column that labels rows in all files, if the names of columns say that there is one.
+
+        Not where the unit is the row, or where another column gives the person of every row.
+        """
         opened: Any = self.curves.values()
         first = {lines.names[0] if getattr(lines, "labelled", False) else "" for lines in opened}
         id = first.pop() if len(first) == 1 else ""
