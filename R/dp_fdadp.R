@@ -75,6 +75,7 @@ dp_fdadp <- function(formula, data, epsilon, delta = NULL, bounds = NULL, n = NU
   for (name in names(bounds)) no_na(bounds = bounds[[name]])
   response <- text_of(formula[[2]])
   used <- c(all.vars(formula[[3]]), response)
+  if ("." %in% used) input_error("formula must name its columns; '.' stands for none")
   columns <- lapply(stats::setNames(nm = used), function(name) private_column(data, name, if (name == response) yind else grids[[name]]))
   if (identical(labels, "public")) rows_of_frame(data, used)
   table <- is.data.frame(data) && (!is.character(attr(data, "row.names")) || !is.null(groups) || identical(unit, "row"))
@@ -146,7 +147,12 @@ as_bounds <- function(own) {
   if (inherits(own, c("Date", "POSIXt", "difftime"))) {
     input_error("bounds must be numbers or levels, got ", class(own)[1], ": make the column and its bounds numbers, as by as.numeric()")
   }
-  if (is.numeric(own)) array(as.double(own), length(own)) else as.list(as.character(own))
+  if (is.numeric(own)) return(array(as.double(own), length(own)))
+  ends <- if (is.character(own) && length(own) == 2) suppressWarnings(as.numeric(own))
+  if (length(ends) && all(is.finite(ends)) && diff(ends) != 1) {
+    input_error("bounds must be numbers, c(", paste(ends, collapse = ", "), "), for a range, or a factor for two labels, got ", text_of(own))
+  }
+  as.list(as.character(own))
 }
 
 # The right side of a formula as Python's parser of formulas reads it.

@@ -116,6 +116,7 @@ fdadp <- function(formula, data = NULL, family = "gaussian", subset = NULL, grou
                   errors = c("iid", "curve"), response_basis = c("splines", "eigen"), npc = 0.99, person_rows = NULL,
                   k = c("auto", "refund"), missing = "raise", t_period = NULL, variance = NULL) {
   no_na(npc = npc, person_rows = person_rows)
+  if (!is.null(data) && !is.list(data)) input_error("data must be a data frame or a list of columns, got ", class(data)[1])
   own <- substitute(list(groups = groups, weights = weights, offset = offset))
   rows <- eval(substitute(subset), data, parent.frame())
   if (!is.null(rows) && !is.null(ydata)) input_error("subset must be NULL with ydata, whose .obs are numbers of rows")

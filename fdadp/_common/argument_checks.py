@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import reprlib
 from collections.abc import Collection
 from numbers import Real
 from typing import Any
@@ -86,7 +87,7 @@ def numbers(value: Any, name: str) -> FloatArray:
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as exc:
-        raise InputError(f"{name} must be numbers, got {value!r}") from exc
+        raise InputError(f"{name} must be numbers, got {reprlib.repr(value)}") from exc
 
 
 def generator(seed: Any, name: str = "seed") -> np.random.Generator:

@@ -5,6 +5,7 @@ A warning names the line of the user's own code.
 
 from __future__ import annotations
 
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -51,6 +52,36 @@ def argument(name: str, value: str | Mapping[str, str]) -> str:
     in_r = ", ".join(f'{_r_name(own)} = "{said}"' for own, said in value.items())
     in_shell = " ".join(f"{option} {own}={said}" for own, said in value.items())
     return advice(f"{name}={dict(value)!r}", r=f"{name} = list({in_r})", shell=in_shell)
+
+
+_HELD = {"numbers": "low, high", "labels": '"a", "b"', "classes": "0, 1"}
+
+
+def bounds_as(*names: str, holds: str = "numbers") -> str:
+    """Bounds as they are written at the open door: of ``"numbers"``, ``"labels"`` or two ``"classes"``.
+
+    Without names they are those of one sample of numbers.
+
+    Examples
+    --------
+    >>> from fdadp._common.calling_language import bounds_as, door
+    >>> bounds_as("X", "age"), bounds_as("sex", holds="labels")
+    ('bounds={"X": (low, high), "age": (low, high)}', 'bounds={"sex": ["a", "b"]}')
+    >>> with door("shell"):
+    ...     bounds_as("X", "heart rate"), bounds_as("sex", holds="labels")
+    ("--bounds X=LOW:HIGH --bounds 'heart rate=LOW:HIGH'", '--bounds sex=a,b')
+    >>> with door("r"):
+    ...     bounds_as("X"), bounds_as("sex", holds="labels")
+    ('bounds = list(X = c(low, high))', 'bounds = list(sex = c("a", "b"))')
+    """
+    held, ranges = _HELD[holds], holds == "numbers"
+    if not names:
+        return advice(f"bounds=({held})", r=f"bounds = c({held})", shell="--bounds LOW:HIGH")
+    word = "LOW:HIGH" if ranges else held.replace('"', "").replace(" ", "")
+    in_python = ", ".join(f'"{name}": ' + (f"({held})" if ranges else f"[{held}]") for name in names)
+    in_r = ", ".join(f"{_r_name(name)} = c({held})" for name in names)
+    in_shell = " ".join(f"--bounds {shlex.quote(f'{name}={word}')}" for name in names)
+    return advice(f"bounds={{{in_python}}}", r=f"bounds = list({in_r})", shell=in_shell)
 
 
 def _r_name(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
+from click.exceptions import BadParameter, MissingParameter, UsageError
 from typer.core import TyperCommand, TyperGroup
 
 from fdadp._common.calling_language import door
@@ -40,6 +42,11 @@ class Variadic(TyperCommand):
 class Plain(TyperGroup):
     """Commands whose errors and warnings are single lines, and whose figures go to files."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read what stands before the command, with :func:`plain_messages`."""
+        with plain_messages():
+            return list(super().parse_args(ctx, args))
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command, with :func:`plain_messages`."""
         no_window()
@@ -64,6 +71,24 @@ def plain_messages() -> Iterator[None]:
         except (FdadpError, OSError) as exc:
             typer.echo(f"Error: {_with_marks(exc)}", err=True)
             raise typer.Exit(2) from None
+        except UsageError as exc:
+            if type(exc).__name__ == "NoArgsIsHelpError":  # from click 8.2 on: 'fdadp study' alone shows its help
+                raise
+            typer.echo(f"Error: {_usage(exc)}", err=True)
+            raise typer.Exit(2) from None
+
+
+KINDS = {"float": "a number", "integer": "a whole number"}
+"""What options hold, by click's names of their types."""
+
+
+def _usage(error: UsageError) -> str:
+    """What is wrong with the words of a command, and where its help is."""
+    param = error.param if isinstance(error, BadParameter) and not isinstance(error, MissingParameter) else None
+    said = re.sub(r"( Did you mean [^?]*\?)\1", r"\1", one_line(error.format_message()))  # typer and click both ask
+    if param is not None and param.type.name in KINDS:
+        said = f"{param.opts[0]} must be {KINDS[param.type.name]}, got {error.message.split(' is not')[0]}."
+    return said if error.ctx is None else f"{said} See {error.ctx.command_path} --help"
 
 
 def one_line(message: object) -> str:
@@ -73,6 +98,8 @@ def one_line(message: object) -> str:
 
 def _with_marks(error: Exception) -> str:
     """An error on one line; a formula, and the marks under it, on lines of their own."""
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.strerror}: {error.filename}"
     what, *place = str(error).rsplit("\n", 2)
     marked = len(place) == 2 and not place[1].strip("^ ") and "^" in place[1]
     return "\n".join([one_line(what), *place]) if marked else one_line(error)

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -161,11 +161,32 @@ class Regressor:
         return tags
 
 
-def settings_as_html(estimator: Estimator) -> str:
+def settings_as_html(estimator: Any) -> str:
     """What scikit-learn shows of an estimator in a notebook."""
     from sklearn.utils import estimator_html_repr
 
-    return str(estimator_html_repr(_twin(estimator)))
+    return str(estimator_html_repr(_twin(estimator) if isinstance(estimator, Estimator) else estimator))
+
+
+def fit_as_html(estimator: Any, attribute: str) -> str:
+    """The table of a fit for a notebook; before the fit, without the attribute, what scikit-learn shows."""
+    return str(estimator.summary().as_html()) if hasattr(estimator, attribute) else settings_as_html(estimator)
+
+
+class ShownByTable:
+    """Mixin of scikit-learn's estimators, which ``print`` and notebooks would else show by their settings for ever."""
+
+    _fitted: ClassVar[str] = "ledger_"
+
+    def __str__(self) -> str:
+        fitted: Any = self
+        return str(fitted.summary()) if hasattr(self, self._fitted) else repr(self)
+
+    def _repr_html_(self) -> str:
+        return fit_as_html(self, self._fitted)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": self._repr_html_()}
 
 
 def clone(estimator: Any) -> Any:

@@ -12,13 +12,13 @@ import dataclasses
 import hashlib
 import itertools
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from fdadp._common.calling_language import warn
 from fdadp._common.typing import ArrayLike
 from fdadp.choice.budget_plan import ChoicePlan, accounting_of, plan_choice
 from fdadp.choice.candidates import ROUNDING, Data, configured, named, rehearse
@@ -204,11 +204,10 @@ class _Procedure:
         models = [self.model(at, name, self.privacy.n, at) for at in range(len(self.candidates))]
         rehearse(models, self.data, self.ids)
         model = self.data.fit(models[0], self.ids)
-        warnings.warn(
+        warn(
             f"a choice among {len(self.candidates)} candidates does not pay at this epsilon and n. The first one was "
             "fitted with the whole budget (docs/choice.md). allow_useless=True chooses all the same",
             PublicInputWarning,
-            stacklevel=3,
         )
         return PrivateChoice(model, 0, model.ledger_, self.plan)
 

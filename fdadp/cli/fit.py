@@ -102,6 +102,7 @@ class Additive(RegressionRequest):
                 "--table and --groups must be given together with two files: --groups names the column of person ids"
             )
         files = PrivateFiles.of(self.files, table, self.how, id).by_names(groups, privacy)
+        files.refuse_several(self.settings.get("max_rows"))
         if id is not None or self.how.long is not None:
             refuse_given({"--table": table, "--groups": groups}, "must be left out with --id, the column of person ids")
         if groups is not None:
@@ -167,9 +168,9 @@ def fit(
     """Fit a regression of curves or of numbers; with --epsilon privately, from end to end.
 
     By a formula the response is what stands left of ~: curves, or a column of the table. Of two files the additive
-    model of the second's curves on the first's is fitted. Rows are joined by --id, in whatever order files have them;
-    without it by the labels that all files have, or else they are those of the same number. Of curves, column labels
-    that are numbers, dates or times are the grid; else, and where they are 0, 1, 2, ..., it is even on [0, 1].
+    model of the second's curves on the first's is fitted. Rows are joined by --id, in whatever order files have them.
+    Without it they are joined by the labels that all files have, else by their numbers. Of curves, column labels that
+    are numbers, dates or times are the grid; else, and where they are 0, 1, 2, ..., it is even on [0, 1].
 
     A private fit shows its plan before it reads a row, reads CSV files line by line, and writes its ledger beside the
     model. Without --study each run has a budget of its own: what several runs on the same people spend adds up.
@@ -284,6 +285,7 @@ class Formula(RegressionRequest):
         if files.id is not None and input_files.of_one_file(curves, table):
             groups = groups or (None if privacy.unit == "row" else files.id)
             files = replace(files, id=None)
+        files.refuse_several(self.settings.get("max_rows"))
         kind = model_of(self.formula, files.grids(), files.names)
         if kind is not fdadp.FunctionalRegression:
             refuse_given(
@@ -294,7 +296,7 @@ class Formula(RegressionRequest):
         files.check_has([*(name for name in bounds if name in named), *filter(None, (groups, self.offset))])
         beside: dict[str, Any] = {"groups": groups, "offset": self.offset}
         if privacy.n is not None or dry_run:
-            typer.echo(f"{model.plan(files.grids(), **beside)}\n")
+            typer.echo(f"{model.plan(files.grids(), groups=groups or files.id, offset=self.offset)}\n")
         if dry_run:
             return None
         return model.fit_chunks(files.tables if files.id is None else files.joined(), grids=files.grids(), **beside)

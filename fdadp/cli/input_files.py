@@ -227,6 +227,12 @@ def _label_columns(files: Iterable[CurvesFile], how: FileFormat) -> set[str]:
     return {own.names[0] for own in read if own.labelled and own.names[0]}
 
 
+def with_label_name(frame: pd.DataFrame, file: CurvesFile, how: FileFormat) -> pd.DataFrame:
+    """Curves whose labels have the name of their column in the file, for files that are made of them."""
+    names = _label_columns([file], how) if frame.index.name is None and has_ids(frame) else set()
+    return frame.rename_axis(index=names.pop()) if names else frame
+
+
 def _labelled(frame: pd.DataFrame, file: CurvesFile, how: FileFormat, id: str | None) -> pd.DataFrame:
     """Curves under their ids; raises InputError where the file has no such column."""
     if id is None or file.prefix is not None:

@@ -13,7 +13,7 @@ from fdadp.cli import input_files, private_files, private_summaries
 from fdadp.cli import shared_options as option
 from fdadp.cli.input_files import FileFormat
 from fdadp.cli.private_files import PrivateFiles
-from fdadp.cli.shared_options import ONLY_PRIVATE, components_of, refuse_given
+from fdadp.cli.shared_options import ONLY_PRIVATE, by_name, components_of, refuse_given
 from fdadp.errors import InputError
 
 if TYPE_CHECKING:
@@ -89,10 +89,11 @@ def _ordinary(
     model = fdadp.MultilevelFPCA(**settings).fit(frame, groups=persons)
     if scores is not None:
         of_persons, of_rows = model.transform(frame, groups=persons)
+        of_persons = of_persons.set_axis([f"person {k}" for k in range(1, of_persons.shape[1] + 1)], axis=1)
         private_files.write_shown(
             scores, of_persons.rename_axis(whose.groups or whose.id).to_csv(), "scores of persons"
         )
-        columns = [f"row{i}" for i in range(of_rows.shape[1])]
+        columns = [f"row {k}" for k in range(1, of_rows.shape[1] + 1)]  # as functions are named beside the model
         shown = frame.set_axis(frame.index, axis=0)[[]].assign(**dict(zip(columns, of_rows.T, strict=True)))
         private_files.write_shown(_beside(scores), shown.to_csv(), "scores of rows")
     return model
@@ -177,7 +178,10 @@ def survival(
 
 def _classes(text: str | None) -> dict[str, list[str]]:
     """Public classes of one column; raises InputError for another text."""
-    found = private_files.bounds_of([text]) if text is not None and "," in text else {}
-    if text is not None and not found:
-        raise InputError(f"--by must be NAME=CLASSES, as arm=drug,placebo, got {text!r}")
-    return found
+
+    def convert(value: str) -> list[str]:
+        if "," not in value:
+            raise ValueError
+        return private_files.without_quotes(value.split(","))
+
+    return by_name(None if text is None else [text], "--by", "NAME=CLASSES, as arm=drug,placebo", convert)

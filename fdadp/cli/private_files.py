@@ -26,15 +26,45 @@ if TYPE_CHECKING:
 
 
 def bounds_of(texts: Sequence[str] | None) -> dict[str, Any]:
-    """Public ranges and levels by column; raises InputError for all but NAME=LOW:HIGH and NAME=A,B, or a name twice."""
+    """Public ranges and levels by column; quotes around a level are left out.
+
+    Raises
+    ------
+    InputError
+        All but NAME=LOW:HIGH and NAME=A,B; a name twice; two levels that are numbers more than 1 apart, without quotes.
+    """
 
     def convert(value: str) -> Any:
         if "," in value:
-            return [level.strip() for level in value.split(",")]
+            return value.split(",")
         low, high = map(float, value.split(":"))
         return low, high
 
-    return by_name(texts, "--bounds", "NAME=LOW:HIGH, as age=0:120, or NAME=A,B, as sex=f,m", convert)
+    found = by_name(texts, "--bounds", "NAME=LOW:HIGH, as age=0:120, or NAME=A,B, as sex=f,m", convert)
+    for name, own in found.items():
+        if isinstance(own, list):
+            _refuse_range(name, own)
+            found[name] = without_quotes(own)
+    return found
+
+
+def without_quotes(levels: Sequence[str]) -> list[str]:
+    """Levels, without spaces and quotes around them."""
+    bare = [level.strip() for level in levels]
+    return [own[1:-1] if len(own) > 2 and own[0] == own[-1] and own[0] in "'\"" else own for own in bare]
+
+
+def _refuse_range(name: str, levels: list[str]) -> None:
+    """Refuse two bare numbers more than 1 apart: a range with the wrong mark; raises InputError."""
+    try:
+        low, high = map(float, levels)
+    except ValueError:
+        return
+    if abs(high - low) > 1:
+        raise InputError(
+            f'--bounds must be {name}={low:g}:{high:g} for a range, or \'{name}="{levels[0]}","{levels[1]}"\' for '
+            f"two labels, got {name + '=' + ','.join(levels)!r}"
+        )
 
 
 def points_of(texts: Sequence[str] | None) -> dict[str, int]:
@@ -135,6 +165,15 @@ class PrivateFiles:
         opened: Mapping[str, Any] = self.curves
         own = {name: c.grid if hasattr(c, "chunks") else c.grid()[0] for name, c in opened.items()}
         return own | getattr(self.table, "grids", {})
+
+    def refuse_several(self, max_rows: int | None) -> None:
+        """Refuse several rows of a person where the person's id joins them; raises InputError."""
+        if self.id is not None and (max_rows or 1) > 1:
+            raise InputError(
+                f"--max-rows must be left out where rows of several files are joined by {self.id!r}, which cannot "
+                "tell rows of a person apart: put curves and columns into one file, as --curves 'Y=table.csv:h*' "
+                "--table table.csv"
+            )
 
     def by_names(self, groups: str | None, privacy: Privacy) -> PrivateFiles:
         """The same, joined by the column that labels rows in all files, if the names of columns say that there is one.

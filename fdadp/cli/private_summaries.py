@@ -153,10 +153,11 @@ def range_of(text: str | None) -> Any:
     """Public range of the values; raises InputError."""
     if text is None:
         raise InputError("--bounds must be the public range of the values, as --bounds 30:180")
-    found = private_files.bounds_of([f"Y={text}"])["Y"]
-    if not isinstance(found, tuple):
-        raise InputError(f"--bounds must be LOW:HIGH, as --bounds 30:180, got {text!r}")
-    return found
+    try:
+        low, high = map(float, text.split(":"))
+    except ValueError:
+        raise InputError(f"--bounds must be LOW:HIGH, as --bounds 30:180, got {text!r}") from None
+    return low, high
 
 
 # ``python -m fdadp table1``: who was in a study, from a file of persons, privately.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import fdadp
+from fdadp.cli import input_files
 from fdadp.cli import shared_options as option
 from fdadp.cli.input_files import CurvesFile, FileFormat, has_ids, labelled_files, load_model, read_columns
 from fdadp.cli.private_files import edges_of, write_shown
@@ -162,7 +163,9 @@ def _asked(model: Path, rows: option.DataOptions, how: FileFormat) -> tuple[Any,
     """A model by a formula, and the rows at which it is asked."""
     fitted = load_model(model)
     if not hasattr(fitted, "response_name_"):
-        raise InputError(f"{model} must hold a regression by a formula, got a {type(fitted).__name__}")
+        raise InputError(
+            f"{model} must hold a regression by a formula of curves or numbers, got {type(fitted).__name__}"
+        )
     return fitted, _new(fitted, model, [], [], rows, how)
 
 
@@ -255,7 +258,7 @@ def _new(
     data, by = labelled_files(named, how, id=rows.id)
     frames = list(aligned(by, data, names[0], every=True)[0].values())
     _check_grid(frames[0], files[0], fitted)
-    return frames if len(frames) > 1 else frames[0]
+    return frames if len(frames) > 1 else input_files.with_label_name(frames[0], named[names[0]], how)
 
 
 def by_formula(fitted: Any) -> bool:

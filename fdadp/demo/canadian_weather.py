@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from fdadp._common.argument_checks import whole
 from fdadp.datasets import load_canadian_weather, write_people
 from fdadp.demo import published_experiment
 from fdadp.demo.private_fits import fit_people, fit_stays
@@ -49,7 +50,14 @@ def run(
     people : int
         Simulated, of the private fit.
     progress : bool
+
+    Raises
+    ------
+    InputError
+        Fewer than one split, or fewer than 50 people. Nothing was written.
     """
+    whole(repeats, "repeats")
+    whole(people, "people", least=50)
     out.mkdir(parents=True, exist_ok=True)
     files = fit_people(out, console, people)
     [data], _ = published_experiment.load(["canadian-weather"])

@@ -234,17 +234,15 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[zipfile.ZipFile, Pat
     """A file, ``.npz`` added if it has no suffix; whatever is wrong with its format is a FileFormatError."""
     source = Path(path)
     source = source if source.suffix or not source.name or source.exists() else source.with_suffix(".npz")
-    if source.exists():
-        check_file(source)
+    check_file(source)
     try:
         with zipfile.ZipFile(source) as file:
             yield file, source
     except (FileNotFoundError, PermissionError, FileFormatError):
         raise
     except _BROKEN as exc:
-        raise FileFormatError(
-            f"path must be a file written by fdadp, got {str(source)!r} ({type(exc).__name__}: {exc})"
-        ) from exc
+        why = "none, or a part of one" if isinstance(exc, zipfile.BadZipFile) else f"broken: {exc}"
+        raise FileFormatError(f"path must be a file written by fdadp, got {str(source)!r}, which is {why}") from exc
 
 
 def _directory(file: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo]) -> str:

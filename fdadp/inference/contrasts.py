@@ -222,7 +222,10 @@ def slopes(
     asked, how = AskedModel.of(model, t, scale), Inference(level, kind, seed)
     rows, _ = _rows(asked.fitted, new, column)
     held = rows.columns[column] if isinstance(rows, Records) else rows[column]
-    values = numbers(held, column)
+    try:
+        values = np.asarray(held, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"column must hold numbers, got labels in {column!r}: contrasts compare them") from None
     if values.ndim != 1:
         raise InputError(f"column must hold one number a row, got {column} of shape {values.shape}")
     step = STEP * (float(np.std(values)) or max(abs(float(values[0])), 1.0))

@@ -65,7 +65,7 @@ class DPAdditiveRegressor(PrivateRegressor, Binned):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, study, purpose
         The guarantee: the parameters of :class:`fdadp.Privacy`. With a δ the noise is several times smaller.
     features : mapping of name to Numeric or Categorical, sequence of them, or one of them
         Public; one holds for all columns. Values beyond a Numeric's range are moved to its ends; a row with a missing

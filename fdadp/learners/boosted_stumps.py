@@ -55,7 +55,7 @@ class DPBoostedStumps(BinnedClassifier):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, study, purpose
         The guarantee: the parameters of :class:`fdadp.Privacy`.
     classes : sequence
         Public labels; a row with another label counts as no row. More than two: one against the rest, each with its

@@ -39,7 +39,7 @@ class DPAdditiveHistograms(BinnedClassifier):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, study, purpose
     classes, features, bounds, data_norm, center
         As of :class:`fdadp.learners.DPBoostedStumps`.
     n_passes : int

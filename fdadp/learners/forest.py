@@ -108,7 +108,7 @@ class DPForestClassifier(PrivateClassifier, _Forest):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, study, purpose
         The guarantee: the parameters of :class:`fdadp.Privacy`.
     classes : sequence
         Public labels. A row with another label counts as no row.
@@ -194,7 +194,7 @@ class DPForestRegressor(PrivateRegressor, _Forest):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, study, purpose
     bounds, data_norm, center, n_trees, depth, tree_seed
         As of :class:`DPForestClassifier`.
     bounds_y : (low, high)

@@ -151,7 +151,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, study, purpose
         The guarantee: the parameters of :class:`fdadp.Privacy`.
     n_clusters : int
     bounds : (low, high), optional

@@ -49,7 +49,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, study, purpose
         The guarantee: the parameters of :class:`fdadp.Privacy`.
     bounds : (low, high), optional
         Public range of each feature, a number or d numbers each; values are clipped to it.

@@ -117,7 +117,7 @@ class DPLogisticRegression(CoefficientIntervals, ScoringClassifier):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, study, purpose
         The guarantee: the parameters of :class:`fdadp.Privacy`.
     classes : sequence
         Public labels. A row with another label counts as no row.

@@ -179,7 +179,7 @@ class DPGaussianNB(_NaiveBayes, Bounded):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, study, purpose
         The guarantee: the parameters of :class:`fdadp.Privacy`.
     classes : sequence
         Public labels, in any order. A row with another label counts as no row.
@@ -456,7 +456,7 @@ class DPHistogramNB(_Histograms, Bounded):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, classes
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, study, purpose, classes
         As of :class:`fdadp.learners.DPGaussianNB`.
     features : mapping of name to Numeric or Categorical, sequence of them, or one of them
         As for :class:`fdadp.learners.PublicEncoder`; X itself may hold text and numbers. One holds for all columns.
@@ -529,7 +529,7 @@ class DPCategoricalNB(_Histograms):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, classes, alpha
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, study, purpose, classes, alpha
     correlation, evidence_share
         See :class:`DPHistogramNB`, also for the attributes and the proof.
     categories : sequence of sequences, or Categorical

@@ -122,7 +122,7 @@ class DPPCA(PrivateComponents, PrivateLearner):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, study, purpose
         The guarantee: the parameters of :class:`fdadp.Privacy`.
     n_components : int, optional
         Default: all d.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.argument_checks import is_number, numbers, one_of, whole
+from fdadp._common.calling_language import bounds_as
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.tables.curve_sample import as_grid
@@ -253,7 +254,7 @@ def _parsed(formula: str, bounds: Mapping[str, Any] | None) -> ParsedFormula:
     if not isinstance(bounds, Mapping):
         raise InputError(f"bounds must say what is public of each column, as of a private fit, got {bounds!r}")
     kinds = {str(name): "numbers" if is_pair(own) else "labels" for name, own in bounds.items()}
-    return parse(formula, {formula.split("~")[0].strip(): "numbers"} | kinds)
+    return parse(formula, {formula.split("~")[0].strip(): "numbers"} | kinds, "bounds")
 
 
 def _laws(errors: str, family: Family) -> dict[str, Any]:
@@ -480,16 +481,12 @@ def _columns(
     for name in dict.fromkeys(c for spec in parsed.terms for c in spec.columns):
         at = len(columns)
         if name in of_curves or name in grids:
-            own = public_range(
-                bounds.get(name), f"bounds of {name}", of=name, example=f'bounds={{"{name}": (low, high)}}'
-            )
+            own = public_range(bounds.get(name), f"bounds of {name}", of=name, example=bounds_as(name))
             columns.append(curves_column(prior, name, at, _grid(name, grids.get(name, POINTS)), own))
         elif name in factors or (name in bounds and not is_pair(bounds[name])):
             columns.append(LabelColumn(name, at, levels_of(bounds.get(name), name)))
         else:
-            own = public_range(
-                bounds.get(name), f"bounds of {name}", of=name, example=f'bounds={{"{name}": (low, high)}}'
-            )
+            own = public_range(bounds.get(name), f"bounds of {name}", of=name, example=bounds_as(name))
             columns.append(NumberColumn(name, at, own))
     if numbers and not any(isinstance(spec, OF_CURVES) for spec in inner):
         return columns, False

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import itertools
 import threading
-import warnings
 import weakref
 from typing import Any
 
+from fdadp._common.calling_language import warn
 from fdadp.errors import NotAccountedWarning
 from fdadp.privacy.private_entries import Table
 
@@ -67,13 +67,12 @@ def earlier_fits(data: Any, *, dataset: str | None, estimator: Any) -> int:
         said = before == 0 or any(key in _SAID for key in keys)
         _SAID.update(keys if before else ())
     if not said:
-        warnings.warn(
+        warn(
             "a private fit on data, or with an estimator, that was fitted before. Each such fit spends an epsilon of "
             "its own, and together they spend the sum. A choice among them by scores without noise is not private at "
             "all. Share one Budget (budget=, dataset=) or use fdadp.choose_privately. If these are the data of other "
             "people, name them with dataset=",
             NotAccountedWarning,
-            stacklevel=2,
         )
     return before
 
@@ -88,12 +87,11 @@ def score_is_not_private(estimator: Any) -> None:
         said = key in _SAID
         _SAID.add(key)
     if not said:
-        warnings.warn(
+        warn(
             "score is computed from the rows that it is given, without noise. The model is private, this number is "
             "not. It may be shown where the rows are public or nobody's. It may not choose a model that is released "
             "(fdadp.choose_privately does that)",
             NotAccountedWarning,
-            stacklevel=3,
         )
 
 

@@ -364,11 +364,16 @@ class Cohort(SumReleases, MinimumReleases):
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
-        """Checks inside see public and released values only, and read nothing: a PrivacyError ends the cohort."""
+        """Checks inside see public and released values only, and read nothing: a PrivacyError ends the cohort.
+
+        It says what was spent before it.
+        """
         try:
             yield
-        except PrivacyError:
+        except PrivacyError as refused:
             self.stop()
+            if released := ", ".join(dict.fromkeys(release.name for release in self._kernel.releases)):
+                refused.args = (f"{refused}. What was released before that is spent: {released}",)
             raise
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from fdadp._common.argument_checks import flag, whole
 from fdadp._common.dask_tasks import is_dask
-from fdadp._common.estimators import Estimator, check_is_fitted, settings_as_html
+from fdadp._common.estimators import Estimator, check_is_fitted, fit_as_html
 from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
@@ -671,7 +671,7 @@ class TermModel(Kin, Estimator):
         return str(self.summary()) if hasattr(self, "fitted_") else repr(self)
 
     def _repr_html_(self) -> str:
-        return str(self.summary().as_html()) if hasattr(self, "fitted_") else settings_as_html(self)
+        return fit_as_html(self, "fitted_")
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self._repr_html_()}

@@ -83,7 +83,7 @@ class ParsedFormula(NamedTuple):
         return given if self.offset is None else self.offset
 
 
-def parse(formula: str, kinds: Mapping[str, str]) -> ParsedFormula:
+def parse(formula: str, kinds: Mapping[str, str], source: str = "data") -> ParsedFormula:
     """Read a formula.
 
     Parameters
@@ -94,6 +94,8 @@ def parse(formula: str, kinds: Mapping[str, str]) -> ParsedFormula:
         ``C(region):ff(X)``. Names that are no identifiers stand between backticks.
     kinds : mapping of str to {"curves", "numbers", "labels"}
         Of each column, as :func:`fdadp.regression.reading.table_columns.ColumnTable.kinds` tells them.
+    source : str
+        The argument that has the columns, for messages.
 
     Raises
     ------
@@ -110,7 +112,7 @@ def parse(formula: str, kinds: Mapping[str, str]) -> ParsedFormula:
         raise InputError(f"formula must be text such as 'Y ~ ff(X) + age', got {formula!r}")
     formula = _plain(formula)
     left, right = _sides(formula)
-    reader = FactorReader(formula, kinds)
+    reader = FactorReader(formula, kinds, source)
     response = reader.response(left) if left else None
     intercept = any(factors == ["1"] for factors in right)
     constant = ["c(1)"] in right
@@ -178,12 +180,17 @@ def _sides(formula: str) -> tuple[str | None, list[list[str]]]:
 
     if re.search(r"(?<![\w.`'\"])\.(?![\w.])", formula):
         raise InputError(f"formula must name its columns; '.' stands for none{pointing_at(formula, '.')}")
+    if of_r := re.search(r"(?<![\w.])as\.factor\(([^()]*)\)", formula):
+        raise InputError(f"formula must say C({of_r[1]}) for labels, got {of_r[0]}{pointing_at(formula, of_r[0])}")
+    if "|" in re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", "", formula):
+        like = "re(id) for (1 | id), and re(id, slopes='week') for (week | id)"
+        raise InputError(f"formula must say {like}, got '|'{pointing_at(formula, '|')}")
     try:
         parsed = Formula(formula, _ordering="none")
         left = list(parsed.lhs) if hasattr(parsed, "lhs") else []
         right = list(parsed.rhs) if hasattr(parsed, "rhs") else list(parsed)
         if not all(hasattr(term, "factors") for term in (*left, *right)):
-            raise InputError(f"one right side, and {formula.count('|') + 1} parts of it")
+            raise InputError("several right sides")
         sides = [[[_text(factor) for factor in term.factors] for term in side] for side in (left, right)]
     except Exception as exc:  # formulaic's own, and what it lets through: of Python's parser, of several right sides
         raise InputError(f"formula must be of the form 'Y ~ ff(X) + age', got {position_shown(formula, exc)}") from None
@@ -280,12 +287,22 @@ def pointing_at(formula: str, part: str) -> str:
     return _marked(formula, found.start(), found.end()) if found else f"\n  {formula}"
 
 
+_PLAINLY = (
+    (r"^Operator `(.+)` .*", r"'\1' without what it joins"),
+    (r"^Formula ended before .*Expected: (.*)", r"no '\1' at its end"),
+    (r"^Could not find matching .*", "a bracket that nothing opens"),
+)
+"""Sentences of formulaic, and the same for those who know nothing of its parser."""
+
+
 def position_shown(formula: str, error: Exception) -> str:
     """An error of formulaic: its first sentence, and the place that it marks in the formula; or of Python's parser."""
     if isinstance(error, SyntaxError) and error.text:
         return f"{error.msg} in {error.text.strip()}{pointing_at(formula, error.text.strip())}"
     text = _COLOURS.sub("", str(error))
     what, _, place = text.partition("\n")
+    for theirs, ours in _PLAINLY:
+        what = re.sub(theirs, ours, what)
     if "⧛" not in place:
         return f"{what or type(error).__name__}\n  {formula}"
     shown = place.strip()
@@ -347,10 +364,13 @@ class FactorReader:
         For messages.
     kinds : mapping of str to {"curves", "numbers", "labels"}
         Of each column.
+    source : str
+        The argument that has the columns, for messages.
     """
 
     formula: str
     kinds: Mapping[str, str]
+    source: str = "data"
 
     def response(self, text: str) -> str:
         """What is left of ``~``: the name of a column, or a function of one."""
@@ -436,6 +456,8 @@ class FactorReader:
         """A column that is named, quoted, or computed; all that it is made of must be there."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             return self._known(node.value)
+        if isinstance(node, ast.Constant):
+            raise self._error(f"settings of terms must be given by name, as in s(x, k=5), got {node.value!r}", text)
         if isinstance(node, ast.Name):
             return self._known(names.get(node.id, node.id))
         written = _written(node, names)
@@ -459,7 +481,7 @@ class FactorReader:
     def _known(self, name: str) -> str:
         own = column_named(name, self.kinds)
         if own is None:
-            error = unknown_column(name, list(self.kinds))
+            error = unknown_column(name, list(self.kinds), self.source)
             raise InputError(f"{error}{pointing_at(self.formula, name)}")
         return str(own)
 

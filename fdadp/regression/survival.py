@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from fdadp._common.argument_checks import numbers, one_of
-from fdadp._common.estimators import Estimator, check_is_fitted, clone
+from fdadp._common.calling_language import advice
+from fdadp._common.estimators import Estimator, check_is_fitted, clone, fit_as_html
 from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
@@ -278,9 +279,10 @@ class SurvivalRegression(Kin, Estimator):
         if self.privacy is not None and not isinstance(self.privacy, Privacy):
             raise InputError(f"privacy must be a Privacy or None, got {type(self.privacy).__name__}")
         if self.times is None and self.privacy is not None:
+            example = advice("times=range(0, 9)", r="times = 0:8", shell="--times 0:8:9")
             raise PrivacyError(
-                "times must give public ends of periods in a private fit, such as times=range(0, 9), got None; "
-                "times taken from the data would not be private"
+                f"times must give public ends of periods in a private fit, such as {example}, got None; times taken "
+                "from the data would not be private"
             )
         return names
 
@@ -519,6 +521,9 @@ class SurvivalRegression(Kin, Estimator):
 
     def __str__(self) -> str:
         return str(self.summary()) if hasattr(self, "model_") else repr(self)
+
+    def _repr_html_(self) -> str:
+        return fit_as_html(self, "model_")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to a pickle-free file, as :meth:`fdadp.ScalarRegression.save`; return its path."""

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.argument_checks import numbers, one_of, several, whole
+from fdadp._common.estimators import ShownByTable
 from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.errors import InputError
@@ -179,7 +180,7 @@ class MultilevelComponents(TransformerMixin, BaseEstimator):  # type: ignore[mis
         if len(set(several(self.levels, 2, "levels"))) < 2:
             raise InputError(f"levels must be two names, got {self.levels!r}")
         for n in wanted_of_levels(self.n_components):
-            count_components(np.ones(1), n if isinstance(n, float) else min(n, 1))
+            count_components(np.ones(1), min(n, 1) if isinstance(n, int | np.integer) else n)
 
 
 def wanted_of_levels(given: float | tuple[float, float]) -> tuple[float, float]:
@@ -188,7 +189,7 @@ def wanted_of_levels(given: float | tuple[float, float]) -> tuple[float, float]:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MultilevelFPCA(MultilevelComponents):
+class MultilevelFPCA(ShownByTable, MultilevelComponents):
     """Functional principal components of curves that come several a person: of persons, and of rows within persons.
 
     ``Y_ij(t) = μ(t) + Σ_k ξ_ik φ_k(t) + Σ_l ζ_ijl ψ_l(t) + e_ij(t)``, with white noise e. Persons need not have equal
@@ -264,6 +265,7 @@ class MultilevelFPCA(MultilevelComponents):
     ((40, 1), (160, 1))
     """
 
+    _fitted: ClassVar[str] = "basis_"
     n_components: float | tuple[float, float] = 0.99
     method: str = "reml"
     k: int | None = None

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.argument_checks import fraction
-from fdadp._common.estimators import NestedParameters
+from fdadp._common.estimators import NestedParameters, ShownByTable
 from fdadp._common.loaded_later import pd
 from fdadp._common.student_and_f import ndtri
 from fdadp._common.symmetric_matrices import root_of
@@ -47,7 +47,7 @@ Facts = tuple[str, str, str, str]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateSummary(NestedParameters, ABC):
+class PrivateSummary(ShownByTable, NestedParameters, ABC):
     """Ways to hand curves to a private summary, which says in ``_release`` what it makes of them; and its file."""
 
     _layout: ClassVar[Layout]

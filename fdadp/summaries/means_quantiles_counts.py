@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fdadp._common.argument_checks import flag, fraction, is_number
+from fdadp._common.calling_language import warn
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PrivacyError, PublicInputWarning
 from fdadp.functional.tables.curve_sample import names_of
@@ -197,12 +197,12 @@ def _quantiles(found: Distribution, wanted: Sequence[float], level: float, sampl
     return [(q, found.quantile(q, level, sampling=sampling), sampling) for q in wanted]
 
 
-def quantile_list(q: Any) -> tuple[float, ...]:
-    """Quantiles that are asked for, checked."""
+def quantile_list(q: Any, name: str = "q") -> tuple[float, ...]:
+    """Quantiles that are asked for, by an argument of this name, checked."""
     listed = [q] if is_number(q) else list(q) if isinstance(q, (list, tuple)) or np.ndim(q) == 1 else []
     if not listed:
-        raise InputError(f"q must be a number between 0 and 1, or several, got {q!r}")
-    return tuple(fraction(one, "q") for one in listed)
+        raise InputError(f"{name} must be a number between 0 and 1, or several, got {q!r}")
+    return tuple(fraction(one, name) for one in listed)
 
 
 def _moments(
@@ -638,10 +638,9 @@ def _bounds(answer: Distribution, tail: float, name: str) -> Range:
     whole = float(edges[0]), float(edges[-1])
     at = max(tail, SURE * answer.sd * answer.asked.typical / answer.persons)
     if at > LARGEST_TAIL:
-        warnings.warn(
+        warn(
             f"the noise is too large to suggest bounds of {name}: they are the range that was given, {whole}",
             PublicInputWarning,
-            stacklevel=3,
         )
         return whole
     low, middle, high = (answer.quantile(q, LEVEL).value for q in (at, 0.5, 1 - at))

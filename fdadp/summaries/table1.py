@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.argument_checks import fraction, is_number
-from fdadp._common.estimators import NestedParameters
+from fdadp._common.estimators import NestedParameters, ShownByTable
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.files.npz_files import Layout, complete, plain
@@ -111,7 +111,7 @@ COUNTS = ("n", "missing")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
+class PrivateTable1(ShownByTable, NestedParameters, BaseEstimator):  # type: ignore[misc]
     """A study's table 1: counts, means, quantiles and shares of its columns, by group, each with an interval.
 
     Parameters
@@ -384,7 +384,8 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
         """Quantiles and steps, checked."""
         if not isinstance(self.steps, Mapping | None):
             raise InputError(f"steps must be numbers by column, got {self.steps!r}")
-        return () if np.size(self.quantiles) == 0 else quantile_list(self.quantiles), dict(self.steps or {})
+        quantiles = () if np.size(self.quantiles) == 0 else quantile_list(self.quantiles, "quantiles")
+        return quantiles, dict(self.steps or {})
 
     def _keep(self, facts: dict[str, Any], released: list[tuple[FloatArray, float]]) -> None:
         self._facts, self._released = facts, released

@@ -62,6 +62,8 @@ def condition(exc: Any, base: type) -> dict[str, Any]:
             "classes": [re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in names],
         }
     kind = "error" if base is FdadpError else "warning"
+    if isinstance(exc, OSError) and exc.filename:
+        return {"text": f"{exc.strerror}: {exc.filename}", "classes": [f"python_{kind}"]}
     return {"text": f"{type(exc).__name__}: {exc}", "classes": [f"python_{kind}"]}
 
 
@@ -276,6 +278,9 @@ def summary(path: str) -> dict[str, Any]:
 def principal_components(Y: Any, t: Any, settings: Mapping[str, Any], Y_pred: Any = None) -> dict[str, Any]:
     """Eigenbasis of curves, and the scores of these or of other curves."""
     values = rows(Y)
+    odd = [name for name in settings if name not in FPCA().get_params()]
+    if odd:
+        raise InputError(f"unused argument: {', '.join(odd)}")
     fpca = FPCA(**settings).fit(values, t=t)
     scores = fpca.transform(values if Y_pred is None else rows(Y_pred))
     return {

@@ -55,6 +55,32 @@ test_that("a private fit joins such a matrix in its kernel, and refuses it where
   expect_match(paste(unlist(fit(counted)$ledger$details), collapse = " "), "position")
 })
 
+test_that("data that are no columns are refused in the same words by all fits", {
+  skip_without_python()
+  told <- "data must be a data frame or a list of columns, got character"
+  expect_error(fdadp(y ~ age, "people.csv"), told, class = "fdadp_input_error") # was R's own "invalid 'envir' argument"
+  expect_error(dp_fdadp(y ~ age, "people.csv", epsilon = 1, bounds = list(y = 0:1, age = 0:1)), told, class = "fdadp_input_error")
+  expect_error(survival_regression(Surv(y, d) ~ age, "people.csv"), told, class = "fdadp_input_error")
+})
+
+test_that("bounds that R read as text are no levels, and messages speak R", {
+  skip_without_python()
+  a <- people_of()
+  private <- function(formula = y ~ age, ...) dp_fdadp(formula, a, epsilon = 1, n = 60, ...)
+  told <- "bounds must be numbers, c\\(18, 90\\), for a range, or a factor for two labels, got c\\(\"18\", \"90\"\\)"
+  expect_error(private(bounds = list(age = c("18", "90"), y = c(-2, 4))), told, class = "fdadp_input_error")
+  expect_error(private(bounds = list(y = c(-2, 4))), "as in bounds = list\\(age = c\\(low, high\\)\\), or a list", class = "fdadp_privacy_error")
+  expect_error(private(y ~ ., bounds = list(y = c(-2, 4))), "'.' stands for none", class = "fdadp_input_error")
+  one <- list(epsilon = 1, n = 20)
+  expect_error(mfpca(a$X, rep(1:20, 3), privacy = one, max_rows = 3), "as in bounds = c\\(low, high\\), got NULL", class = "fdadp_privacy_error")
+  expect_error(fpca(a$X, foo = 1), "unused argument: foo", class = "fdadp_input_error")
+  expect_error(write_people("/nowhere/people.csv"), "^No such file or directory: /nowhere/people.csv")
+  a$d <- 1
+  a$y <- abs(a$y)
+  late <- "the end of each period, such as 0:8, got \\[5.0, 0.0\\]"
+  expect_error(survival_regression(Surv(y, d) ~ age, a, times = c(5, 0)), late, class = "fdadp_input_error")
+})
+
 test_that("numbers that R read as text are no factor", {
   skip_without_python()
   a <- people_of()

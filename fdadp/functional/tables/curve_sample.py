@@ -224,7 +224,8 @@ def wrap(
     if kind == "fdatagrid":
         from skfda import FDataGrid
 
-        return FDataGrid(values, grid_points=grid)
+        names = None if index is None or isinstance(index, pd.RangeIndex) else tuple(index)
+        return FDataGrid(values, grid_points=grid, sample_names=names)
     if kind == "array":
         return values
     keep = columns is not None and own_grid is not None and np.array_equal(grid, own_grid)

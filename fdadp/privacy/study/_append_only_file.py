@@ -386,6 +386,9 @@ def migrate(path: str | os.PathLike[str]) -> Path:
     refuse_remote(target)
     if not target.is_file():
         raise PrivacyError(f"study must be a regular file, got {str(path)!r}, which is none")
+    with target.open("rb") as stream:
+        if stream.read(len(HEADER)) == HEADER:
+            raise PrivacyError(f"study must be of format {OLD}, got {str(path)!r}, which needs no conversion")
     if target.stat().st_nlink != 1:
         raise PrivacyError(f"study must be a file of one name, got {str(path)!r}: remove the other hard links first")
     try:

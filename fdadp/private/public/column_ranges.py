@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fdadp._common.calling_language import bounds_as
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import PrivacyError
 from fdadp.functional.gap_filling import fill_linear, fill_smooth
@@ -34,7 +35,7 @@ CLOSEST = 1e-9
 SMALLEST_WIDTH = 1e-30
 
 
-def public_range(pair: Any, name: str = "bounds", *, of: str = "Y", example: str = "bounds=(low, high)") -> Range:
+def public_range(pair: Any, name: str = "bounds", *, of: str = "Y", example: str = "") -> Range:
     """Check one range.
 
     Parameters
@@ -43,7 +44,7 @@ def public_range(pair: Any, name: str = "bounds", *, of: str = "Y", example: str
     name : str
         Of the argument, for errors.
     of, example : str
-        Whose range is missing where it is None, and how it is given.
+        Whose range is missing where it is None, and how it is given: by default that of one sample.
 
     Returns
     -------
@@ -56,8 +57,8 @@ def public_range(pair: Any, name: str = "bounds", *, of: str = "Y", example: str
     """
     if pair is None:
         raise PrivacyError(
-            f"bounds must give a public range for {of}, as in {example}, got None; a range taken from the data would "
-            "not be private (docs/your-csv.md)"
+            f"bounds must give a public range for {of}, as in {example or bounds_as()}, got None; a range taken "
+            "from the data would not be private (docs/your-csv.md)"
         )
     try:
         low, high = (float(v) for v in pair)
@@ -92,7 +93,7 @@ def public_ranges(bounds: Any, names: Sequence[str] = ("X", "Y"), *, required: b
     ------
     PrivacyError
     """
-    example = "bounds={" + ", ".join(f'"{name}": (low, high)' for name in names) + "}"
+    example = bounds_as(*names)
     given = {} if bounds is None else bounds
     if not isinstance(given, Mapping):
         raise PrivacyError(f"bounds must be a range for each of {', '.join(names)}, as in {example}, got {bounds!r}")

@@ -7,6 +7,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fdadp._common.argument_checks import is_one_of, several, whole
+from fdadp._common.calling_language import bounds_as
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.private.plan.private_design import made_of
@@ -39,8 +40,7 @@ OWN_BASIS = "ps"
 """Basis of smooth functions: cubic B-splines on even knots."""
 SMALLEST, LARGEST = 5, 40
 """Numbers of cubic B-splines that may be asked for."""
-RANGE = 'a range, as in bounds={{"{}": (low, high)}}'
-LEVELS = 'all its levels, as in bounds={{"{}": ["a", "b"]}}'
+RANGE, LEVELS = "a range", "all its levels"
 _KINDS: dict[type, str] = {CurvesColumn: "curves", NumberColumn: "numbers", LabelColumn: "labels"}
 C = TypeVar("C", CurvesColumn, NumberColumn, LabelColumn)
 
@@ -92,7 +92,7 @@ class TermRequest:
         return column
 
     def _of_kind(self, name: str, kind: type[C], wanted: str) -> C:
-        wanted = wanted.format(name)
+        wanted = f"{wanted}, as in {bounds_as(name, holds='labels' if wanted == LEVELS else 'numbers')}"
         column = self._column(name, wanted)
         if isinstance(column, kind):
             return column

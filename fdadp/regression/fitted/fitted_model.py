@@ -22,7 +22,7 @@ from fdadp.regression.fitted.person_curves import PersonCurves
 from fdadp.regression.fitted.variance_model import VarianceModel
 from fdadp.regression.model_settings import ModelSettings
 from fdadp.regression.reading.missing_entries import CompletedAgain
-from fdadp.regression.reading.table_columns import Covariates, Grids, check_grids, columns_of, read_response
+from fdadp.regression.reading.table_columns import Covariates, Grids, check_grids, columns_of, grids_of, read_response
 from fdadp.regression.reading.training_rows import TrainingSpec, along, beside, numbers_of_classes
 from fdadp.responses import PointwiseResponse
 from fdadp.solve.fit.additive_fit import AdditiveFit
@@ -299,7 +299,7 @@ class Fitted:
 
     def records(self, data: Any, grids: Grids | None) -> Records:
         """Read new rows in the way of the training rows."""
-        others = {name: grid for name, grid in (grids or {}).items() if name not in self.grids}
+        others = {name: grid for name, grid in grids_of(grids).items() if name not in self.grids}
         if others:
             check_grids(others, data, self.response.name)
         kept = () if self.offset is None else (self.offset,)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fdadp._common.calling_language import bounds_as
 from fdadp._common.loaded_later import pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
@@ -277,8 +278,8 @@ class ColumnReader:
         if found is None:
             without = [s.name for s in made.sources if s.bounds is None] or [text]
             raise PrivacyError(
-                f"bounds must give a public range for {' and '.join(without)}, as in "
-                f'bounds={{"{text}": (low, high)}}: without it {text} is unbounded'
+                f"bounds must give a public range for {' and '.join(without)}, as in {bounds_as(text)}: "
+                f"without it {text} is unbounded"
             )
         return found if found[0] == found[1] else public_range(found, f"bounds of {text}", of=text)
 

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fdadp._common.calling_language import bounds_as
 from fdadp._common.loaded_later import pd
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open_curves import is_foreign, opened
@@ -47,7 +48,7 @@ def levels_of(given: Any, name: str) -> tuple[Hashable, ...]:
     """
     if given is None:
         raise PrivacyError(
-            f'bounds must give the public levels of {name}, as in bounds={{"{name}": ["a", "b"]}}, got None; levels '
+            f"bounds must give the public levels of {name}, as in {bounds_as(name, holds='labels')}, got None; levels "
             "taken from the data would not be private (docs/your-csv.md)"
         )
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
@@ -109,15 +110,15 @@ class DeclaredBounds:
             self.given.get(name),
             f"bounds of {name}",
             of=name,
-            example=f'bounds={{"{name}": (low, high)}}, or a list of levels where it holds labels',
+            example=f"{bounds_as(name)}, or a list of levels where it holds labels",
         )
 
     def classes(self, name: str) -> tuple[Hashable, ...]:
         """The two public classes of a response, in the order of fits without privacy."""
         if self.given.get(name) is None:
             raise PrivacyError(
-                f'bounds must give the two public classes of {name}, as in bounds={{"{name}": [0, 1]}}, got None; '
-                "classes taken from the data would not be private"
+                f"bounds must give the two public classes of {name}, as in {bounds_as(name, holds='classes')}, got "
+                "None; classes taken from the data would not be private"
             )
         levels = levels_of(self.given[name], name)
         if len(levels) != 2 or len(set(levels)) != 2:

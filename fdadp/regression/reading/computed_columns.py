@@ -252,6 +252,7 @@ def _refuse_others(node: ast.expr, text: str) -> None:
     raise InputError(
         f"{text} must consist of columns, numbers, + - * / **, I() and the functions "
         f"{', '.join(sorted({*OF_NUMBERS, *OF_CURVES}))}, got {ast.unparse(node)}"
+        + ("; write ** for ^" if "^" in text else "")
     )
 
 

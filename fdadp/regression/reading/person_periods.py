@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fdadp._common.argument_checks import numbers as setting
+from fdadp._common.calling_language import advice
 from fdadp._common.loaded_later import pd
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
@@ -65,8 +66,8 @@ class Periods:
         edges = setting(times, "times")
         if edges.ndim != 1 or edges.size < 2 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
             raise InputError(
-                "times must be increasing: where time begins, then the end of each period, such as range(0, 9), "
-                f"got {times!r}"
+                "times must be increasing: where time begins, then the end of each period, such as "
+                f"{advice('range(0, 9)', r='0:8', shell='0:8:9')}, got {np.asarray(times).tolist()!r}"
             )
         if edges.size - 1 > MOST_PERIODS:
             raise InputError(f"times must make at most {MOST_PERIODS} periods, got {edges.size - 1}")

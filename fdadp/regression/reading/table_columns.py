@@ -55,6 +55,13 @@ def names_like(name: str, columns: Collection[Any]) -> str:
     return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
+def grids_of(grids: Any) -> Grids:
+    """Grids by column, none for None; raises InputError for another kind."""
+    if grids is not None and not isinstance(grids, Mapping):
+        raise InputError(f"grids must be points by column, as in dict(X=s, Y=t), got {type(grids).__name__}")
+    return grids or {}
+
+
 def check_grids(grids: Any, data: Any, response: str) -> None:
     """Refuse grids that are of no column.
 
@@ -65,10 +72,8 @@ def check_grids(grids: Any, data: Any, response: str) -> None:
     """
     if grids is None:
         return
-    if not isinstance(grids, Mapping):
-        raise InputError(f"grids must be points by column, as in dict(X=s, Y=t), got {type(grids).__name__}")
     names = ColumnTable(data).names
-    for name in grids:
+    for name in grids_of(grids):
         if name != response and column_named(str(name), names) is None:
             raise InputError(f"grids must be of columns: {unknown_column(str(name), [*names, response])}")
 
@@ -175,7 +180,7 @@ class ColumnTable:
             raise InputError(
                 f"data must be a data frame, or a mapping of columns by name, got {type(data).__name__}{hint}"
             )
-        self._data, self._grids, self._defaults = data, grids or {}, defaults or {}
+        self._data, self._grids, self._defaults = data, grids_of(grids), defaults or {}
         self._first, self._gaps = first, gaps
         self._read: dict[str, TableColumn] = {}
         self._known: dict[str, tuple[TableColumn, pd.Index[Any] | None]] = {}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fdadp._common.argument_checks import is_number
+from fdadp._common.calling_language import warn
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.private.public.column_ranges import public_range
 from fdadp.summaries.cohort_of_columns import level_list
@@ -73,11 +73,10 @@ def checked_facts(columns: Mapping[Any, Any]) -> dict[str, Any]:
             facts[name] = levels = level_list(fact, f"columns[{name!r}]")
             if len(levels) == 2 and all(map(is_number, levels)) and levels[1] - levels[0] > 1:
                 low, high = levels
-                warnings.warn(
+                warn(
                     f"columns[{name!r}] is a list, so that {low!r} and {high!r} are two classes; a range is a tuple: "
                     f"({low!r}, {high!r})",
                     PublicInputWarning,
-                    stacklevel=4,
                 )
     if not facts:
         raise InputError("columns must name at least one column, got none")

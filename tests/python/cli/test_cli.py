@@ -248,6 +248,15 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert picture.shape[:2] == (864, 1380) and picture[..., :3].std() > 0.1
 
 
+@pytest.mark.parametrize(
+    ("option", "text"), [("--repeats", "repeats must be .* at least 1"), ("--people", "people must be .* at least 50")]
+)
+def test_a_demo_that_cannot_be_shown_writes_nothing(tmp_path: Path, option: str, text: str) -> None:
+    """It stopped half-way, and left files."""
+    result = run("demo", "--out", tmp_path / "demo", option, 0)
+    assert result.exit_code == 2 and re.search(text, result.output) and not (tmp_path / "demo").exists()
+
+
 @pytest.mark.long
 def test_demo_of_the_stays(tmp_path: Path) -> None:
     from fdadp.demo.private_fits import fit_stays

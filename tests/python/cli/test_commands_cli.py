@@ -219,8 +219,20 @@ def test_the_ledger_of_a_private_model(folder: Path, tmp_path: Path) -> None:
         (["evaluate", "a.npz", "x.csv"], "a.npz must have X and Y as files"),
         (["plot", "a.npz", "--out", "a.txt"], "--out must end in .png, .pdf or .svg"),
         (["plot", "a.npz", "--term", "s(age)"], "--term is there for models by a formula"),
-        (["summary", "x.csv"], "written by fdadp"),
-        (["summary", "nowhere.npz"], "nowhere.npz"),
+        (["mean", "y.csv", "--epsilon", 2, "--n", N, "--bounds", "Y=-8:8"], "as --bounds 30:180, got 'Y=-8:8'"),
+        (["summary", "x.csv"], "written by fdadp, got 'x.csv', which is none, or a part of one"),
+        (["summary", "nowhere.npz"], "Error: no such file: nowhere.npz"),
+        (["fit", "x.csv", "y.csv", "--epsilon", "one"], "Error: --epsilon must be a number, got 'one'. See "),
+        (["fit", "x.csv", "y.csv", "--n", "12.5"], "Error: --n must be a whole number, got '12.5'. See "),
+        (["fit", "x.csv", "y.csv", "--bounds", "X", "-8:8"], "Error: No such option"),
+        (["fit"], "Error: Missing argument 'FORMULA | X Y'. See "),
+        (["fitt"], "Error: No such command 'fitt'."),
+        (["--epsilon", "1", "fit"], "Error: No such option"),
+        (["study", "new", "s.fdadp"], "Error: Missing option '--name'. See "),
+        (
+            ["fit", "Y ~ ff(X) + age", "--epsilon", 2, "--bounds", "age=18,90"],
+            "--bounds must be age=18:90 for a range, or 'age=\"18\",\"90\"' for two labels, got 'age=18,90'",
+        ),
     ],
 )
 def test_mistakes_are_one_line(folder: Path, monkeypatch: Any, args: list[Any], text: str) -> None:

@@ -74,6 +74,18 @@ def test_permuting_a_file_changes_no_result(folder: Path, name: str, id: list[st
     np.testing.assert_allclose(first.fitted_.fit.coefficients, second.fitted_.fit.coefficients, rtol=1e-6, atol=1e-9)
 
 
+def test_ids_that_join_files_are_the_persons_of_a_study_by_person(folder: Path) -> None:
+    """The plan of a declared n, and a dry run, asked for --groups beside --id."""
+    bounds = ["--bounds", "X=-3:3", "--bounds", "Y=-3:3", "--bounds", "age=0:3"]
+    settings = ["--epsilon", "20", "--n", str(N), "--unit", "person"]
+    run("study", "new", "s.fdadp", "--name", "Wards", *settings, *bounds)
+    private = ["--id", "pid", "--study", "s.fdadp", "--epsilon", "10"]
+    assert "Plan for 60 persons" in run(*FORMULA, *private, "--dry-run")
+    run(*FORMULA, *private)
+    persons = json.loads(Path("model.ledger.json").read_text())
+    assert "person (all rows with one id" in json.dumps(persons)
+
+
 def test_rows_without_a_partner_are_left_out_and_said(folder: Path) -> None:
     write({"people.csv": PEOPLE.iloc[2:].iloc[::-1]})
     assert "joined 58 of 60 by pid" in run(*FORMULA, "--id", "pid")
@@ -96,6 +108,13 @@ def test_predictions_have_the_labels_and_the_order_of_their_rows(folder: Path) -
     assert one == pytest.approx(two, rel=1e-9)
     write({"people.csv": PEOPLE.iloc[2:]})
     assert "must have a row for each of" in run(*new, "--out", "third.csv", code=2)
+
+
+def test_predictions_of_two_files_keep_the_name_of_the_labels(folder: Path) -> None:
+    run("fit", "x.csv", "y.csv")
+    run("predict", "model.npz", "x.csv", "--out", "p.csv", "--interval", "0.9")
+    for name in ("p.csv", "p-lower.csv", "p-upper.csv"):
+        assert pd.read_csv(name, index_col=0).index.name == "pid"
 
 
 def test_what_is_no_id_of_a_file_is_refused(folder: Path) -> None:

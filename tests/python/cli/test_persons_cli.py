@@ -165,6 +165,19 @@ def test_private_mixed_models_are_those_of_python(monkeypatch: pytest.MonkeyPatc
         assert why in run(*wrong, code=2)
 
 
+def test_several_rows_of_a_person_are_not_joined_by_the_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that differ have nothing there, so that nobody was in the fit: its budget was spent without a word."""
+    monkeypatch.setattr("fdadp.privacy.noise.sources.OpenDPNoise", lambda: pytest.fail("spent"))
+    days = DAYS[["person"]]
+    pd.concat([days, pd.DataFrame(CURVES, columns=HOURS)], axis=1).to_csv("days.csv", index=False)
+    days.assign(weekend=np.arange(N) % 2).to_csv("visits.csv", index=False)
+    files = ["--curves=Y=days.csv", "--table=visits.csv", *LEVELS[:3], "--bounds=Y=-6:6", "--bounds=weekend=0:1"]
+    told = "--max-rows must be left out where rows of several files are joined by 'person'"
+    assert told in run("fit", "Y ~ weekend + re(person, covariance='free')", *files, "--max-rows=3", code=2)
+    summed = [*files, "--groups=person", "--person-rows=sum", "--max-rows=3"]
+    assert told in run("fit", "Y ~ weekend", *summed, code=2)
+
+
 def test_private_hazards_of_two_files_are_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of both are joined by the kernel, in whatever order; curves of nobody in the table change nothing."""
     curves = pd.DataFrame(CURVES, index=pd.Index(PEOPLE["pid"], name="pid"), columns=HOURS)
@@ -194,6 +207,8 @@ def test_components_are_those_of_python_with_scores_in_files() -> None:
     scores = pd.read_csv("scores.csv", index_col="person")
     np.testing.assert_allclose(scores.loc[person.index], person, atol=1e-9)
     np.testing.assert_allclose(pd.read_csv("scores-rows.csv", index_col="person"), row, atol=1e-9)
+    named = [*scores.columns, *pd.read_csv("scores-rows.csv", index_col="person").columns]
+    assert named == list(pd.read_csv("mfpca.csv", index_col="point").columns[1:])  # person 1 is person 1 in both
     functions = pd.read_csv("mfpca.csv")
     assert functions.columns.tolist() == ["point", "mean", "person 1", "person 2", "row 1"]
     np.testing.assert_allclose(functions["row 1"], model.eigenfunctions_["row"][0], atol=1e-9)

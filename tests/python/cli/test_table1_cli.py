@@ -139,7 +139,7 @@ def test_a_plan_reads_no_row(folder: Path, tmp_path: Path, monkeypatch: pytest.M
         ((*ASKED, "--epsilon", 1, "--groups", "who"), "who"),
         ((*ASKED, "--epsilon", 1, "--steps", "age"), "--steps must be NAME=STEP"),
         ((*ASKED, "--epsilon", 1, "--quantiles", "a"), "--quantiles must be numbers with commas"),
-        ((*ASKED, "--epsilon", 1, "--quantiles", "2"), "q must lie between 0 and 1"),
+        ((*ASKED, "--epsilon", 1, "--quantiles", "2"), "quantiles must lie between 0 and 1"),
         ((*ASKED, "--epsilon", 1, "--level", 2), "level"),
         ((*ASKED, "--epsilon", 1, "--columns", "age"), "--columns must be left out with --bounds"),
         ((*ASKED, "--epsilon", 1, "--out", "t.txt"), "--out must end in .npz"),

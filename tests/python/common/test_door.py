@@ -52,6 +52,31 @@ def test_the_shell_gives_its_own_advice_and_takes_it(tmp_path: Path, monkeypatch
     assert both.exit_code != 0 and "--missing must be one treatment" in " ".join(both.output.split())
 
 
+def test_bounds_that_are_missing_are_written_as_the_door_writes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's dict was shown in R and in the shell."""
+    monkeypatch.chdir(tmp_path)
+    data = {"age": np.arange(N) * 1.0, "sex": ["f", "m"] * (N // 2), "y": np.arange(N) * 1.0}
+
+    def refused(formula: str) -> str:
+        with pytest.raises(PrivacyError) as caught:
+            ScalarRegression(formula, privacy=Privacy(2.0, n=N), bounds={"y": (0, N)}).fit(data)
+        return str(caught.value)
+
+    assert 'as in bounds={"age": (low, high)}, or a list' in refused("y ~ age")
+    with door("r"):
+        assert "as in bounds = list(age = c(low, high)), or a list" in refused("y ~ age")
+        assert 'as in bounds = list(sex = c("a", "b")), got' in refused("y ~ C(sex)")
+    pd.DataFrame(data).to_csv("people.csv", index=False)
+    private = ["--table=people.csv", "--epsilon=2", f"--n={N}", f"--bounds=y=0:{N}"]
+    said = CliRunner().invoke(app, ["fit", "y ~ log(age)", *private]).output
+    assert "as in --bounds 'log(age)=LOW:HIGH': without it" in said
+    taken = CliRunner().invoke(app, ["fit", "y ~ log(age)", *private, "--bounds", "log(age)=0:4"])
+    assert taken.exit_code == 0, taken.output
+    assert "as in --bounds sex=a,b, got" in CliRunner().invoke(app, ["fit", "y ~ C(sex)", *private]).output
+
+
 ROWS = pd.DataFrame(np.random.default_rng(3).normal(size=(N, 12)).cumsum(axis=1), index=[f"p{i}" for i in range(N)])
 OTHERS = ROWS.set_axis([f"q{i}" for i in range(N)])
 NAMELESS = ROWS.set_axis([0.5] * N)

@@ -155,6 +155,9 @@ def test_groups_and_sample_names_and_the_ignored_y_of_fpca_are_compared_too() ->
         model().fit(x, y.iloc[::-1], groups=ids.to_numpy())  # which has none, so all is by position
     named = FDataGrid(X, grid_points=COHORT.s, sample_names=tuple(PLACES))
     model().fit(named, y)
+    curves = FDataGrid(y.to_numpy(), grid_points=COHORT.t, sample_names=tuple(PLACES))
+    found = model().fit(named, curves).predict(named[:3])
+    assert found.sample_names == tuple(PLACES[:3])  # the names of persons were lost
     with pytest.raises(InputError, match="X and Y must have the same row labels"):
         model().fit(named, y.iloc[::-1])
     with pytest.raises(InputError, match="Y and y must have the same row labels"):

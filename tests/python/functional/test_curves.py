@@ -106,6 +106,9 @@ def test_fdatagrid() -> None:
     back = curves.wrap(VALUES, GRID)
     assert isinstance(back, FDataGrid)
     assert back.equals(data)
+    named = data.copy(sample_names=tuple(f"p{i}" for i in range(len(VALUES))))
+    assert as_curves(named).wrap(VALUES, GRID).sample_names == back.sample_names  # of other rows
+    assert as_curves(named).wrap(VALUES, GRID, rows=as_curves(named)).sample_names == named.sample_names
 
 
 def test_fdatabasis_is_evaluated() -> None:

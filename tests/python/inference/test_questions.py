@@ -302,7 +302,7 @@ def test_files_and_chunks_answer_for_rows_that_are_given(model, data, tmp_path):
         (lambda m, d: inference.contrasts(m, "g", at=[1]), "at must be a mapping"),
         (lambda m, d: inference.contrasts(m, "g", at={"x": 1}), "at must have a value for each .* got none for z"),
         (lambda m, d: inference.slopes(m, "age"), r"column must be one that the model reads \(g, x, z, X\), got 'age'"),
-        (lambda m, d: inference.slopes(m, "g"), "g must be"),
+        (lambda m, d: inference.slopes(m, "g"), "^column must hold numbers, got labels in 'g': contrasts"),
         (lambda m, d: inference.slopes(m, "X", new=of(d, 1)), "column must hold one number a row"),
         (lambda m, d: inference.difference(m, of(d, 1), of(d, 1, 2)), "as many rows"),
         (lambda m, d: inference.difference(m, of(d, 1), of(d, 2), t=[2.0]), "t must lie within"),

@@ -246,14 +246,14 @@ def test_the_plan_of_a_forecast_knows_its_anchor():
     ("arguments", "message"),
     [
         (("Y ~ ff(X)", 500), "bounds must say"),
-        (("Y ~ ff(X) + z", 500, 1.0, 1e-6), "'z'"),
+        (("Y ~ ff(X) + z", 500, 1.0, 1e-6), "bounds must have the column 'z'"),
         (("Y ~ ff(X)", None, 1.0, 1e-6), "n must be"),
         (("Y ~ ff(X)", 20, 1.0, 1e-6), "n and epsilon must give"),
         ((17, 500, 1.0, 1e-6), "formula must be text"),
     ],
 )
 def test_what_a_formula_lacks_is_said(arguments, message):
-    bounds = None if "bounds" in message else FORMULA_BOUNDS
+    bounds = None if "bounds must say" in message else FORMULA_BOUNDS
     with pytest.raises((InputError, PrivacyError), match=message):
         plan(*arguments, bounds=bounds)
 

@@ -49,6 +49,14 @@ def test_the_second_fit_of_an_estimator_warns_once():
     assert Ledger.from_json(one.ledger_.to_json()) == one.ledger_
 
 
+def test_the_warning_names_the_line_that_fits():
+    """It named a line of fdadp, which the user can do nothing about."""
+    one = model().fit(*fresh())
+    with pytest.warns(NotAccountedWarning) as caught:
+        one.fit(*fresh())
+    assert {warning.filename for warning in caught if warning.category is NotAccountedWarning} == {__file__}
+
+
 def test_clones_are_of_the_family_others_are_not():
     one = model()
     assert told(lambda: clone(one).fit(*fresh())) == []

@@ -89,6 +89,20 @@ def test_errors_of_other_kinds_give_nothing_back():
     assert budget.left == 0
 
 
+def test_a_refusal_says_what_was_spent_before_it():
+    """The number of rows is released first where n is private, or rows add up: the refusal by it hid that it cost."""
+    for released in (False, True):
+        budget = Budget(1.0, 1e-6)
+        cohort = some(budget)
+        with pytest.raises(PrivacyError) as refused, cohort.refusing():
+            if released:
+                total(cohort, 0.1)
+            raise PrivacyError("n must be larger")
+        said = "n must be larger. What was released before that is spent: sum"
+        assert str(refused.value) == (said if released else "n must be larger")
+        assert (budget.spent > 0) is released
+
+
 # ------------------------------------------------------------------ a crumb after a whole budget
 
 

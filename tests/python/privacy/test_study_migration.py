@@ -62,7 +62,7 @@ def test_an_old_study_is_converted_once_and_on_command(old):
     assert path.stat().st_mode & 0o777 == 0o600
     release(cohort_of(path, 0.25))
     assert Study(path).left == pytest.approx(0.25)
-    with pytest.raises(PrivacyError, match="could not be converted, and is as it was: file is not a database"):
+    with pytest.raises(PrivacyError, match=r"must be of format 1, got .* which needs no conversion"):
         Study.migrate(path)
 
 

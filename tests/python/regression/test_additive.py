@@ -298,6 +298,7 @@ def test_summary_says_what_was_fitted(model):
         assert part in text
     assert "<table" in model._repr_html_()
     assert "<table" in model._repr_mimebundle_()["text/html"]
+    assert text == str(model) == model._repr_mimebundle_()["text/plain"]
     assert AdditiveFunctionOnFunction()._repr_html_()
 
 

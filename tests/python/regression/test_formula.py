@@ -204,10 +204,15 @@ def test_interactions_span_what_they_say_without_redundancy(right, more):
 @pytest.mark.parametrize(
     ("formula", "text", "marked"),
     [
-        ("Y ~ ff(X", "Formula ended before", "ff(X"),
-        ("Y ~ age + ", "Operator `+`", "+"),
+        ("Y ~ ff(X", "got no ')' at its end", "ff(X"),
+        ("Y ~ ff(X))", "got a bracket that nothing opens", ")"),
+        ("Y ~ age + ", "got '+' without what it joins", "+"),
         ("Y ~ age + 3", "Numeric literals", "3"),
-        ("Y ~ age | bmi", "one right side", None),
+        ("Y ~ age | bmi", "must say re(id) for (1 | id), and re(id, slopes='week') for (week | id), got '|'", "|"),
+        ("Y ~ age + (1 | sex)", "must say re(id) for (1 | id)", "|"),
+        ("Y ~ as.factor(sex)", "must say C(sex) for labels, got as.factor(sex)", "as.factor(sex)"),
+        ("Y ~ I(age^2)", "got age ^ 2; write ** for ^", "I(age^2)"),
+        ("Y ~ s(age, 5)", "must be given by name, as in s(x, k=5), got 5", "s(age, 5)"),
         ("Y ~ .", "'.' stands for none", "."),
         ("Y ~ age + .", "'.' stands for none", "."),
         ("Y ~ age $ bmi", "Unknown operator '$'", "$"),

@@ -55,6 +55,7 @@ def test_poisson_person_periods_are_cox_with_breslow_s_ties():
     cumulated = np.cumsum([d / effect[t >= end].sum() for d, end in zip(died, ends, strict=True)])
     np.testing.assert_allclose(model.predict_survival(table, ends), np.exp(-cumulated * effect[:, None]), atol=1e-8)
     assert "at the times of events" in str(model.summary())
+    assert "at the times of events" in model._repr_html_()
 
 
 def test_binomial_person_periods_are_a_generalised_linear_model():

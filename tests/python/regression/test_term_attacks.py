@@ -153,7 +153,10 @@ def test_grids_are_of_columns(data):
         model.fit({"X": data["X"], "Y": data["Y"]}, grids={"x1": S, "Y": T})
     with pytest.raises(InputError, match="grids must be points by column"):
         model.fit(data, grids=[S, T])
-    model.fit(data, grids=GRIDS)
+    with pytest.raises(InputError, match=r"grids must be points by column.* got ndarray"):
+        FunctionalRegression("Y ~ ff(X)").fit(data, grids=S)
+    with pytest.raises(InputError, match=r"grids must be points by column.* got ndarray"):
+        model.fit(data, grids=GRIDS).predict(data, grids=S)
     model.predict({"X": data["X"]}, grids=GRIDS)  # the response's grid does no harm
     with pytest.raises(InputError, match="must have the column 'W'"):
         model.predict({"X": data["X"]}, grids={"W": S})

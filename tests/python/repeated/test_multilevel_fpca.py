@@ -46,6 +46,7 @@ def test_both_methods_find_both_levels(method):
     assert abs(model.mean_ - C.beta[0]).mean() < 0.25
     text = str(model.summary())
     assert "Components, person" in text and f"{model.icc_:.3f}" in text and "<table" in model.summary().as_html()
+    assert text == str(model) and "Components, person" in model._repr_mimebundle_()["text/html"]
 
 
 def test_face_is_refunds_multilevel_face_on_dti_as_recorded(reference):
@@ -205,6 +206,8 @@ def test_a_picture_of_each_level():
         ({"k": 2}, {}, "k must be a whole number of at least 4"),
         ({"levels": ("a", "a")}, {}, "levels must be two names"),
         ({"n_components": (0.9,)}, {}, "n_components must have 2 entries"),
+        ({"n_components": "a"}, {}, r"n_components must be an integer of at least 1 or a share .* got 'a'"),
+        ({"n_components": (1, None)}, {}, r"n_components must be an integer of at least 1 or a share .* got None"),
         ({}, {"covariates": C.X[:3]}, "covariates must be finite numbers"),
         ({}, {"groups": np.arange(len(C.who))}, "all .* people have one row"),
     ],

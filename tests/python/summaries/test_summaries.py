@@ -421,7 +421,9 @@ def test_kinds_files_and_texts(estimator, tmp_path):
     with pytest.raises(FileFormatError):
         other.load(path)
     assert clone(array).get_params()["privacy"] == array.privacy
-    assert "epsilon = 1" in array.summary().as_text()
+    assert "epsilon = 1" in array.summary().as_text() == str(array)
+    shown = [own._repr_mimebundle_()["text/html"] for own in (array, estimator())]  # what a notebook takes
+    assert "epsilon = 1" in shown[0] and "sklearn" not in shown[0] and "sklearn" in shown[1]
     pytest.importorskip("matplotlib").use("agg")
     assert array.plot().axes
     with pytest.raises(Exception, match="not fitted"):

@@ -126,7 +126,7 @@ def test_rows_are_read_by_the_kernel_after_the_budget_was_spent():
         ({"by": "sex", "columns": COLUMNS | {"sex": ["f", "all"]}}, r"columns\['sex'\] must have no class 'all'"),
         ({"steps": 1}, "steps must be numbers by column, got 1"),
         ({"steps": ["age"]}, "steps must be numbers by column"),
-        ({"quantiles": (0.5, 2)}, "q must lie between 0 and 1"),
+        ({"quantiles": (0.5, 2)}, "quantiles must lie between 0 and 1"),
         ({"steps": {"sex": 1}}, "steps must be of columns of numbers"),
         ({"steps": {"visits": 0.3}}, "step must divide the bounds"),
         ({"privacy": None}, "privacy must be a Privacy"),
@@ -285,6 +285,7 @@ def test_files_tables_and_texts(by, tmp_path):
     pd.testing.assert_frame_equal(again.table_, model.table_)
     assert again.ledger_ == model.ledger_ and again.summary().as_text() == model.summary().as_text()
     assert again.by == by and again.columns == COLUMNS and "<table" in model.to_html() == model._repr_html_()
+    assert model._repr_mimebundle_()["text/html"] == model.to_html()  # what a notebook takes: it showed the settings
     assert (model.estimates_.at(0.5).frame["high"] <= model.table_["high"].to_numpy()).all()
     assert clone(model).get_params()["columns"] == COLUMNS and "PrivateTable1" in repr(model)
     with pytest.raises(FileFormatError):
