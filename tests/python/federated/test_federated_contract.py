@@ -167,9 +167,10 @@ def test_the_model_of_a_run_is_made_of_contract_and_totals_by_command(tmp_path: 
     assert done.exit_code == 0 and owners[0].result_.ledger_.headline in done.output.replace("\n", " ")
     saved = CliRunner().invoke(app, ["federated", "model", str(terms), str(file), "--out", str(tmp_path / "m.npz")])
     assert saved.exit_code == 2 and "--out is for regressions, got a model of 'pca'" in saved.output
-    file.write_bytes(b"")
-    none = CliRunner().invoke(app, ["federated", "model", str(terms), str(file)])
-    assert none.exit_code == 2 and "must hold the totals of a run that was finished" in none.output
+    for wrong in (b"", totals_to_bytes([*run.totals_, run.totals_[0]])):
+        file.write_bytes(wrong)
+        none = CliRunner().invoke(app, ["federated", "model", str(terms), str(file)])
+        assert none.exit_code == 2 and "must hold the totals of a run that was finished" in none.output
 
 
 def test_rows_of_an_owner_are_joined_by_their_labels(tmp_path):
