@@ -203,9 +203,12 @@ def _nobody(contract: Contract) -> tuple[FloatArray, ...]:
 
 
 def check_owners(contract: Contract, data: Sequence[tuple[Any, ...]]) -> None:
-    """Refuse data of another number of owners; raises InputError."""
-    if len(data) != contract.owners:
-        raise InputError(f"data must be of {contract.owners} owners, got {len(data)}")
+    """Refuse data of another number of owners, or of other shapes; raises InputError."""
+    found = len(data) if isinstance(data, tuple | list) else type(data).__name__
+    if found != contract.owners:
+        raise InputError(f"data must be of {contract.owners} owners, got {found}")
+    for rows in data:
+        check_data(contract, rows)
 
 
 def check_data(contract: Contract, data: tuple[Any, ...]) -> None:
@@ -217,11 +220,17 @@ def check_data(contract: Contract, data: tuple[Any, ...]) -> None:
         They differ.
     """
     wanted = [np.shape(a)[1:] for a in _nobody(contract)]
-    found = [tuple(np.shape(a)[1:]) for a in data] if isinstance(data, tuple | list) else type(data).__name__
+    found = [_row_shape(a) for a in data] if isinstance(data, tuple | list) else type(data).__name__
     if found != wanted or len({len(a) for a in data}) != 1:
         raise InputError(
             f"data must be a tuple of {len(wanted)} arrays of equal length with rows of shapes {wanted}, got {found}"
         )
+
+
+def _row_shape(array: Any) -> Any:
+    """The shape of a row; of lists of rows, which no estimator takes, that they are lists."""
+    shape = np.shape(array)[1:]
+    return "list" if shape and isinstance(array, tuple | list) else shape
 
 
 def check_seed(contract: Contract, random_state: int | None) -> None:

@@ -89,11 +89,22 @@ def test_contracts_travel_as_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [(np.zeros((5, 2)),), (np.zeros((5, D)), np.zeros(5)), np.zeros((5, D)), (np.zeros((5, D, 1)),)]
+    "data",
+    [
+        (np.zeros((5, 2)),),
+        (np.zeros((5, D)), np.zeros(5)),
+        np.zeros((5, D)),
+        (np.zeros((5, D, 1)),),
+        (np.zeros((5, D)).tolist(),),
+        None,
+    ],
 )
-def test_owners_check_the_shape_of_their_data(data: Any) -> None:
+@pytest.mark.parametrize("fit", [fit_together, fit_in_clear])
+def test_owners_check_the_shape_of_their_data(fit: Any, data: Any) -> None:
     with pytest.raises(InputError, match="data must be a tuple of 1 arrays"):
-        fit_together(contract(2), [data, data])
+        fit(contract(2), [data, data])
+    with pytest.raises(InputError, match="data must be of 2 owners, got"):
+        fit(contract(2), data if data is None else [data])
 
 
 @pytest.mark.parametrize("fit", [fit_together, fit_in_clear])
