@@ -90,7 +90,7 @@ def coordinator(
     store: Annotated[Path, typer.Option(help="Folder, this user's alone, for what was received.")],
     out: Annotated[Path, typer.Option(help="File for the totals, which are public.")],
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "0.0.0.0",
-    port: Annotated[int, typer.Option(help="Port to listen at; 0: one that is free.")] = 8443,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0: one that is free.")] = 8443,
     linger: Annotated[float, typer.Option(help="Seconds to stay after the end, for owners that ask again.")] = 600.0,
 ) -> None:
     """At the coordinator: collect the owners' signed messages and forward them, until all have the model.
@@ -123,7 +123,7 @@ def owner(
         Path | None, typer.Option(help="This owner's study, which is charged the contract. (default: none)")
     ] = None,
     proxy: Annotated[str | None, typer.Option(help="HTTP proxy on the way out, as http://proxy:3128.")] = None,
-    poll: Annotated[float, typer.Option(help="Seconds between two questions to the coordinator.")] = 2.0,
+    poll: Annotated[float, typer.Option(min=0.0, help="Seconds between two questions to the coordinator.")] = 2.0,
 ) -> None:
     """At an owner: take part in a run of masked sums. It opens no port.
 
@@ -201,8 +201,10 @@ def model(
     from fdadp.privacy.noise.distributed import NextRound
 
     terms = _terms(contract)
-    fitted = federated_models.fit(terms, None, federated_models.totals_from_bytes(bytes_of(totals)))
-    if isinstance(fitted, NextRound):
+    found = federated_models.totals_from_bytes(bytes_of(totals))
+    fitted = federated_models.fit(terms, None, found)
+    before = federated_models.fit(terms, None, found[:-1])  # without the last total the run goes on
+    if isinstance(fitted, NextRound) or not isinstance(before, NextRound):
         raise InputError(f"{totals} must hold the totals of a run that was finished, and does not")
     if out is not None and not hasattr(fitted, "save"):
         raise InputError(f"--out is for regressions, got a model of {terms.model!r}")

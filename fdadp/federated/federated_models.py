@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fdadp._common.argument_checks import is_one_of, whole
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError, PublicInputWarning
 from fdadp.files.atomic_writes import replacing
@@ -130,10 +131,12 @@ def check(contract: Contract) -> None:
     InputError, PrivacyError
         From the estimator's own checks of its settings; no data were there.
     """
-    if contract.model not in MODELS:
+    if not is_one_of(contract.model, MODELS):
         raise InputError(f"model must be one of {', '.join(MODELS)}, got {contract.model!r}")
     if not contract.settings.keys().isdisjoint(("study", "budget")):
         raise InputError("settings must give epsilon and delta, and no study: each owner charges one of its own")
+    if "epsilon" not in contract.settings:
+        raise InputError("settings must give epsilon: what a run may cost is agreed on, and is no default")
     if contract.settings.get("delta") is None:
         raise InputError("settings must give delta: sums of many owners carry Gaussian noise")
     totals: list[IntArray] = []
@@ -182,8 +185,8 @@ def charge(contract: Contract, study: Study, by: str) -> None:
 
 
 def seed_of(random_state: int | None, owner: int) -> int | None:
-    """Seed of one owner's shares in a simulation, another one for each."""
-    return None if random_state is None else 1000 * random_state + owner
+    """Seed of one owner's shares in a simulation, another one for each; raises InputError for what is no seed."""
+    return None if random_state is None else 1000 * whole(random_state, "random_state", least=0) + owner
 
 
 def _settings(contract: Contract) -> dict[str, Any]:
@@ -200,9 +203,12 @@ def _nobody(contract: Contract) -> tuple[FloatArray, ...]:
 
 
 def check_owners(contract: Contract, data: Sequence[tuple[Any, ...]]) -> None:
-    """Refuse data of another number of owners; raises InputError."""
-    if len(data) != contract.owners:
-        raise InputError(f"data must be of {contract.owners} owners, got {len(data)}")
+    """Refuse data of another number of owners, or of other shapes; raises InputError."""
+    found = len(data) if isinstance(data, tuple | list) else type(data).__name__
+    if found != contract.owners:
+        raise InputError(f"data must be of {contract.owners} owners, got {found}")
+    for rows in data:
+        check_data(contract, rows)
 
 
 def check_data(contract: Contract, data: tuple[Any, ...]) -> None:
@@ -214,11 +220,17 @@ def check_data(contract: Contract, data: tuple[Any, ...]) -> None:
         They differ.
     """
     wanted = [np.shape(a)[1:] for a in _nobody(contract)]
-    found = [tuple(np.shape(a)[1:]) for a in data] if isinstance(data, tuple | list) else type(data).__name__
+    found = [_row_shape(a) for a in data] if isinstance(data, tuple | list) else type(data).__name__
     if found != wanted or len({len(a) for a in data}) != 1:
         raise InputError(
             f"data must be a tuple of {len(wanted)} arrays of equal length with rows of shapes {wanted}, got {found}"
         )
+
+
+def _row_shape(array: Any) -> Any:
+    """The shape of a row; of lists of rows, which no estimator takes, that they are lists."""
+    shape = np.shape(array)[1:]
+    return "list" if shape and isinstance(array, tuple | list) else shape
 
 
 def check_seed(contract: Contract, random_state: int | None) -> None:

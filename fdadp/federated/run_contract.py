@@ -113,13 +113,16 @@ class Contract:
     def __post_init__(self) -> None:
         for name, least in (("owners", 2), ("n_max", 1), ("corrupt", 1)):
             object.__setattr__(self, name, whole(getattr(self, name), name, least=least))
-        object.__setattr__(self, "simulation", flag(self.simulation, "simulation"))
+        for name in ("groups", "simulation"):
+            object.__setattr__(self, name, flag(getattr(self, name), name))
         if self.honest < 1:
             raise PrivacyError(
                 f"owners must be more than corrupt, {self.corrupt}, or nobody's noise is left, got {self.owners}"
             )
-        if not isinstance(self.run, str) or not self.run:
+        if not isinstance(self.run, str) or not self.run or not self.run.isprintable():
             raise InputError(f"run must be a name, got {self.run!r}")
+        if not isinstance(self.owner_keys, tuple | list):
+            raise InputError(f"owner_keys must be a list of the owners' public keys, got {self.owner_keys!r}")
         object.__setattr__(self, "owner_keys", tuple(self.owner_keys))
         check_keys(self.owner_keys, self.owners)
         one_of(self.transport, "transport", tuple(TRANSPORTS))

@@ -214,7 +214,10 @@ class DataOwner:
         with self._turn:
             self._check_alive()
             if self._polls == 0:
-                starts = int(self._folder.read(f"{self._name}.starts") or b"0") + 1
+                kept = self._folder.read(f"{self._name}.starts") or b"0"
+                if not kept.isdigit():
+                    raise PrivacyError("folder must hold how often this owner was started, and holds something else")
+                starts = int(kept) + 1
                 self._keep(f"{self._name}.starts", b"%d" % starts)
                 self._polls = starts << 32
             self._polls += 1
@@ -341,7 +344,7 @@ class DataOwner:
 
     def _read_total(self, index: int) -> IntArray:
         kept = self._folder.read(self._total_name(index))
-        if kept is None:
+        if kept is None or len(kept) % 8:
             raise PrivacyError(f"folder must hold all that this owner kept, and lacks total {index}")
         return np.frombuffer(kept, "<i8").astype(np.int64)
 
@@ -372,8 +375,9 @@ def _same_release(other: Ready, own: Ready) -> bool:
 
 def _state_from_bytes(data: bytes) -> dict[str, bytes]:
     try:
-        return {name: bytes.fromhex(value) for name, value in json.loads(data).items()}
-    except (TypeError, ValueError, AttributeError, RecursionError) as exc:
+        found = {name: bytes.fromhex(value) for name, value in json.loads(data).items()}
+        return {"rows": found.pop("rows"), "name": found.pop("name"), **found}
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as exc:
         raise PrivacyError("folder must hold what this owner wrote, and its state is something else") from exc
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import httpx
 
-from fdadp.errors import FdadpError
+from fdadp.errors import FdadpError, InputError
 from fdadp.federated.federated_models import write_totals
 from fdadp.federated.owners.data_owner import ContractProgram, DataOwner
 from fdadp.federated.owners.owner_folder import Keeper, OwnerFolder
@@ -223,6 +223,8 @@ def own_part(
         A file is not what it should be, or the run cannot go on.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold the rows
+    if not url.lower().startswith("https://"):
+        raise InputError(f"url must be the coordinator's, as https://coordinator:8443, got {url!r}")
     terms, signer, folder = Contract.from_json(contract), Signer(key), OwnerFolder(store)
     terms.check_transport("service")
     number, connections = terms.number_of(signer.public), owner_connections(*certificates, key)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import ssl
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fdadp._common.argument_checks import whole
-from fdadp.errors import PrivacyError
+from fdadp.errors import InputError, PrivacyError
 from fdadp.federated.run_contract import Contract
 from fdadp.files.atomic_writes import PUBLIC, SECRET, replacing
 
 AUTHORITY, COORDINATOR = "ca.crt", "coordinator"
+MOST_DAYS = 36500
+"""For which certificates are valid."""
 
 
 def new_certificates(contract: Contract, host: str, folder: str | os.PathLike[str], *, days: int = 365) -> list[Path]:
@@ -48,13 +51,15 @@ def new_certificates(contract: Contract, host: str, folder: str | os.PathLike[st
 
     Raises
     ------
+    InputError
+        No host, or no number of days.
     PrivacyError
         Certificates are there already.
     ProtocolError
         The contract names no keys.
     """
     contract.check_final()
-    days, home = whole(days, "days", least=1), Path(folder)
+    days, home, served_as = whole(days, "days", least=1, most=MOST_DAYS), Path(folder), _host(host)
     if (home / AUTHORITY).exists():
         raise PrivacyError(f"folder must hold no certificates yet, got {str(folder)!r}, which has {AUTHORITY}")
     authority, own = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
@@ -73,7 +78,7 @@ def new_certificates(contract: Contract, host: str, folder: str | os.PathLike[st
             made = made.add_extension(extension, critical=critical)
         return bytes(made.sign(authority, None).public_bytes(serialization.Encoding.PEM))
 
-    served = [*_leaf(ExtendedKeyUsageOID.SERVER_AUTH), (x509.SubjectAlternativeName([_host(host)]), False)]
+    served = [*_leaf(ExtendedKeyUsageOID.SERVER_AUTH), (x509.SubjectAlternativeName([served_as]), False)]
     files = {
         f"{COORDINATOR}.crt": certified(_name(COORDINATOR), own.public_key(), served),
         **{
@@ -101,10 +106,11 @@ def _name(common: str) -> x509.Name:
 
 
 def _host(host: str) -> x509.GeneralName:
-    try:
+    with suppress(ValueError):
         return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
+    if not host or not host.isascii() or not host.isprintable() or " " in host:
+        raise InputError(f"host must be a name as in a URL, in ASCII, or an address, got {host!r}")
+    return x509.DNSName(host)
 
 
 def _leaf(purpose: x509.ObjectIdentifier) -> list[tuple[x509.ExtensionType, bool]]:

@@ -22,7 +22,7 @@ pytest.importorskip("cryptography", reason="cryptography is not installed: pip i
 from federation_tools import CURVES, GRIDS, PCA, D, contract, parts, rows
 from studies.federated_regression import app as hospitals
 
-from fdadp.federated import Contract, fit_together
+from fdadp.federated import Contract, fit_in_clear, fit_together
 from fdadp.federated.federated_models import totals_from_bytes, totals_to_bytes
 from fdadp.federated.owners.one_process import owners_of, run_to_end
 
@@ -39,11 +39,17 @@ from fdadp.federated.owners.one_process import owners_of, run_to_end
         ({"corrupt": 3}, PrivacyError, "owners must be more than corrupt, 3, or nobody's noise is left, got 3"),
         ({"transport": "post"}, InputError, "transport must be"),
         ({"run": ""}, InputError, "run must be a name"),
+        ({"run": "\ud800"}, InputError, "run must be a name"),
         ({"simulation": 1}, InputError, "simulation must be True or False, got 1"),
+        ({"groups": "no"}, InputError, "groups must be True or False, got 'no'"),
+        ({"groups": 1}, InputError, "groups must be True or False, got 1"),
+        ({"owner_keys": None}, InputError, "owner_keys must be a list of the owners' public keys, got None"),
         ({"settings": {**PCA, "n": 3001}}, InputError, "n must be at most owners times n_max, 3000, got 3001"),
         ({"model": "forest"}, InputError, "model must be one of pca, .*got 'forest'"),
+        ({"model": ["pca"]}, InputError, r"model must be one of pca, .*got \['pca'\]"),
         ({"settings": {**PCA, "center": np.zeros(3)}}, InputError, "settings must be what JSON can hold"),
         ({"settings": {**PCA, "delta": None}}, InputError, "settings must give delta"),
+        ({"settings": {k: v for k, v in PCA.items() if k != "epsilon"}}, InputError, "settings must give epsilon:"),
         ({"settings": {k: v for k, v in PCA.items() if k != "data_norm"}}, PrivacyError, "data_norm must be given"),
         ({"settings": {k: v for k, v in PCA.items() if k != "n_features"}}, InputError, "must give n_features"),
         ({"settings": {**PCA, "mechanism": "bingham"}}, PrivacyError, "cannot be added in shares"),
@@ -79,14 +85,33 @@ def test_contracts_travel_as_text() -> None:
     with pytest.raises(InputError, match="of this version of fdadp"):
         Contract.from_json(json.dumps(old))
     assert contract().run != contract().run
+    assert Contract.from_json(replace(terms, groups=np.True_).to_json()).groups is True
 
 
 @pytest.mark.parametrize(
-    "data", [(np.zeros((5, 2)),), (np.zeros((5, D)), np.zeros(5)), np.zeros((5, D)), (np.zeros((5, D, 1)),)]
+    "data",
+    [
+        (np.zeros((5, 2)),),
+        (np.zeros((5, D)), np.zeros(5)),
+        np.zeros((5, D)),
+        (np.zeros((5, D, 1)),),
+        (np.zeros((5, D)).tolist(),),
+        None,
+    ],
 )
-def test_owners_check_the_shape_of_their_data(data: Any) -> None:
+@pytest.mark.parametrize("fit", [fit_together, fit_in_clear])
+def test_owners_check_the_shape_of_their_data(fit: Any, data: Any) -> None:
     with pytest.raises(InputError, match="data must be a tuple of 1 arrays"):
-        fit_together(contract(2), [data, data])
+        fit(contract(2), [data, data])
+    with pytest.raises(InputError, match="data must be of 2 owners, got"):
+        fit(contract(2), data if data is None else [data])
+
+
+@pytest.mark.parametrize("fit", [fit_together, fit_in_clear])
+@pytest.mark.parametrize("seed", [-1, 1.5, "x"])
+def test_what_is_no_seed_is_refused_by_name(fit: Any, seed: Any) -> None:
+    with pytest.raises(InputError, match="random_state must be a whole number of at least 0, got"):
+        fit(contract(), parts(rows(30), 3), random_state=seed)
 
 
 @given(totals=st.lists(st.lists(st.integers(-(2**62), 2**62), max_size=5), max_size=4))
@@ -153,9 +178,10 @@ def test_the_model_of_a_run_is_made_of_contract_and_totals_by_command(tmp_path: 
     assert done.exit_code == 0 and owners[0].result_.ledger_.headline in done.output.replace("\n", " ")
     saved = CliRunner().invoke(app, ["federated", "model", str(terms), str(file), "--out", str(tmp_path / "m.npz")])
     assert saved.exit_code == 2 and "--out is for regressions, got a model of 'pca'" in saved.output
-    file.write_bytes(b"")
-    none = CliRunner().invoke(app, ["federated", "model", str(terms), str(file)])
-    assert none.exit_code == 2 and "must hold the totals of a run that was finished" in none.output
+    for wrong in (b"", totals_to_bytes([*run.totals_, run.totals_[0]])):
+        file.write_bytes(wrong)
+        none = CliRunner().invoke(app, ["federated", "model", str(terms), str(file)])
+        assert none.exit_code == 2 and "must hold the totals of a run that was finished" in none.output
 
 
 def test_rows_of_an_owner_are_joined_by_their_labels(tmp_path):

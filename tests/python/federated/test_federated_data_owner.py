@@ -469,6 +469,20 @@ def check_changed_totals_are_found() -> None:
     del folder[name]
     with pytest.raises(PrivacyError, match="lacks total 0"):
         owner(1, folder=folder)
+    folder[name] = bytes(7)  # cut off
+    with pytest.raises(PrivacyError, match="lacks total 0"):
+        owner(1, folder=folder)
+
+
+def test_a_damaged_file_of_a_folder_is_refused_by_name() -> None:
+    folder = MemoryKeeper()
+    party = owner(1, folder=folder)
+    party.consent()
+    party.poll()
+    state, starts = f"{party._name}.state", f"{party._name}.starts"
+    for name, content, said in ((starts, b"x", "how often this owner was started"), (state, b"{}", "its state is")):
+        with pytest.raises(PrivacyError, match=f"folder must hold .*{said}"):
+            owner(1, folder=MemoryKeeper({**folder, name: content})).poll()
 
 
 def check_a_failed_fsync_is_the_end(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ from fdadp.federated.owners.signed_messages import MessageKind
 from fdadp.federated.run_contract import Signer
 from fdadp.federated.service import coordinator_service
 from fdadp.federated.service.coordinator_service import CoordinatorService, coordinate, listening
-from fdadp.federated.service.owner_client import OwnerClient, Waits, take_part
+from fdadp.federated.service.owner_client import OwnerClient, Waits, own_part, take_part
 from fdadp.federated.service.run_certificates import new_certificates, owner_connections, server_connections
 from fdadp.privacy.certificate.signature import new_keys
 
@@ -498,6 +498,24 @@ def test_certificates_are_made_once(a_run: Run) -> None:
     assert (a_run.tls / "coordinator.key").stat().st_mode & 0o777 == 0o600
     names = {file.name for file in a_run.tls.iterdir()}
     assert names == {"ca.crt", "coordinator.crt", "coordinator.key", *(f"owner-{i}.crt" for i in (1, 2, 3))}
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [({"host": "münchen.de"}, "host"), ({"host": ""}, "host"), ({"host": "a b"}, "host"), ({"days": 10**9}, "days")],
+)
+def test_certificates_of_no_host_and_no_time(a_run: Run, tmp_path: Path, said: dict[str, Any], error: str) -> None:
+    with pytest.raises(InputError, match=f"{error} must be a"):
+        new_certificates(a_run.contract, **{"host": "localhost", "folder": tmp_path / "x", **said})
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("url", ["http://coordinator:8443", "coordinator:8443", ""])
+def test_an_owner_speaks_by_tls_or_not_at_all(tmp_path: Path, url: str) -> None:
+    """Before it reads a file: it would have waited for a coordinator, for days."""
+    none = tmp_path / "none"
+    with pytest.raises(InputError, match="url must be the coordinator's, as https://coordinator:8443, got"):
+        own_part(url, "", none, key=none, certificates=(none, none), verified=(), store=none, out=none)
 
 
 def test_the_later_message_of_an_owner_counts(a_run: Run) -> None:
