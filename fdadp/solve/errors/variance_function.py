@@ -211,7 +211,9 @@ def _over_looks(record: IntArray, residuals: FloatArray, shapes: FloatArray) -> 
     parts = _shuffled(squares[here]) % FOLDS
     for fold in range(FOLDS):
         own = parts == fold
-        scales[here[own]] = np.exp((x[own] - x.mean(axis=0)) @ _ridge(x[~own], logs[~own]) / 2)
+        others = logs[~own] - logs.mean()  # no record's variance is thought to lie beyond theirs
+        about = (x[own] - x.mean(axis=0)) @ _ridge(x[~own], logs[~own])
+        scales[here[own]] = np.exp(np.clip(about, others.min(), others.max()) / 2)
     return slopes, scales, float(x.mean(axis=0) @ slopes)
 
 
