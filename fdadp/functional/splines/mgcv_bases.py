@@ -93,7 +93,7 @@ class ThinPlate:
         eigenvalues, vectors = _largest(centres, order, k)
         # mgcv's choice among the orthonormal bases: Householder from the last function to the first.
         on_polynomials = vectors[:, ::-1].T @ _polynomials(centres, mean, order)
-        free = np.linalg.qr(on_polynomials, mode="complete")[0][::-1, : order - 1 : -1]
+        free = _reflected(on_polynomials)[::-1, : order - 1 : -1]
         penalty = np.zeros((k, k))
         penalty[: k - order, : k - order] = free.T @ (eigenvalues[:, None] * free)
         raw = cls(centres, _pieces(centres, vectors @ free, order), mean, np.ones(k), penalty, order)
@@ -199,6 +199,19 @@ def _from_the_left(steps: FloatArray, values: FloatArray, most: int) -> list[Flo
         np.cumsum(grown, axis=0, out=own[1:])
         sums.append(own)
     return sums
+
+
+def _reflected(a: FloatArray) -> FloatArray:
+    """Q (k, k) of Householder's QR of a (k, d), with the signs of numbers that are not rounding.
+
+    Of evenly spaced centres half of the numbers are zero but for rounding, whose signs would choose the basis.
+    """
+    turn, left = np.eye(len(a)), a.copy()
+    for j in range(a.shape[1]):
+        own = np.where(np.abs(left[j:, j]) > 1e-9 * np.linalg.norm(left[j:, j]), left[j:, j], 0.0)
+        step = np.linalg.qr(own[:, None], mode="complete")[0]
+        left[j:], turn[:, j:] = step.T @ left[j:], turn[:, j:] @ step
+    return turn
 
 
 def _polynomials(x: FloatArray, mean: float, order: int) -> FloatArray:

@@ -132,7 +132,7 @@ def coefficient_table(fitted: Fitted) -> list[tuple[str, float, float, float, fl
             if not row.any():
                 continue
             value = float(row @ fit.coefficients[effect.place])
-            se = float(np.sqrt(row @ covariance[effect.place, effect.place] @ row))
+            se = float(np.sqrt(max(row @ covariance[effect.place, effect.place] @ row, 0.0)))
             z = value / se if se > 0 else np.nan
             found.append((label, value, se, z, 2 * float(student_beyond(abs(z), left))))
     return found

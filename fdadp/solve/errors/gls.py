@@ -56,7 +56,7 @@ class ErrorCovariance:
 
     def log_likelihood(self, fit: AdditiveFit) -> float:
         """Gaussian log-likelihood of a fit by these precisions."""
-        weighted = fit.sigma2 * (fit.n_rows - fit.edf_total)
+        weighted = max(fit.sigma2 * (fit.n_rows - fit.edf_total), 1e-300)
         return self.log_det / 2 - fit.n_rows / 2 * (1 + float(np.log(2 * np.pi * weighted / fit.n_rows)))
 
 
@@ -547,7 +547,7 @@ def _likeliest(record: IntArray, b: FloatArray, e: FloatArray, counts: IntArray)
     squares = np.add.reduceat(b[:, :, None] * b[:, None, :], first, axis=0)
     sums = np.add.reduceat(b * e[:, None], first, axis=0)
     total = float(e @ e)
-    least = max(LEAST_WHITE * total / e.size, float(np.finfo(np.float64).tiny))
+    least = max(LEAST_WHITE * total / e.size, 1e-100)
     white = max(total / e.size, least)
     theta = white / 2 * np.eye(b.shape[1]) / max(b.shape[1], 1)
     for _ in range(STEPS if b.shape[1] else 0):

@@ -155,7 +155,7 @@ class CurvesLeftOut:
         total = float((weights * np.where(weights > 0, residuals.values, 0.0) ** 2).sum())
         cross = np.sum([np.einsum("krp,kr->p", *part) for part in parts], axis=0)
         penalties = fit.form.stacked_penalties[:, keep]
-        return cls(fit.gram[np.ix_(keep, keep)], cross, penalties, parts, members, max(total - squares, 0.0))
+        return cls(fit.gram[np.ix_(keep, keep)], cross, penalties, parts, members, max(total - squares, 1e-300))
 
     @property
     def n(self) -> int:
@@ -189,7 +189,6 @@ class CurvesLeftOut:
     def _scores(self, log_sp: FloatArray, _: IntArray) -> Values:
         """``n/2 log V``, curved as a log-likelihood is."""
         values, gradients, bent = (np.array(each) for each in zip(*map(self.error, log_sp), strict=True))
-        values = np.maximum(values, 1e-300)
         own = self.n / values[:, None]
         return self.n / 2 * np.log(values), own / 2 * gradients, own[:, None] * bent
 

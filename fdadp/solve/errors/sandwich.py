@@ -318,7 +318,8 @@ def unconditional_covariance(
     within = np.ix_(keep, keep)
     inverse, gram, beta = solution.inverse[within], problem.gram[within], solution.coefficients[keep]
     heavy = solution.smoothing_parameters[:, None] * problem.penalties[:, keep]  # diagonals of λ_j S_j
-    hessian = _hessian(problem, solution, heavy @ beta**2) if chosen is None else chosen.hessian
+    with np.errstate(divide="ignore", invalid="ignore"):
+        hessian = _hessian(problem, solution, heavy @ beta**2) if chosen is None else chosen.hessian
     moves = -(heavy * beta) @ inverse if chosen is None else chosen.moves[:, keep]
     if not np.isfinite(hessian).all():  # of a perfect fit: nothing is left by which smoothing could be uncertain
         return solution.covariance

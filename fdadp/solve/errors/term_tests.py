@@ -200,6 +200,8 @@ class LargestRatio:
         if kept.sum() == 1:  # one number: no need to draw
             return cls(np.ones(1), alone=True)
         spread = spread @ directions[kept].T
+        # Rounding chooses the signs of directions, and must not choose the draws.
+        spread = spread * np.where(np.cos(np.arange(len(spread))) @ spread < 0, -1.0, 1.0)
         rng = np.random.default_rng(seed)
         largest = np.empty(draws)
         for start in range(0, draws, 500):

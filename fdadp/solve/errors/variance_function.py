@@ -11,7 +11,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.curve_sample import Curves
-from fdadp.terms.numbers.factors_and_random_effects import is_factor
+from fdadp.terms.numbers.factors_and_random_effects import is_factor, levels_of
 from fdadp.terms.records import Records
 from fdadp.terms.spec import TermDesign
 
@@ -93,10 +93,15 @@ def looks(records: Records, mean: FloatArray, designs: Sequence[TermDesign]) -> 
     """What the variance of a record may depend on, (n, q'): its numbers, levels, curves and mean (n, T).
 
     Of curves the level, and the logarithm of the roughness: the mean absolute difference of neighbouring values. Of
-    factors an indicator of each level that their term has.
+    factors an indicator of each level that their term has. Codes of random effects are labels, whatever their numbers.
     """
     columns = [mean.mean(axis=1)]
-    for column in records.columns.values():
+    random = [int(levels_of(_innermost(design)) is not None) for design in designs]
+    numbers = {name for design, first in zip(designs, random, strict=True) for name in design.columns[first:]}
+    codes = {name for design, first in zip(designs, random, strict=True) for name in design.columns[:first]} - numbers
+    for name, column in records.columns.items():
+        if name in codes:
+            continue
         if isinstance(column, Curves):
             rough = np.abs(np.diff(column.values, axis=1)).mean(axis=1)
             columns += [column.values.mean(axis=1), np.log(rough + 1e-3 * (rough.mean() or 1.0))]
@@ -104,6 +109,13 @@ def looks(records: Records, mean: FloatArray, designs: Sequence[TermDesign]) -> 
             columns.append(column)
     levels = [design.features(records) for design in designs if is_factor(design)]
     return np.hstack([np.stack(columns, axis=1), *levels])
+
+
+def _innermost(design: TermDesign) -> TermDesign:
+    """The term that a column multiplies, or that is written in functions of the response."""
+    while (of := getattr(design, "of", None)) is not None:
+        design = of
+    return design
 
 
 def residual_variance(
@@ -211,7 +223,9 @@ def _over_looks(record: IntArray, residuals: FloatArray, shapes: FloatArray) -> 
     parts = _shuffled(squares[here]) % FOLDS
     for fold in range(FOLDS):
         own = parts == fold
-        scales[here[own]] = np.exp((x[own] - x.mean(axis=0)) @ _ridge(x[~own], logs[~own]) / 2)
+        others = logs[~own] - logs.mean()  # no record's variance is thought to lie beyond theirs
+        about = (x[own] - x.mean(axis=0)) @ _ridge(x[~own], logs[~own])
+        scales[here[own]] = np.exp(np.clip(about, others.min(), others.max()) / 2)
     return slopes, scales, float(x.mean(axis=0) @ slopes)
 
 

@@ -85,6 +85,11 @@ def fit_family(
     """
     with one_blas_thread():
         problem, beta = (start or first_problem)(form, blocks, family, n_unpenalized)
+        if not family.known_scale and problem.saturated.n <= problem.n_unpenalized:
+            raise InputError(
+                f"n must be above the {problem.n_unpenalized} unpenalised coefficients, got {problem.saturated.n} "
+                "observations"
+            )
         log_sp = given(smoothing, form)
         best = optimum(problem, beta, log_sp, near)
         problem, found = best.problem, (best.log_sp, best.at)
@@ -410,7 +415,7 @@ class Laplace:
     def centre(self) -> FloatArray:
         """Log smoothing parameters at which penalties are as large as the information, shape (M,)."""
         own = self.information.diagonal()
-        return np.asarray(np.log([max(own[d > 0].sum(), 1e-300) / d.sum() for d in self.penalties]))
+        return np.asarray(np.log([(float(own[d > 0].sum()) or 1.0) / d.sum() for d in self.penalties]))
 
     def look(self, beta: FloatArray, weights: str = "weight") -> PenalizedStep:
         """Go through the data once; W are the observed weights, or another name in :class:`Derivatives`.

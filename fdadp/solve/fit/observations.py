@@ -266,7 +266,10 @@ class Observations:
         return replace(self, y=self.y - level, points=points)
 
     def null_deviance(self, family: Family) -> float:
-        """Deviance of a model that is one mean."""
+        """Deviance of a model that is one mean; 0 where responses are all equal."""
+        low, high = zip(*[(y.min(), y.max()) for y, _ in _seen(self) if y.size], strict=True)
+        if min(low) == max(high):
+            return 0.0
         total, weight = np.sum([(w @ y, w.sum()) for y, w in _seen(self)], axis=0)
         about = family.predictor(np.array(likeliest_mean(self, family, float(total / weight))))
         return 2 * sum(float(w @ family.half_deviance(y, np.full(y.size, about))) for y, w in _seen(self))
@@ -558,8 +561,8 @@ class ChunkedObservations:
         return self.over(partial(_some, rows), operator.add, partial(_together, function))
 
     def null_deviance(self, family: Family) -> float:
-        """Deviance of a model that is one mean."""
-        if family.name == "gaussian":
+        """Deviance of a model that is one mean; 0 where responses are all equal."""
+        if family.name == "gaussian" or not self.squares:
             return self.squares
         about = float(family.predictor(np.array(likeliest_mean(self, family, self.mean))))
         return float(2 * self.over(partial(_half_deviance, family, about), operator.add))
@@ -585,7 +588,7 @@ class _Found:
         if here.any():
             y, w = chunk.y[here], weights[here]
             found.weight, found.level = float(w.sum()), chunk.level
-            found.mean = float(w @ y) / found.weight
+            found.mean = float(w @ y) / found.weight if y.min() < y.max() else float(y[0])
             found.squares = float(w @ (y - found.mean) ** 2)
         return found
 

@@ -192,7 +192,10 @@ class IndefiniteEquations(NormalEquations):
         values, vectors = np.linalg.eigh(self.gram / own / own[:, None])
         axes = np.sqrt(np.abs(values))[:, None] * vectors.T * own
         above, below = (sign * values > ROUNDING * np.abs(values).max() for sign in (1, -1))
-        root, _, log_det = from_roots(axes[above], np.zeros((int(above.sum()), 1)), penalty)
+        with np.errstate(divide="ignore"):
+            root, _, log_det = from_roots(axes[above], np.zeros((int(above.sum()), 1)), penalty)
+        if not np.isfinite(log_det):
+            raise np.linalg.LinAlgError("not positive definite")
         pulled = root @ axes[below].T
         factor = np.linalg.cholesky(np.eye(len(root)) - pulled @ pulled.T)
         root = solve_triangular(factor, root, lower=True)

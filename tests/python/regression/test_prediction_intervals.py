@@ -232,3 +232,17 @@ def test_bands_of_whole_curves_are_saved_and_refused(tmp_path):
     parts = FunctionalRegression([terms.ff("X")]).fit_chunks(chunks, grids=GRIDS)
     for ours, theirs in zip(bands, parts.predict_interval(new, simultaneous=True), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("settings", [{}, {"response_basis": "eigen"}])
+@pytest.mark.parametrize("effect", [terms.re("id"), terms.re("id", by="x")])
+def test_intervals_do_not_follow_numbers_that_are_codes(effect, settings):
+    """Errors that grow with the numbers of persons had been learned from these, and labels of new persons refused."""
+    rng, ids = np.random.default_rng(3), np.arange(80) // 4
+    y = T + rng.normal(size=(20, 1))[ids] + (1 + ids / 5)[:, None] * rng.normal(size=(80, T.size))
+    data, new = {"x": rng.normal(size=80), "Y": y}, np.array(["new"] * 80, dtype=object)
+    ends = []
+    for own in (ids, np.array([f"p{i}" for i in ids], dtype=object)):
+        fitted = FunctionalRegression([effect], **settings).fit(data | {"id": own}, grids={"Y": T})
+        ends += [np.asarray(fitted.predict_interval(data | {"id": i})) for i in (own, new)]
+    np.testing.assert_allclose(ends[2:], ends[:2], rtol=1e-9)

@@ -119,3 +119,13 @@ def test_classes_of_a_categorical_keep_its_order():
     np.testing.assert_allclose(model.predict(DATA), numbers.predict(DATA), rtol=1e-10)
     sorted_ = ScalarRegression("outcome ~ a", family="binomial").fit({"a": DATA["a"], "outcome": labels})
     assert sorted_.classes_.tolist() == ["died", "survived"]
+
+
+def test_units_of_evenly_spaced_numbers_do_not_matter_at_given_smoothing():
+    """Signs of rounding had chosen the thin plates by whose size mgcv measures smoothing parameters."""
+    z = np.arange(60) % 13 - 6.0
+    model, y = ScalarRegression([terms.s("z")], smoothing=[0.5]), DATA["y"] + np.sin(z)
+    fitted = model.fit({"z": z, "y": y}).fitted_values_
+    for unit, origin in ((3.0, 0.0), (1.0, 0.1), (1e-3, 0.0), (1 / 7, 1.0)):
+        moved = model.fit({"z": z * unit + origin, "y": y}).fitted_values_
+        np.testing.assert_allclose(moved, fitted, rtol=0, atol=1e-9)

@@ -69,3 +69,14 @@ def test_bands_of_points_that_have_clusters_of_their_own(points):
     law = LargestRatio.of(np.eye(points), np.diag(np.arange(1.0, points + 1)), seed=0, draws=20000)
     width = law.quantile(0.95, 8.0)
     assert width == pytest.approx(student.ppf((1 + 0.95 ** (1 / points)) / 2, 8.0), rel=0.02)
+
+
+def test_bands_do_not_depend_on_signs_of_coordinates():
+    """Rounding, as another order of rows has it, had chosen the signs of directions, and these the draws: 1 in 200."""
+    rng = np.random.default_rng(0)
+    rows, root = np.vander(np.linspace(0, 1, 30), 6), rng.normal(size=(6, 6))
+    widths = []
+    for signs in (np.ones(6), *rng.choice([-1.0, 1.0], size=(4, 6))):
+        covariance = (root @ root.T) * signs * signs[:, None]
+        widths.append(LargestRatio.of(rows * signs, covariance, seed=0).quantile(0.95, np.inf))
+    np.testing.assert_allclose(widths, widths[0], rtol=1e-9)
