@@ -199,6 +199,19 @@ def test_what_is_refused_is_public(fit: Any) -> None:
     quiet(fit, tables(), unit="person")
 
 
+def test_several_rows_of_a_person_cannot_be_joined_by_the_person() -> None:
+    """Everybody whose rows differ had nothing, and the budget was spent."""
+    three = pd.Index(np.repeat(IDS[:20], 3), name="pid")
+    data = {"Y": RESPONSES.set_axis(three), "age": PEOPLE["age"].set_axis(three)}
+    privacy = private(n=20)
+    model = FunctionalRegression(
+        "Y ~ age", privacy=privacy, bounds=BOUNDS, mechanism=DPAFF(allow_useless=True), person_rows="sum", max_rows=3
+    )
+    with pytest.raises(PrivacyError, match=r"max_rows must be left out where rows are joined by pid.*got 3.*nothing"):
+        model.fit(data)
+    quiet(model.fit, data, groups=three, by="position")
+
+
 def test_groups_are_the_id_or_refused() -> None:
     model = FunctionalRegression(
         "Y ~ age", privacy=private(), bounds=BOUNDS, mechanism=DPAFF(allow_useless=True), progress=False
