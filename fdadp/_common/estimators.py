@@ -168,25 +168,28 @@ def settings_as_html(estimator: Any) -> str:
     return str(estimator_html_repr(_twin(estimator) if isinstance(estimator, Estimator) else estimator))
 
 
-def fit_as_html(estimator: Any, attribute: str) -> str:
-    """The table of a fit for a notebook; before the fit, without the attribute, what scikit-learn shows."""
-    return str(estimator.summary().as_html()) if hasattr(estimator, attribute) else settings_as_html(estimator)
+def fit_as_html(estimator: Any) -> str:
+    """The table of a fit for a notebook; before the fit what scikit-learn shows."""
+    return str(estimator.summary().as_html()) if hasattr(estimator, estimator._fitted) else settings_as_html(estimator)
+
+
+def fit_as_mimebundle(estimator: Any, **kwargs: Any) -> dict[str, str]:
+    """For notebooks, which ask scikit-learn's own first."""
+    return {"text/plain": str(estimator), "text/html": estimator._repr_html_()}
 
 
 class ShownByTable:
-    """Mixin of scikit-learn's estimators, which ``print`` and notebooks would else show by their settings for ever."""
+    """Mixin of estimators, which ``print`` and notebooks would else show by their settings for ever.
+
+    It has the name of an attribute that is there after a fit.
+    """
 
     _fitted: ClassVar[str] = "ledger_"
+    _repr_html_, _repr_mimebundle_ = fit_as_html, fit_as_mimebundle
 
     def __str__(self) -> str:
         fitted: Any = self
         return str(fitted.summary()) if hasattr(self, self._fitted) else repr(self)
-
-    def _repr_html_(self) -> str:
-        return fit_as_html(self, self._fitted)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": self._repr_html_()}
 
 
 def clone(estimator: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from fdadp._common.argument_checks import flag, whole
 from fdadp._common.dask_tasks import is_dask
-from fdadp._common.estimators import Estimator, check_is_fitted, fit_as_html
+from fdadp._common.estimators import Estimator, ShownByTable, check_is_fitted
 from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound="TermModel")
 
 
-class TermModel(Kin, Estimator):
+class TermModel(ShownByTable, Kin, Estimator):
     """Base of :class:`fdadp.FunctionalRegression` and :class:`fdadp.ScalarRegression`.
 
     An estimator stores its settings. A fit makes one value, `fitted_`, and all methods read it.
@@ -79,6 +79,7 @@ class TermModel(Kin, Estimator):
     joined_: str | None = None
     persons_: PersonCurves | ReleasedPersons | None = None
 
+    _fitted: ClassVar[str] = "fitted_"
     _of_curves: ClassVar[bool]
     _default_response: ClassVar[str]
     _n_unpenalized: int | None = None
@@ -666,15 +667,6 @@ class TermModel(Kin, Estimator):
         from fdadp.regression.fitted.summary_tables import summarise
 
         return summarise(self._asked())
-
-    def __str__(self) -> str:
-        return str(self.summary()) if hasattr(self, "fitted_") else repr(self)
-
-    def _repr_html_(self) -> str:
-        return fit_as_html(self, "fitted_")
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": self._repr_html_()}
 
     def plot(self, name: str | None = None, **kwargs: Any) -> Figure:
         """Picture of every term, or of one: curves with bands, surfaces, levels; see :func:`fdadp.plot.terms`."""

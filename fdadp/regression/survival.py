@@ -14,7 +14,7 @@ import numpy as np
 
 from fdadp._common.argument_checks import numbers, one_of
 from fdadp._common.calling_language import advice
-from fdadp._common.estimators import Estimator, check_is_fitted, clone, fit_as_html
+from fdadp._common.estimators import Estimator, ShownByTable, check_is_fitted, clone
 from fdadp._common.loaded_later import pd
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
@@ -98,7 +98,7 @@ def _rows(followed: Followed) -> str:
 
 
 @dataclass(kw_only=False, eq=False, repr=False)
-class SurvivalRegression(Kin, Estimator):
+class SurvivalRegression(ShownByTable, Kin, Estimator):
     """Regression of the time to an event on curves, numbers and labels: the hazard of each period by terms.
 
     A person has a row for each period that it was seen in, and :class:`fdadp.ScalarRegression` is fitted to these rows.
@@ -182,6 +182,7 @@ class SurvivalRegression(Kin, Estimator):
     _of_curves = False
     _default_response = "y"
     _n_unpenalized = None
+    _fitted = "model_"
     _noise = None
     _said = tuple[str, ...]()
 
@@ -518,12 +519,6 @@ class SurvivalRegression(Kin, Estimator):
         baseline = "a step at each time of events" if steps else self.baseline_ or "one constant"
         own = [*self._said, f"Terms add to the {law}; baseline: {baseline}."]
         return replace(summary, notes=[*own, *summary.notes])
-
-    def __str__(self) -> str:
-        return str(self.summary()) if hasattr(self, "model_") else repr(self)
-
-    def _repr_html_(self) -> str:
-        return fit_as_html(self, "model_")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to a pickle-free file, as :meth:`fdadp.ScalarRegression.save`; return its path."""

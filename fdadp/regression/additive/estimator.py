@@ -15,7 +15,7 @@ import numpy as np
 from fdadp._common.argument_checks import flag, fraction, is_number, is_one_of, numbers, one_of, whole
 from fdadp._common.calling_language import warn
 from fdadp._common.dask_tasks import is_dask
-from fdadp._common.estimators import Estimator, Regressor, check_is_fitted, fit_as_html
+from fdadp._common.estimators import Estimator, Regressor, ShownByTable, check_is_fitted
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError, PublicInputWarning
 from fdadp.functional.quadrature import RULES
@@ -50,7 +50,7 @@ Model = TypeVar("Model", bound="AdditiveFunctionOnFunction")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AdditiveFunctionOnFunction(Kin, Regressor, Estimator):
+class AdditiveFunctionOnFunction(ShownByTable, Kin, Regressor, Estimator):
     r"""Additive function-on-function regression.
 
     .. math::
@@ -208,6 +208,7 @@ class AdditiveFunctionOnFunction(Kin, Regressor, Estimator):
     period_s: float | None = None
     progress: bool | str = "auto"
 
+    _fitted: ClassVar[str] = "coef_"
     _n_unpenalized: ClassVar[int | None] = None
     """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
     _noise: ClassVar[Noise | None] = None
@@ -689,15 +690,6 @@ class AdditiveFunctionOnFunction(Kin, Regressor, Estimator):
             rows = Records(len(x), {"X": x})
             x = Completion.learned(rows, {"X": self._gaps})(rows).curves("X")
         return check_sizes(self, x, completed_response(y, self._gaps))
-
-    def __str__(self) -> str:
-        return str(self.summary()) if hasattr(self, "coef_") else repr(self)
-
-    def _repr_html_(self) -> str:
-        return fit_as_html(self, "coef_")
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": self._repr_html_()}
 
     def plot_surface(self, t: float | None = None, **kwargs: Any) -> Any:
         """Picture of F(·, ·, t), see :func:`fdadp.plot.surface`."""

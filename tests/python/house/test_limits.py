@@ -21,7 +21,6 @@ SHARE_OF_IMPORTS = 0.10
 LONG_FUNCTIONS: set[str] = set()
 # Estimators, which have a method for each thing that users ask; the kernel; and two that terms and designs share.
 LARGE_CLASSES = {
-    "AdditiveFunctionOnFunction",
     "BoundedRows",
     "Cohort",
     "FunctionalRegression",
