@@ -90,12 +90,12 @@ class ThinPlate:
         if centres.size > MOST_CENTRES:
             centres = centres[np.round(np.linspace(0, centres.size - 1, MOST_CENTRES)).astype(int)]
         mean = float(points.mean())
-        eigenvalues, vectors = _largest(centres, order, k)
+        bend, vectors = _largest(centres, order, k)
         # mgcv's choice among the orthonormal bases: Householder from the last function to the first.
         on_polynomials = vectors[:, ::-1].T @ _polynomials(centres, mean, order)
         free = _reflected(on_polynomials)[::-1, : order - 1 : -1]
         penalty = np.zeros((k, k))
-        penalty[: k - order, : k - order] = free.T @ (eigenvalues[:, None] * free)
+        penalty[: k - order, : k - order] = free.T @ bend @ free
         raw = cls(centres, _pieces(centres, vectors @ free, order), mean, np.ones(k), penalty, order)
         parts = (slice(start, start + AT_ONCE) for start in range(0, values.size, AT_ONCE))
         scale = np.sqrt(sum(counts[part] @ raw.design(values[part]) ** 2 for part in parts) / points.size)
@@ -219,10 +219,16 @@ def _polynomials(x: FloatArray, mean: float, order: int) -> FloatArray:
 
 
 def _largest(centres: FloatArray, order: int, k: int) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues and vectors of the radial functions at their centres: the k largest in absolute value, decreasing."""
+    """Radial functions at their centres in k of their eigenvectors, and these (u, k), of decreasing values.
+
+    These k values are the largest in absolute value. As in mgcv all functions stay as they are where k is their number.
+    """
     size = len(centres)
     if size <= max(FEW, 3 * k):
-        eigenvalues, vectors = np.linalg.eigh(_green(order) * np.abs(centres[:, None] - centres) ** (2 * order - 1))
+        values = _green(order) * np.abs(centres[:, None] - centres) ** (2 * order - 1)
+        if size == k:
+            return values, np.eye(k)
+        eigenvalues, vectors = np.linalg.eigh(values)
     else:
         from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -233,7 +239,7 @@ def _largest(centres: FloatArray, order: int, k: int) -> tuple[FloatArray, Float
         eigenvalues, vectors = eigsh(radial, k=k, which="LM", v0=np.cos(np.arange(size)), tol=0)
     largest = np.argsort(-np.abs(eigenvalues))[:k]
     largest = largest[np.argsort(-eigenvalues[largest])]
-    return eigenvalues[largest], vectors[:, largest]
+    return np.diag(eigenvalues[largest]), vectors[:, largest]
 
 
 # Cubic splines whose coefficients are their values at the knots: natural ones and periodic ones.

@@ -66,6 +66,17 @@ def test_thin_plates_have_the_penalty_that_they_say(order):
     assert np.abs(basis.penalty @ null).max() == 0
 
 
+def test_thin_plates_with_a_function_for_each_value_are_mgcvs():
+    """``smoothCon(s(z, k = 4), data.frame(z = c(0, 1, 2, 5)), scale.penalty = FALSE)`` of mgcv 1.8-41."""
+    z = np.array([0.0, 1.0, 2.0, 5.0])
+    basis = ThinPlate.of(z, 4)
+    first = [1.166308910659640, 0.693587433032415, 0.447809819744381, 1.399330683932835]
+    second = [1.086526556986842, 0.899110000468116, -0.179104720769770, -1.406763216400871]
+    np.testing.assert_allclose(basis.design(z)[:, :2].T, [first, second], rtol=1e-12)
+    bend = [[0.275645391048763, 0.046221075347114], [0.046221075347114, 1.805858482693647]]
+    np.testing.assert_allclose(basis.penalty[:2, :2], bend, rtol=1e-12)
+
+
 @pytest.mark.parametrize("kind", ["normal", "uniform", "standard_cauchy", "rounded"])
 def test_thin_plates_are_sums_of_radial_functions(kind):
     """Wherever a point is: among centres that are even or crowded, at one of them, or beyond."""

@@ -248,3 +248,17 @@ def agrees(data, formula, model):
     found = differences(model, {**rows, "Y": curves}, {"Y": T}, theirs)
     assert found.pop("above") <= 1e-6
     assert max(found.values()) <= 1e-8, found
+
+
+@pytest.mark.parametrize(
+    "formula", ["s(dose, k = 7)", "s(dose, k = 6)", 's(dose, k = 7, by = x, bs = "tp")', "s(dose, k = 7, m = 1)"]
+)
+def test_as_many_functions_as_different_values(formula):
+    """mgcv decomposes nothing where k is the number of different values: 7 doses had another smoothing parameter."""
+    rng = np.random.default_rng(1)
+    data = {"dose": np.tile([0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0], 20), "x": rng.normal(size=140)}
+    data["y"] = np.log1p(data["dose"]) * np.sin(data["dose"]) + 0.5 * data["x"] + 0.5 * rng.normal(size=140)
+    theirs = fit_gam(f"y ~ {formula}", data)
+    same = ScalarRegression(f"y ~ {formula}", smoothing=theirs["sp"]).fit(data)
+    assert far(same.fitted_values_, theirs["fitted"]) < 1e-9
+    assert abs(same.edf_ - one(theirs["edf_total"])) < 1e-8
