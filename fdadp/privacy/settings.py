@@ -349,17 +349,6 @@ class Privacy(Parameters):
                 "by must be 'position' where unit is 'row', for rows of one label are one person; nothing was read and "
                 "nothing was spent"
             )
-        if joined and max_rows is not None and max_rows > 1:
-            raise PrivacyError(
-                f"max_rows must be left out where rows are joined by {data.name}, which cannot tell rows of a person "
-                f"apart, got {max_rows}. Where rows of all tables stand in one order, "
-                + advice(
-                    "name the persons in groups and say by='position'",
-                    r="drop the names of rows and name the persons in groups",
-                    shell="put them into one file",
-                )
-                + "; nothing was read and nothing was spent"
-            )
         self.check_unit(data if joined else groups)
         budget, share = self.budget_share(accounting)
         noise = noise or current_noise()

@@ -342,7 +342,7 @@ def read_column(data: Any, name: str, grid: ArrayLike | None = None, default: Fl
         raise InputError(f"{name} must hold curves, or one entry a row, got {_shown(data)}")
     if not isinstance(data, np.ndarray):
         whole = hasattr(data, "__array__") or (len(data) > 0 and isinstance(data[0], list | tuple | np.ndarray))
-        data = _rows_of_lists(data, name) if whole else pd.Series(list(data)).array
+        data = _rows_of_lists(data, name) if whole else _series(list(data)).array
     if data.ndim == 2 and (data.shape[1] > 1 or grid is not None):
         return TableColumn(as_curves(data, grid, name=name, default=default))
     if data.ndim not in (1, 2):
@@ -351,6 +351,13 @@ def read_column(data: Any, name: str, grid: ArrayLike | None = None, default: Fl
     if type(column) is np.ndarray and column.dtype.kind in "biuf":
         return TableColumn(column.astype(np.float64))
     return _one_entry_a_row(pd.Series(column), name, grid, default)
+
+
+def _series(entries: list[Any]) -> pd.Series[Any]:
+    try:
+        return pd.Series(entries)
+    except OverflowError:  # of integers beyond all floats, before pandas 3
+        return pd.Series(entries, dtype=object)
 
 
 def _rows_of_lists(data: Any, name: str) -> Any:

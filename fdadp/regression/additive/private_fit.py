@@ -20,7 +20,7 @@ from fdadp.regression.model_settings import ModelSettings
 from fdadp.regression.private.chunked_tables import DeclaredTable, JoinedTables
 from fdadp.regression.private.fit import Prepared, PrivateSettings, prepared
 from fdadp.regression.private.private_table import PrivateTable
-from fdadp.regression.reading.label_joins import joined_labels, opened_columns
+from fdadp.regression.reading.label_joins import joined_labels, opened_columns, refuse_several
 from fdadp.regression.reading.missing_entries import Completion
 from fdadp.terms.curves.functional_additive import FunctionalAdditive
 
@@ -77,6 +77,7 @@ def fit_private(
     if chunks is None:
         entries = tuple(found.reading.given.values())
         values, groups = table.handed(entries, groups, "Y", privacy=private.privacy, by=by)
+        refuse_several(values, model.max_rows)
     else:
         values = PrivateChunks(chunks[0], found.reading.axes | {"Y": found.response.grid}, groups=chunks[1])
         groups = values.groups

@@ -43,6 +43,7 @@ from fdadp.regression.private.columns_read_privately import (
     public_response,
 )
 from fdadp.regression.private.private_table import PrivateTable
+from fdadp.regression.reading.label_joins import refuse_several
 from fdadp.regression.reading.training_rows import along, private_law, warn_of_rows
 from fdadp.terms.numbers.factors_and_random_effects import RandomEffect
 from fdadp.terms.records import Records
@@ -362,6 +363,8 @@ def fit_private(
         warn_of_rows(private.model.person_rows, private.model.family.name)
     given = tuple(found.reading.given.values())
     values, groups = table.handed(given, groups, found.name, privacy=private.privacy, by=by)
+    if not isinstance(table, DeclaredTable):  # whose rows may be made of a person's only row, as periods are
+        refuse_several(values, private.model.max_rows)
     if found.mixed is not None:
         return _fit_mixed(model, private, found, values, groups, noise)
     spent = spend(model, values, groups, **found.spending(private.privacy), noise=noise)

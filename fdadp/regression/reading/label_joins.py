@@ -278,6 +278,20 @@ def private_rows(
     return JoinedChunks(heads, of, tuple(keys[k] for k in used), of[-1], name, tuple(chunks)), None
 
 
+def refuse_several(values: Any, max_rows: int | None) -> None:
+    """Refuse several rows of a person in what :func:`private_rows` gave, where a person has one; raises InputError."""
+    if isinstance(values, Joined) and max_rows is not None and max_rows > 1:
+        cure = advice(
+            "name the persons in groups and say by='position'",
+            r="drop the names of rows and name the persons in groups",
+            shell="put them into one file",
+        )
+        raise InputError(
+            f"max_rows must be left out where rows are joined by {values.name}, which cannot tell rows of a person "
+            f"apart, got {max_rows}. Where rows of all tables stand in one order, {cure}"
+        )
+
+
 def _is_dask_frame(data: Any) -> bool:
     return hasattr(data, "npartitions") and hasattr(data, "index") and is_dask(data)
 
