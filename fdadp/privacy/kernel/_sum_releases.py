@@ -16,6 +16,7 @@ from scipy import sparse
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
+from fdadp.privacy.guarantee_checks import as_float
 from fdadp.privacy.kernel._exact_sums import (
     Contributions,
     Placed,
@@ -228,11 +229,11 @@ class SumReleases:
         Noisy
             The estimate, and the standard deviation of its **logarithm**.
         """
-        low, high = _as_float(lo), _as_float(hi)
+        low, high = as_float(lo), as_float(hi)
         if not (0 < low < high < math.inf):
             raise PrivacyError(f"{name}: lo and hi must be finite with 0 < lo < hi, got {lo!r} and {hi!r}")
         given = self._kernel.n if n is None else n
-        persons = _as_float(given)
+        persons = as_float(given)
         if not 0 < persons < math.inf:
             raise PrivacyError(f"{name}: n must be a released number of persons above 0 with private n, got {given!r}")
         shape = self._kernel.probe(norms, name, 1)[0]
@@ -270,7 +271,7 @@ class SumReleases:
             raise PrivacyError(
                 f"n is declared and public with adjacency {self._kernel.adjacency!r}: use it, nothing to release"
             )
-        least = _as_float(floor)
+        least = as_float(floor)
         if not math.isfinite(least):
             raise PrivacyError(f"{name}: floor must be a finite number, got {floor!r}")
         noisy, sampler = self._kernel.release("count", 1, float(law.most), share, name, L1, 24, None, factor=1.0)
@@ -599,14 +600,6 @@ class SumReleases:
         return Noisy(
             symmetric(np.asarray(noisy * unit, dtype=np.float64)) - m * clip**2 * np.eye(p), math.sqrt(2 * m) * clip**2
         )
-
-
-def _as_float(value: Any) -> float:
-    """A public number; NaN of what is none, which no check lets pass."""
-    try:
-        return math.nan if isinstance(value, str | bytes) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 def _zeros_and_ones(tests: npt.ArrayLike | sparse.csr_array) -> sparse.csr_array | None:
