@@ -201,10 +201,8 @@ def model(
     from fdadp.privacy.noise.distributed import NextRound
 
     terms = _terms(contract)
-    found = federated_models.totals_from_bytes(bytes_of(totals))
-    fitted = federated_models.fit(terms, None, found)
-    before = federated_models.fit(terms, None, found[:-1])  # without the last total the run goes on
-    if isinstance(fitted, NextRound) or not isinstance(before, NextRound):
+    fitted = federated_models.fit(terms, None, federated_models.totals_from_bytes(bytes_of(totals)))
+    if isinstance(fitted, NextRound):
         raise InputError(f"{totals} must hold the totals of a run that was finished, and does not")
     if out is not None and not hasattr(fitted, "save"):
         raise InputError(f"--out is for regressions, got a model of {terms.model!r}")

@@ -263,6 +263,11 @@ def fit(
     Returns
     -------
     NextRound, or the fitted estimator
+
+    Raises
+    ------
+    PrivacyError
+        Totals beyond the last one.
     """
     model, settings = MODELS[contract.model], _settings(contract)
     estimator, keywords = model.estimator(settings), model.keywords(settings)
@@ -286,9 +291,11 @@ def fit(
     )
     try:
         with noise_source(noise):
-            return estimator.fit(*rows, **keywords)
+            fitted = estimator.fit(*rows, **keywords)
     except NextRound as waits:
         return waits
+    noise.check_all_used()
+    return fitted
 
 
 def totals_to_bytes(totals: Sequence[IntArray]) -> bytes:

@@ -154,6 +154,13 @@ class DistributedNoise:
         """Whether all shares come from OpenDP and cryptographic randomness, and nobody has seen them."""
         return not self._simulation
 
+    def check_all_used(self) -> None:
+        """Refuse more totals than the program, at its end, has asked for; raises PrivacyError."""
+        if self._used < len(self._totals):
+            raise PrivacyError(
+                f"totals must hold the totals of a run that was finished: {self._used}, got {len(self._totals)}"
+            )
+
     @property
     def inflation(self) -> float:
         """Factor on the standard deviation that a sum has when all owners deliver, over that of one trusted cohort."""
