@@ -31,6 +31,12 @@ def inverse_root(gram: FloatArray, least: float) -> FloatArray:
     return np.asarray(scale[:, None] * vectors[:, there] / np.sqrt(values[there]))
 
 
+def symmetric_root(matrix: FloatArray) -> FloatArray:
+    """The symmetric R with R R the positive part of a matrix (K, K); rounding, which signs eigenvectors, leaves it."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+
 def root_of(matrix: FloatArray) -> FloatArray:
     """R with R R' the positive part of a symmetric matrix: eigenvectors times roots of eigenvalues. Shape (K, K)."""
     values, vectors = np.linalg.eigh(matrix)

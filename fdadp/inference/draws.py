@@ -10,6 +10,7 @@ import numpy as np
 
 from fdadp._common.argument_checks import fraction, one_of, whole
 from fdadp._common.loaded_later import pd
+from fdadp._common.symmetric_matrices import symmetric_root
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.inference.estimates import AskedModel, EffectEstimates, fitted_of
@@ -98,9 +99,7 @@ def draws(model: Any, n: int = 1000, *, kind: str | None = None, seed: int = 0) 
     whole(n, "n", least=1)
     whole(seed, "seed", least=0)
     covariance, left = fitted.errors.covariance(kind), fitted.errors.degrees(kind)
-    values, axes = np.linalg.eigh((covariance + covariance.T) / 2)
-    # The symmetric root does not follow signs of axes, which rounding chooses.
-    root, rng = (axes * np.sqrt(np.maximum(values, 0.0))) @ axes.T, np.random.default_rng(seed)
+    root, rng = symmetric_root((covariance + covariance.T) / 2), np.random.default_rng(seed)
     z = rng.standard_normal((n, len(root)))
     if np.isfinite(left):
         z *= np.sqrt(left / rng.chisquare(left, n))[:, None]
