@@ -26,6 +26,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -39,8 +40,8 @@ BLOCK = 512
 """Rows that a function sees at once, always."""
 N_PROBES, N_CODES, GAPS = 37, 9, slice(None, None, 12)
 """Public rows about 0 that a function is tried on, how many of them are zeros and ones, and which have gaps."""
-MOST_LEVELS, FARTHEST = 110, 12
-"""Numbers of a function that rows are put at and between, and the power of ten up to which rows go."""
+MOST_NUMBERS, MOST_LEVELS, FARTHEST = 4096, 110, 12
+"""Numbers of a function that are looked at; at how many rows are put; the power of ten up to which rows go."""
 ABOUT_ZERO = 10.0
 """Numbers of less size have rows about 0 around them."""
 
@@ -203,9 +204,10 @@ def probe(f: RowFunction, spec: Spec, name: str) -> list[tuple[int, ...]]:
             ) from exc
         function = f.__func__ if isinstance(f, types.MethodType) else f
         code = function.__code__ if isinstance(function, types.FunctionType) else None
-        kind = (spec, _kind(f)) if code is not None else None
+        look = Look().into(f)
+        kind = (spec, *look.kind)
         if code is None or kind not in _checked.get(code, ()):
-            if not _same_everywhere(f, spec, shapes):
+            if not _same_everywhere(f, spec, shapes, look.levels()):
                 raise PrivacyError(
                     f"{name}: the function must be row-local, bit for bit, but gives public rows other values at other "
                     "places or among other rows. Products by BLAS do so (use fdadp.privacy.rowwise_matmul), as do "
@@ -216,22 +218,61 @@ def probe(f: RowFunction, spec: Spec, name: str) -> list[tuple[int, ...]]:
     return shapes
 
 
-def _kind(value: Any, depth: int = DEPTH, seen: dict[int, int] | None = None) -> Any:
-    """What a function's work may hang on: code, words, types and shapes of all that it holds, and which number is 0."""
-    seen = {} if seen is None else seen
-    if type(value) in WORDS:
-        return value
-    if isinstance(value, NUMBERS):
-        return type(value), value == 0
-    if isinstance(value, np.ndarray):
-        return type(value), value.shape, value.dtype, value.strides
-    if not depth or id(value) in seen:
-        return (type(value), seen.get(id(value)))
-    seen[id(value)] = len(seen)
-    names, held = _held(value)
-    if not held and callable(value):
-        return (type(value), repr(value))
-    return (type(value), *names, *[p if type(p) in WORDS else _kind(p, depth - 1, seen) for p in held])
+@dataclass
+class Look:
+    """What a function's work may hang on: code, words, types and shapes of all it holds; its numbers are apart.
+
+    Of a number its ``kind`` has the type, and whether it is 0.
+    """
+
+    kind: list[Any] = field(default_factory=list)
+    numbers: list[Any] = field(default_factory=list)
+    """Numbers, and arrays of them."""
+    seen: dict[int, int] = field(default_factory=dict)
+
+    def into(self, value: Any, depth: int = DEPTH) -> Look:
+        """Add a value and what it holds."""
+        if type(value) in WORDS:
+            self.kind.append(value)
+            self.numbers += _constants(value) if type(value) is types.CodeType else ()
+        elif isinstance(value, NUMBERS):
+            self.kind += type(value), value == 0
+            self.numbers.append(value)
+        elif isinstance(value, np.ndarray):
+            self.kind += type(value), value.shape, value.dtype, value.strides
+            self.numbers.append(value)
+        elif not depth or id(value) in self.seen:
+            self.kind += type(value), self.seen.get(id(value))
+        else:
+            self.seen[id(value)] = len(self.seen)
+            names, held = _held(value)
+            self.kind += type(value), len(names), *names, len(held)
+            if not held and callable(value):
+                self.kind.append(repr(value))
+            for part in held:
+                self.into(part, depth - 1)
+        return self
+
+    def levels(self) -> FloatArray:
+        """0, and the numbers that are not about 0, once each; of an array its ends."""
+        found = [0.0]
+        for value in self.numbers:
+            if not isinstance(value, np.ndarray):
+                with contextlib.suppress(OverflowError):  # of an integer beyond all floats
+                    found.append(float(value))
+            elif value.dtype.kind in "iuf" and value.size:
+                found += float(np.nanmin(value)), float(np.nanmax(value))
+        far = np.abs(found[:MOST_NUMBERS])
+        return np.unique(np.array(found[:MOST_NUMBERS])[(far == 0) | ((far > ABOUT_ZERO) & (far < np.inf))])
+
+
+def _constants(value: Any) -> Iterator[Any]:
+    """Numbers that are written in a function, and in those inside it."""
+    if isinstance(value, types.CodeType | tuple | frozenset):
+        for part in value.co_consts if isinstance(value, types.CodeType) else value:
+            yield from _constants(part)
+    elif isinstance(value, NUMBERS) and not isinstance(value, bool):
+        yield value
 
 
 def _is_empty(cell: Any) -> bool:
@@ -240,24 +281,6 @@ def _is_empty(cell: Any) -> bool:
     except ValueError:  # not yet filled
         return True
     return False
-
-
-def _numbers(value: Any, depth: int = DEPTH, seen: set[int] | None = None) -> Iterator[float]:
-    """Numbers that a function holds; of an array its ends."""
-    seen = set() if seen is None else seen
-    if isinstance(value, bool | str | bytes) or not depth or id(value) in seen:
-        return
-    if isinstance(value, NUMBERS):
-        with contextlib.suppress(OverflowError):  # of an integer beyond all floats
-            yield float(value)
-        return
-    seen.add(id(value))
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind in "iuf" and value.size:
-            yield from (float(np.nanmin(value)), float(np.nanmax(value)))
-        return
-    for part in value.co_consts if isinstance(value, types.CodeType) else _held(value)[1]:
-        yield from _numbers(part, depth - 1, seen)
 
 
 def _held(value: Any) -> tuple[list[str], list[Any]]:
@@ -288,11 +311,9 @@ def _is_own(part: Any, known: dict[str, Any]) -> bool:
     return isinstance(part, (*NUMBERS, np.ndarray, str, tuple, list, functools.partial))
 
 
-def _far_rows(f: RowFunction, spec: Spec) -> Rows:
-    """Two rows at each number that f holds, and between it and the next; rows of all sizes on both sides of 0."""
+def _far_rows(levels: FloatArray, spec: Spec) -> Rows:
+    """Two rows at each number, and between it and the next; rows of all sizes on both sides of 0."""
     rng = np.random.default_rng(20240119)
-    held = (v for v in islice(_numbers(f), 4096) if ABOUT_ZERO < abs(v) < np.inf)
-    levels = np.unique([0.0, *held])
     levels = levels[np.unique(np.linspace(0, levels.size - 1, MOST_LEVELS).astype(int))]
     sizes, none = 10.0 ** np.arange(FARTHEST + 1), np.zeros(FARTHEST + 1)
     low = np.concatenate([np.repeat(levels[:-1], 2), np.repeat(levels - 1, 2), -sizes, none])
@@ -320,9 +341,9 @@ def _probe_rows(spec: Spec) -> Rows:
     return tuple(rows)
 
 
-def _same_everywhere(f: RowFunction, spec: Spec, shapes: Sequence[tuple[int, ...]]) -> bool:
-    """Whether f gives public rows about 0, and far from it, the same bits everywhere."""
-    return all(_same_bits(f, public, spec, shapes) for public in (_probe_rows(spec), _far_rows(f, spec)))
+def _same_everywhere(f: RowFunction, spec: Spec, shapes: Sequence[tuple[int, ...]], levels: FloatArray) -> bool:
+    """Whether f gives public rows about 0, and far from it at these levels, the same bits everywhere."""
+    return all(_same_bits(f, public, spec, shapes) for public in (_probe_rows(spec), _far_rows(levels, spec)))
 
 
 def _same_bits(f: RowFunction, public: Rows, spec: Spec, shapes: Sequence[tuple[int, ...]]) -> bool:
