@@ -3,7 +3,7 @@
     python benchmarks/studies/many_owners_pca.py --repeats 10     # a quarter of an hour of one core
 
 Four of the book's six tables for PCA cannot be had here: Aloi, Facebook comments, the Million Song years and GISETTE. A
-stand-in of the same number of rows and features takes the place of each (GISETTE: ``--gisette``, 4 GB, minutes): rows
+stand-in of the same number of rows and features takes the place of each (GISETTE: ``--gisette``, 8 GB, an hour): rows
 of independent scores with variances 1/j along axes drawn at random. It shows what a method does at that size, and
 nothing of those data. Written to ``benchmarks/results/many-owners-pca.md``. Other ε and δ: ``federated_pca.py``.
 """
