@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -31,6 +30,10 @@ JOINED = (
     "a person without a row in a table, or with several that differ, has nothing there. The id is the person: one "
     "person under several ids is several, and a wrong id is charged to both"
 )
+
+
+LARGEST = 1e15
+"""Of ε and of n: sums and scales of noise stay within floats."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,8 +120,8 @@ class Privacy(Parameters):
         epsilon = as_float(self.epsilon)
         if not epsilon > 0:
             raise PrivacyError(f"epsilon must be a number above 0, got {self.epsilon!r}")
-        if not math.isfinite(epsilon):
-            raise PrivacyError(f"epsilon must be finite, got {self.epsilon!r}")
+        if epsilon > LARGEST:
+            raise PrivacyError(f"epsilon must be at most {LARGEST:g}, got {epsilon:g}")
         if type(self.epsilon) is not int:  # NumPy's numbers as Python's, which can be saved
             object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", said_delta(self.delta))
@@ -134,6 +137,8 @@ class Privacy(Parameters):
             )
         if self.n is not None:
             object.__setattr__(self, "n", whole(self.n, "n", "the declared number of persons"))
+            if self.n > LARGEST:
+                raise PrivacyError(f"n must be at most {LARGEST:g} persons, got {as_float(self.n):g}")
         if self.random_state is not None:
             object.__setattr__(self, "random_state", whole(self.random_state, "random_state", "a seed", least=0))
 

@@ -25,7 +25,7 @@ from fdadp import (
 )
 from fdadp._common.argument_checks import flag, is_one_of, one_of, whole
 from fdadp.datasets import simulate_cosine
-from fdadp.errors import FdadpError, InputError
+from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.functional.metrics import functional_r2
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.smoothing import smooth_curves
@@ -195,3 +195,17 @@ def test_the_checks_themselves() -> None:
         with pytest.raises(InputError, match="rule must be one of 'a', got"):
             one_of(bad, "rule", ("a",))
     assert is_one_of(None, (None, "a"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epsilon": 1e200}, "epsilon must be at most 1e.15, got 1e.200"),
+        ({"epsilon": 10**400}, "epsilon must be at most 1e.15, got inf"),
+        ({"epsilon": 1.0, "n": 10**400}, "n must be at most 1e.15 persons, got inf"),
+    ],
+)
+def test_numbers_that_no_float_holds_are_refused_where_they_are_given(settings: dict[str, Any], message: str) -> None:
+    """They ended in OverflowError in the middle of a fit."""
+    with pytest.raises(PrivacyError, match=message):
+        Privacy(**settings)
