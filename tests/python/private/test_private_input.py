@@ -101,7 +101,7 @@ def test_bad_settings_spend_nothing(case):
     [
         (lambda: setting(epsilon=0.0), "epsilon must be a number above 0"),
         (lambda: setting(epsilon=-1.0), "epsilon must be a number above 0"),
-        (lambda: setting(epsilon=np.inf), "epsilon must be finite"),
+        (lambda: setting(epsilon=np.inf), "epsilon must be at most 1e.15, got inf"),
         (lambda: setting(epsilon=np.nan), "epsilon"),
         (lambda: setting(delta=-1e-6), "delta must lie between 0 and 1"),
         (lambda: setting(delta=1.0), "delta must lie between 0 and 1"),
