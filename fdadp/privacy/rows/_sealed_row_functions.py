@@ -227,22 +227,21 @@ class Look:
 
     kind: list[Any] = field(default_factory=list)
     numbers: list[Any] = field(default_factory=list)
-    """Numbers, and arrays of them."""
+    """Numbers, and arrays and code that hold them."""
     seen: dict[int, int] = field(default_factory=dict)
 
     def into(self, value: Any, depth: int = DEPTH) -> Look:
         """Add a value and what it holds."""
+        if isinstance(value, (np.ndarray, types.CodeType, *NUMBERS)) and not isinstance(value, bool):
+            self.numbers.append(value)
         if type(value) in WORDS:
             self.kind.append(value)
-            self.numbers += _constants(value) if type(value) is types.CodeType else ()
         elif isinstance(value, NUMBERS):
             self.kind += type(value), value == 0
-            self.numbers.append(value)
         elif isinstance(value, np.ndarray):
             self.kind += type(value), value.shape, value.dtype, value.strides
-            self.numbers.append(value)
         elif not depth or id(value) in self.seen:
-            self.kind += type(value), self.seen.get(id(value))
+            self.kind.append((type(value), self.seen.get(id(value))))
         else:
             self.seen[id(value)] = len(self.seen)
             names, held = _held(value)
@@ -254,25 +253,22 @@ class Look:
         return self
 
     def levels(self) -> FloatArray:
-        """0, and the numbers that are not about 0, once each; of an array its ends."""
-        found = [0.0]
-        for value in self.numbers:
-            if not isinstance(value, np.ndarray):
-                with contextlib.suppress(OverflowError):  # of an integer beyond all floats
-                    found.append(float(value))
-            elif value.dtype.kind in "iuf" and value.size:
-                found += float(np.nanmin(value)), float(np.nanmax(value))
-        far = np.abs(found[:MOST_NUMBERS])
-        return np.unique(np.array(found[:MOST_NUMBERS])[(far == 0) | ((far > ABOUT_ZERO) & (far < np.inf))])
+        """0, and the numbers that are not about 0, once each."""
+        found = islice((number for part in self.numbers for number in _numbers(part)), MOST_NUMBERS)
+        return np.unique([0.0, *(number for number in found if ABOUT_ZERO < abs(number) < np.inf)])
 
 
-def _constants(value: Any) -> Iterator[Any]:
-    """Numbers that are written in a function, and in those inside it."""
+def _numbers(value: Any) -> Iterator[float]:
+    """A number, those in code, or the ends of an array."""
     if isinstance(value, types.CodeType | tuple | frozenset):
         for part in value.co_consts if isinstance(value, types.CodeType) else value:
-            yield from _constants(part)
+            yield from _numbers(part)
+    elif isinstance(value, np.ndarray):
+        if value.dtype.kind in "iuf" and value.size:
+            yield from (float(np.nanmin(value)), float(np.nanmax(value)))
     elif isinstance(value, NUMBERS) and not isinstance(value, bool):
-        yield value
+        with contextlib.suppress(OverflowError):  # of an integer beyond all floats
+            yield float(value)
 
 
 def _is_empty(cell: Any) -> bool:
